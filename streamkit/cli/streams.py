@@ -55,7 +55,7 @@ async def _readable(descriptor: int) -> None:
     ready = asyncio.Event()
     try:
         loop.add_reader(descriptor, ready.set)
-    except PermissionError:  # epoll does not support regular files
+    except PermissionError:  # the descriptor is a regular file, which epoll does not support
         return
     try:
         await ready.wait()

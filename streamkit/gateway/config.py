@@ -38,7 +38,8 @@ LOOPBACK: Final = "127.0.0.1"
 
 
 def _is_host(_instance: object, _attribute: Attribute[str], value: str) -> None:
-    if not value or any(letter in value for letter in "/@[] \t\n") or value.count(":") == 1:  # IPv6 has more
+    # one colon means a port; an IPv6 address has more colons
+    if not value or any(letter in value for letter in "/@[] \t\n") or value.count(":") == 1:
         raise Refusal(
             'the name or the address of an interface is needed, without the port: "127.0.0.1", "0.0.0.0", "::"'
         )

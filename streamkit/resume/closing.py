@@ -19,7 +19,7 @@ from streamkit.report import StreamReport
 from streamkit.resume.log import Meta
 from streamkit.translation.pass_through import PassThrough
 
-#: The message for readers of a response whose process died.
+#: The error message for clients that read a response after the process that was producing it died.
 DIED: Final = "the process that made this answer is gone; ask again"
 
 

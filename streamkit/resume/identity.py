@@ -18,11 +18,11 @@ from attrs import frozen
 
 from streamkit.resume.log import BadCursor, LogGone
 
-#: The name of a process that may have written a log.
+#: Matches the random name of a process, which the ids of the logs in its memory contain.
 BOOT: Final = re.compile(r"[A-Za-z0-9_-]{12}")
-#: An id: a prefix, 22 random characters and, if the log is in the memory of a process, the name of this process.
+#: Matches a log's id: a prefix, 22 random characters and, if the log is in a process's memory, the name of that process.
 LOG_ID: Final = re.compile(r"[a-z]{2,8}_[A-Za-z0-9]{22}(?:\.[A-Za-z0-9_-]{12})?")
-#: The largest offset; no store has a larger one.
+#: The largest byte offset in a log that any store supports.
 LARGEST_OFFSET: Final = 2**53 - 2
 _OFFSET: Final = re.compile(r"0|[1-9][0-9]{0,15}")
 

@@ -55,7 +55,7 @@ class _Keeper:
         self.fault: Exception | None = None
         self._log = log
         self._report = report
-        self._last: list[bytes] = []  # the bytes that are appended with the end
+        self._last: list[bytes] = []  # the last bytes; they are appended together with the end of the log
 
     def feed(self, chunk: bytes, /) -> bytes:
         if self._last or self._report.completed or self._report.failure is not None:

@@ -36,12 +36,13 @@ from streamkit.translation.lowering import lower
 UNKNOWN, VALUE = "zz_unknown_member", 987_654_321_012
 #: How many cuts of a long stream are tried for L3.
 CUTS = 60
-#: Kinds of repair that a reader makes only if it is told to, so that nothing is claimed of their quirks.
+#: Kinds of repair that a reader makes only if an option asks for them. The check expects nothing of the quirks for these.
 ASKED_FOR = frozenset({"thinking_in_text", "call_in_text", "objects_split", "custom_input_bare"})
-#: Kinds that one never comes without, and those after which no response can be clean.
+#: For a kind of repair: the other kinds that always occur together with it.
 ALSO = {"id_late": {"id_missing"}}
+#: Kinds of repair after which no response can count as clean.
 FAILING = frozenset({"call_nameless"})
-#: Requests of no dialect, each of what nearly all dialects can say.
+#: Requests in the neutral form, with features that nearly all dialects can express.
 REQUESTS = {
     "text": Request("", "m", [Turn("user", [Text("Hi")])], options=Options(max_tokens=99)),
     "calls": Request(
@@ -355,7 +356,7 @@ def _check_request(bodies: Bodies, where: str, request: Request) -> None:
         try:
             kept, counted = _write_request(bodies, bodies.decode_request(fields_of(orjson.dumps(changed)), report))
         except BadRequest:
-            continue  # the client is told
+            continue  # the client gets an error, so nothing is lost silently
         if str(VALUE).encode() not in kept and not counted.losses and not report.losses:
             place = ".".join(map(str, path)) or "the body"
             raise AssertionError(

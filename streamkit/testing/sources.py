@@ -35,7 +35,7 @@ class FaultySource(Generic[T]):
     ) -> None:
         self.given = 0
         self.stalled = asyncio.Event()
-        #: The task that closed it; None while it is open, or if no task closed it.
+        #: The task that closed this source. None: the source is still open, or code outside of any task closed it.
         self.closed_in: asyncio.Task[Any] | None = None
         self.closed = False
         self.error = error if error is not None else PlannedFailure("the source failed, as the test wanted")

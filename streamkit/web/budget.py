@@ -21,7 +21,7 @@ from streamkit.web.refusals import Refused
 BODIES_BYTES: Final = 256 * MIB
 #: Bytes of each request that are not counted, so that small requests are served even if large ones use up the budget.
 UNCOUNTED_BYTES: Final = 64 * 1024
-#: Seconds after which a client may retry.
+#: Seconds after which a client may retry (``Retry-After``) if the budget is full.
 FULL_S: Final = 1.0
 
 
@@ -70,7 +70,7 @@ class Hold:
         self.resize(0)
 
 
-#: The budget of an application. Without one, bodies are read without this limit.
+#: The key of the budget in an application. Without a budget, the memory for request bodies has no common limit.
 BUDGET: Final = web.AppKey("streamkit-budget", Budget)
 
 

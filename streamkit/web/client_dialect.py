@@ -30,7 +30,7 @@ Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 #: Paths that several dialects share, so that headers decide. Any model's name may follow. The pattern matches at the end of a
 #: path, because an application may serve these paths after a prefix.
 _MODELS: Final = re.compile(r"(?:^/?|/v1)/models(?:/.*+)?\Z", re.DOTALL)
-#: The paths without a version are ours only at the root.
+#: Paths that streamkit serves itself. Those without a version match only at the root of the server.
 _OURS: Final = re.compile(
     r"/(?:v1|v1beta|api)(?:/|$)|^//?(?:chat/completions|messages|responses|models|tunedModels)(?:/|$)"
 )
@@ -91,7 +91,7 @@ def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
     ``error`` is the router's: ``request.match_info.http_exception``.
     """
     dialect = client_dialect(request)
-    # without the query, in which some clients send keys
+    # the path without the query, since some clients send keys in the query
     asked = f"{shortened(request.method, METHOD_CHARS)} {shown(request.path)}"
     unknown = request.method == "POST" and _method_of_a_model(request.path) != ""  # the path also serves GET
     if isinstance(error, web.HTTPMethodNotAllowed) and wants_socket(request):
@@ -115,7 +115,7 @@ async def expected(request: web.Request) -> None:
     """
     if request.version == HttpVersion11 and request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0  # ``output_size`` must count only the response
+        request.writer.output_size = 0  # so that ``output_size`` counts only the bytes of this response
 
 
 class _Unserved(MatchInfoError):

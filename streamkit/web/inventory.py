@@ -45,7 +45,7 @@ def _add(router: web.UrlDispatcher, inventory: Inventory, spelt: Callable[[str],
 
     def serve(add: Callable[..., object], canonical: str, handler: Handler) -> None:
         for path in spelt(canonical):
-            if path not in known:  # without the version, two paths may be equal
+            if path not in known:  # spelt without the version, two paths may be equal
                 known.add(path)
                 add(path, in_dialect(handler), expect_handler=expected)
 

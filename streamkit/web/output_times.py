@@ -32,9 +32,9 @@ class OutputTimes:
         self.gap_total_s = 0.0
         self.greatest_gap_s = 0.0
         self.stalls = 0  #: the number of gaps above ``stall_s``
-        self.record_gap: Callable[[float], None] | None = None  #: called with each gap; None: not wanted
+        self.record_gap: Callable[[float], None] | None = None  #: called with each gap in seconds
         self._stall_s = stall_s
-        self._at: float | None = None  # the time of the last read, until it is counted
+        self._at: float | None = None  # the time of the last read; None once it is counted
         self._frames = 0
 
     def read(self, report: StreamReport, at: float) -> None:

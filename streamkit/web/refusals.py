@@ -20,7 +20,7 @@ from streamkit.events import ErrorType, ProviderFailed
 from streamkit.http_errors import ErrorAnswer, encode_error
 from streamkit.text.quoting import quoted
 
-#: The failure in a response of ``error_response``, for a log.
+#: The key under which a response of ``error_response`` has its failure, so that it can be logged.
 FAILURE: Final = web.ResponseKey("streamkit-failure", ProviderFailed)
 
 

@@ -23,7 +23,7 @@ class Interruptible(Protocol):
     def interrupt(self, error: Exception, /) -> None: ...
 
 
-#: The responses in progress. ``end_streams_on_shutdown`` adds this to an application.
+#: The key of an application's responses in progress. ``end_streams_on_shutdown`` adds it.
 LIVE: Final = web.AppKey("streamkit-live", set[Interruptible])
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any, Final, cast
 
 from aiohttp import WebSocketError, WSCloseCode, WSMessage, WSMsgType, web
-from aiohttp._websocket.helpers import websocket_mask  # in C: in Python 1 MiB takes 20 ms
+from aiohttp._websocket.helpers import websocket_mask  # a C function; Python code takes 20 ms for 1 MiB
 
 from streamkit.web.budget import UNCOUNTED_BYTES, Hold
 from streamkit.web.refusals import Refused
@@ -42,8 +42,8 @@ class FrameReader:
         self._hold = hold
         self._message_bytes = message_bytes
         self._over = False
-        self._header = b""  # of the next frame, as far as it was received
-        self._kind = WSMsgType.CLOSE  # of the present frame
+        self._header = b""  # the received bytes of the next frame's header
+        self._kind = WSMsgType.CLOSE  # the type of the present frame
         self._is_last = True  # whether the frame is the last one of its message
         self._mask = b""  # the frame's mask, rotated to its next byte; empty between frames
         self._left = 0  # bytes of the frame that are not received yet
@@ -116,7 +116,8 @@ class FrameReader:
             self._message, self._message_kind = bytearray(), self._kind
         if len(self._message) + self._left > self._message_bytes:
             raise WebSocketError(WSCloseCode.MESSAGE_TOO_BIG, f"a message has more than {self._message_bytes} bytes")
-        self._hold.budget.refuse_beyond(self._left - UNCOUNTED_BYTES)  # before any of it is read, as for a body
+        # refuse before any of the payload is read, as for a request body
+        self._hold.budget.refuse_beyond(self._left - UNCOUNTED_BYTES)
 
     def _add(self, piece: bytearray) -> None:
         if self._kind in _CONTROL:

@@ -20,7 +20,7 @@ from streamkit.lab.doctor.probes import Plan
 from streamkit.lint import VERDICTS, Found, members_of, sentence
 from streamkit.report import Status
 
-#: The text for a stream that doctor left at its first read.
+#: The report's text if the server's reaction to a disconnect can't be seen: doctor left the stream at its first read.
 NOT_OBSERVABLE: Final = (
     "left at its first read; whether the server then stops can't be seen from outside: look at its own metrics"
 )

@@ -29,9 +29,9 @@ def _counts_from_one(_match: Any, _attribute: Attribute[Any], turn: int | None) 
 class Match:
     """Conditions that a request must meet for a turn to answer it. All given conditions must hold."""
 
-    #: A part of the text of the user's last message.
+    #: The turn matches if the user's last message contains this text; empty: any message.
     text: str = ""
-    #: The name of an offered tool.
+    #: The turn matches if the request offers the tool with this name; empty: any tools.
     tool: str = ""
     #: The number of model responses in the history, plus 1: the first request is 1.
     turn: int | None = field(default=None, validator=_counts_from_one)

@@ -68,7 +68,7 @@ from streamkit.web.refusals import with_status
 
 #: The creation time of every response: 2026-01-01T00:00:00Z.
 CREATED: Final = 1_767_225_600
-#: Length of a fragment of argument text.
+#: The number of characters in each streamed fragment of a call's arguments.
 FRAGMENT_CHARS: Final = 8
 #: The range of the random time between two tokens, as factors of the mean.
 JITTER: Final = (0.5, 1.5)

@@ -33,10 +33,11 @@ from streamkit.limits import MIB
 from streamkit.text.identifiers import random_id
 from streamkit.text.known_keys import KnownKeys
 
-#: Bytes reserved in a file for its first line and for its last line.
+#: Bytes reserved in a file for its first line.
 HEAD_BYTES: Final = 512
+#: Bytes reserved in a file for its last line.
 END_BYTES: Final = 512
-#: More pending bytes than this are written immediately.
+#: If more bytes than this wait to be written, they are written immediately.
 PENDING_BYTES: Final = MIB
 _VERSION: Final = version("streamkit-llm")
 

@@ -36,7 +36,7 @@ class Cut:
     """How to split a response: into its recorded reads, after each event, into pieces of some bytes, or at random."""
 
     kind: Kind = "reads"
-    number: int = 0  #: bytes of a piece, or the seed of a random split
+    number: int = 0  #: the size of each piece in bytes, or the seed of a random split
 
 
 def cut_in(text: str) -> Cut:

@@ -26,7 +26,7 @@ from streamkit.web.resume.settings import RESUMING, Resuming
 from streamkit.web.resume.stored import add_stored
 
 LAST_EVENT_ID: Final = "Last-Event-ID"
-#: Follows the path of streams.
+#: The router's pattern for a stream's id, which is added to the path of streams.
 ID_PATTERN: Final = "/{stream_id}"
 
 

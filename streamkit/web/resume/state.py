@@ -30,7 +30,7 @@ from streamkit.web.resume.look_up import refusal
 from streamkit.web.resume.settings import Resuming, State
 from streamkit.web.surfaces import Stored
 
-#: Replaces a value that is deleted.
+#: The value that is stored in place of a deleted value.
 _NOTHING: Final = b""
 
 

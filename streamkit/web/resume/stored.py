@@ -33,7 +33,7 @@ from streamkit.web.resume.settings import Resuming
 from streamkit.web.resume.state import Recalling, states_of
 from streamkit.web.surfaces import RECALL, misspelt, surfaces
 
-#: Seconds for reading what a log has now. A log in this process's memory has all of it at once.
+#: Seconds for reading the bytes that a log has now. A log in this process's memory returns them all at once.
 READ_S: Final = 0.25
 #: The lowest speed at which a store reads a long log, in bytes per second; no model writes as fast.
 STORED_BYTES_PER_S: Final = MIB

@@ -15,7 +15,7 @@ from streamkit.dialects.vocabulary.error_bodies import REFUSED_KEY
 from streamkit.events import ProviderFailed
 from streamkit.web.upstream.value import Upstream
 
-#: Words in errors about a request's content. Some providers send such errors with the type of a permission error.
+#: Matches errors about a request's content. Some providers report these with the type of a permission error.
 _OF_CONTENT: Final = re.compile(r"moderat|flagged|\bcontent\b|\bsafety\b|usage polic", re.IGNORECASE)
 
 

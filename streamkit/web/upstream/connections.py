@@ -44,7 +44,7 @@ def _protocol(loop: asyncio.AbstractEventLoop) -> ResponseHandler:
 class _Use:
     """The connection that a request uses."""
 
-    is_new: bool = False  #: whether the connection must have had no request before
+    is_new: bool = False  #: whether the connection must be new, not one that served an earlier request
     protocol: _Protocol | None = None
 
     @property

@@ -35,7 +35,7 @@ PUBLIC: Final = frozenset({"accept", "http-referer", "referer", "user-agent", "x
 #: The longest text that is searched for beginnings of keys: in longer ones this search could take too long.
 EXCERPT_CHARS: Final = 16 * 1024
 _END: Final = re.compile(r"\\*['\"…]|\Z")
-#: The header with the session token of an AWS signature. Others could use this token until the session ends.
+#: The header with the session token of an AWS signature. Hidden, because a reader could use the token until the session ends.
 SESSION: Final = "x-amz-security-token"
 
 
