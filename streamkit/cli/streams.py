@@ -76,7 +76,7 @@ def write_json(value: Any) -> None:
 
 
 def say(line: str) -> None:
-    """Print one line for people on standard error."""
+    """Print one line for people to standard error."""
     print(f"streamkit: {visible(line)}", file=sys.stderr)
 
 

@@ -107,7 +107,7 @@ class Gateway(Service):
         return next(((name, route) for name, route in found if route is not None), None)
 
     def card(self, model: str, dialect: str) -> ModelCard | None:
-        """Return the description of one model for clients, also if it is not listed."""
+        """Return the description of one model for clients, even if the model is not listed."""
         found = self.find(model, dialect)
         return found and self._card(*found)
 
@@ -405,7 +405,7 @@ def _own_headers(record: Record) -> dict[str, str]:
 
 @contextmanager
 def _observed(request: web.Request, record: Record) -> Iterator[None]:
-    """Count, trace and log the request that the block processes, however it ends."""
+    """Count, trace and log the request that the ``with`` block processes, however the request ends."""
     loop, gateway = asyncio.get_running_loop(), request.app[GATEWAY]
     started = record.started = loop.time()
     if gateway.telemetry is not None:

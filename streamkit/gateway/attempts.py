@@ -78,7 +78,10 @@ _NO_TOOLS: Final = re.compile(
 
 @define
 class Memory:
-    """What this process has learned of its upstreams, and the event loop's time until which it holds."""
+    """What this process has learned of its upstreams: which are resting, and which support no tools.
+
+    Each value is the event loop's time until which this applies.
+    """
 
     #: by name of the upstream and the upstream's name for the model
     resting: dict[tuple[str, str], float] = field(factory=dict)
@@ -160,7 +163,7 @@ class Attempts:
         return cast("ProviderFailed | None", await retrying(round_))
 
     def _is_passing(self, failed: ProviderFailed | None) -> bool:
-        """Return whether another round may succeed, and its delay is allowed."""
+        """Return whether the failure may be temporary and the wait before another round is allowed."""
         if failed is None or self.reply.interrupted is not None or not is_retryable(failed):
             return False
         return _wait_of(failed) <= self.route.retry_after_max_s
@@ -311,7 +314,7 @@ class Attempts:
         return None
 
     def _behind(self, cut: Target) -> list[Target]:
-        """Return the upstreams that may continue a response of ``cut``: the later ones first, ``cut`` last."""
+        """Return the upstreams that may continue a response of ``cut``: the route's later ones, its earlier ones, ``cut``."""
         now, targets = asyncio.get_running_loop().time(), self.route.targets
         place = targets.index(cut) + 1
         able = [target for target in targets if target.upstream.tools or not self.ask.request.tools]
@@ -365,7 +368,7 @@ def _recording(recorder: Recorder, target: Target) -> OpenRecording:
 
 
 def _end_unread(outcome: str, report: StreamReport) -> str:
-    """Return how an attempt without a response ended. For a response, its reader records the end."""
+    """Return the kind of end to record for an attempt without a response. The reader of a response records its end."""
     if outcome == "shut_down":
         return SHUT_DOWN
     return CLIENT_LEFT if report.error is None else end_of(report.error, answered=False)

@@ -46,7 +46,7 @@ def _is_host(_instance: object, _attribute: Attribute[str], value: str) -> None:
 
 
 def _each(fits: Callable[[str], bool], reason: str) -> Callable[[object, Attribute[Any], tuple[str, ...]], None]:
-    """Return a validator for several strings; it refuses the first one for which ``fits`` is false."""
+    """Return a validator for a tuple of strings. It raises Refusal with the first string for which ``fits`` is false."""
 
     def validate(_instance: object, _attribute: Attribute[Any], value: tuple[str, ...]) -> None:
         for index, text in enumerate(value):

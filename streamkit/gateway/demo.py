@@ -95,7 +95,7 @@ def demo_config(base_url: str, server: Server | None = None) -> Config:
 
 @define
 class _Demo:
-    """The handler, with the speed of all responses."""
+    """The handler of the demo upstream, and the speed of its responses."""
 
     speed: float
     jitter: random.Random
@@ -156,7 +156,7 @@ async def _whole(request: web.Request, stream: Pipe[bytes], *, cut: bool) -> web
 
 
 async def _break_off(request: web.Request, response: web.StreamResponse, rest: bytes) -> None:
-    """Write half of the rest, then close the connection inside the response, as a failing proxy does."""
+    """Write half of ``rest``, then close the connection inside the response, as a failing proxy does."""
     await response.write(rest[: len(rest) // 2])
     if request.transport is not None:
         request.transport.close()

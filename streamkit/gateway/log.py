@@ -55,7 +55,7 @@ class Text(logging.Formatter):
 
 
 def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    """Return the traceback; for an unreadable request or body only the type of the error.
+    """Return the traceback of a log record; for an unreadable request or body, return only the type of the error.
 
     aiohttp repeats a line that it can't parse, including keys, and clients without a key must not fill the log.
     """

@@ -103,7 +103,7 @@ class CountValue:
         return self._value
 
     def set_exemplar(self, exemplar: Any) -> None:
-        """Do nothing: files contain no exemplars, in the library either."""
+        """Do nothing: metrics files contain no exemplars, as in prometheus_client."""
 
     def get_exemplar(self) -> None:
         return None

@@ -269,7 +269,7 @@ def _begin(counter: Counter, series: Iterable[tuple[str, ...]]) -> None:
 
 
 def _add(histogram: Histogram, counts: list[int], total: float) -> None:
-    """Add observations that are counted by bucket already, one addition per bucket. The library has no method for it."""
+    """Add observations that are already counted by bucket to a histogram, for which prometheus_client has no method."""
     for bucket, count in zip(histogram._buckets, counts, strict=True):  # noqa: SLF001
         if count:
             bucket.inc(count)

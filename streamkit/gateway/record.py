@@ -244,7 +244,7 @@ def _times_line(attempt: Attempt) -> dict[str, float | None]:
 
 
 def _profile(timings: Iterable[StageTiming]) -> dict[str, dict[str, float]]:
-    """Return what each stage took, by its name. Rows with the same name, from two pipes of one response, are added."""
+    """Return the times of each stage, by the stage's name. If two pipes of a response have a stage with one name, add both."""
     rows: dict[str, list[StageTiming]] = {}
     for row in timings:
         rows.setdefault(row.name, []).append(row)

@@ -212,7 +212,7 @@ def _fitting(server: Server) -> tuple[int, int]:
 
 
 def _stop_with_parent(stop: asyncio.Event) -> None:
-    """Set ``stop`` when the parent is gone, which ends the pipe that each worker has from it."""
+    """Set ``stop`` when the parent process ends, which the worker sees because the pipe from its parent closes."""
     loop, parent = asyncio.get_running_loop(), multiprocessing.parent_process()
 
     def orphaned(pipe: int) -> None:

@@ -258,7 +258,7 @@ class _Reading:
 
 
 def _tell(span: Span, attributes: Callable[[], dict[str, str | bool]]) -> None:
-    """Add the content to a span. If that fails, the response continues."""
+    """Add prompts and responses to a span. If that raises, log it and continue, since the client's response matters more."""
     try:
         span.set_attributes(attributes())
     except Exception:  # noqa: BLE001 - as above

@@ -222,7 +222,7 @@ async def _answer(
 
 @define(eq=False)
 class _Line:
-    """The facts of one exchange. Reported once the exchange is over and its file is closed, in either order."""
+    """The facts of one exchange. They are reported when both the exchange is over and its file is closed."""
 
     request: web.Request
     tell: Callable[[Exchanged], None]

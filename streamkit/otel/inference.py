@@ -44,7 +44,7 @@ def attribute_text(text: str, chars: int = NAME_CHARS) -> str:
 
 @frozen(kw_only=True)
 class Inference:
-    """A call of a model: what is known before the span begins, so that samplers can use it."""
+    """The attributes of a model call that are known before its span begins, so that samplers can use them."""
 
     provider: str  #: the provider's name in the conventions (``gen_ai.provider.name``)
     model: str
@@ -91,7 +91,7 @@ def _server(dialect: str, base_url: str) -> Mapping[str, Any]:
 
 
 class Answered(Protocol):
-    """What is known of a response when it is over."""
+    """The facts about a finished response that its span and metrics need."""
 
     @property
     def started(self) -> ResponseStarted | None: ...
@@ -106,7 +106,7 @@ class Answered(Protocol):
 
 @define
 class SeenEvents:
-    """Collects what is known of a response from its events."""
+    """Collects from a response's events the facts that its span and metrics need."""
 
     started: ResponseStarted | None = None
     usage: UsageReported | None = None

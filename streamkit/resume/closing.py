@@ -39,7 +39,7 @@ class Closer:
             self._passing.feed(data)
 
     def close(self, error: StreamError | None = None) -> bytes:
-        """Return the bytes to send after those that were fed. ``error`` None: the process died."""
+        """Return the bytes of an error that continues the fed bytes. ``error`` None: the process that wrote the log died."""
         failed = error or SourceFailed(DIED)
         surface = self._dialect.http.surface
         if self._is_empty and self._is_array and surface is not None and surface.array is not None:

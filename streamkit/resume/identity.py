@@ -28,7 +28,7 @@ _OFFSET: Final = re.compile(r"0|[1-9][0-9]{0,15}")
 
 
 def owner_of(key: str, log_id: str) -> str:
-    """Return a hash that names who may read a log: the client with ``key``. Empty without a key: anyone who has the id.
+    """Return a hash that identifies the client that may read a log: the client with ``key``. Empty ``key``: return "", anyone.
 
     The result reveals neither the key nor that two responses have the same key.
     """
@@ -36,7 +36,7 @@ def owner_of(key: str, log_id: str) -> str:
 
 
 def is_owner(owner: str, other: str) -> bool:
-    """Return whether both are the same, compared in constant time."""
+    """Return whether two results of ``owner_of`` are equal, compared in constant time."""
     return hmac.compare_digest(owner.encode(), other.encode())
 
 
@@ -48,7 +48,7 @@ def checked_id(text: str) -> str:
 
 
 def boot_in(log_id: str) -> str:
-    """Return the process whose memory has the log; empty: none."""
+    """Return the name of the process whose memory has the log; empty: the log is in no process's memory."""
     return log_id.partition(".")[2]
 
 

@@ -40,7 +40,7 @@ class LogGone(LogError):
 
 
 class BadCursor(LogError):
-    """The cursor is not of this log: it is after the bytes that exist or may still be on their way."""
+    """The cursor does not belong to this log: it is after all bytes that exist or may still arrive."""
 
 
 class LogGap(LogError):
@@ -129,7 +129,7 @@ class Log(Protocol):
 
     @property
     def lost(self) -> Lost | None:
-        """Why it can't be read any more; None while it can."""
+        """Why the log can't be read any more; None while it can be read."""
 
     @property
     def read_at(self) -> float | None:
@@ -144,10 +144,10 @@ class Log(Protocol):
         """
 
     def discard(self) -> None:
-        """Delete it: no client knows of it."""
+        """Delete the log. For a log that no client knows of."""
 
     async def open(self, after: int = 0, /) -> Reading:
-        """Read it from byte ``after`` on."""
+        """Read the log from byte ``after`` on."""
 
 
 class Store(Protocol):

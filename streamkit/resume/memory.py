@@ -220,7 +220,7 @@ class MemoryLog:
         return MemoryReading(self, after)
 
     def drop(self) -> None:
-        """Keep the bytes only for the present readers, which need them for an error that continues the stream."""
+        """Drop the log. Only present readers keep its bytes, to write an error that continues the stream."""
         self.is_there = False
         self._wake()
         self._free()
@@ -251,7 +251,7 @@ class MemoryLog:
         return bytes(self._data[position : position + READ_BYTES])
 
     async def grown(self) -> None:
-        """Wait for bytes or the end."""
+        """Wait until the log has more bytes or its end."""
         waiting = asyncio.get_running_loop().create_future()
         self._waiting.add(waiting)
         try:
@@ -260,7 +260,7 @@ class MemoryLog:
             self._waiting.discard(waiting)
 
     def left(self) -> None:
-        """Called when a reader leaves."""
+        """Called when a reader stops reading this log."""
         self.readers -= 1
         self._read_at = asyncio.get_running_loop().time()
         self._free()

@@ -160,7 +160,7 @@ def is_wrong_type(error: object) -> bool:
 
 
 def is_passing(error: BaseException | None) -> bool:
-    """Return whether the same call may succeed later."""
+    """Return whether the error is temporary, so that the same call may succeed later."""
     if isinstance(error, (AuthenticationError, AuthorizationError, NoPermissionError)):
         return False
     return not (isinstance(error, ResponseError) and str(error).startswith(_LASTING))

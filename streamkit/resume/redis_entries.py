@@ -74,7 +74,7 @@ class Entry:
 
 @frozen(kw_only=True)
 class Append:
-    """An append to a log. It is the same for each attempt."""
+    """An append to a log. Repeated attempts use the same object, so that Redis recognises a duplicate."""
 
     begin: int
     data: bytes
@@ -85,7 +85,7 @@ class Append:
         return self.begin + len(self.data)
 
     def command(self, key: bytes) -> Command:
-        """Return the Redis command. Its answer is nil if the log is gone."""
+        """Return the Redis command for this append. Redis answers nil if the log no longer exists."""
         if self.ended is None:
             return ("XADD", key, "NOMKSTREAM", b"%d-0" % self.end, "d", self.data)
         return ("XADD", key, "NOMKSTREAM", END, "e", self.ended, "at", self.begin, "d", self.data)

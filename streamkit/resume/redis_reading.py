@@ -65,11 +65,11 @@ class Hub:
 
     @property
     def read(self) -> Iterator[tuple[str, str]]:
-        """The logs of other processes that are read here, with these processes."""
+        """Yield each log that is read here and written elsewhere: the writing process and the log's id."""
         return ((watched.node, watched.log_id) for watched in self._watched.values())
 
     def quiet_since(self, heard_at: float) -> float:
-        """Return when a log became silent, last heard of at ``heard_at``. The server's absence does not count as silence.
+        """Return when a log became silent, given the time of its last entry. Time while Redis is unreachable does not count.
 
         While the server is away, processes can't renew their leases, so these start anew when it is back (resume.md §7.13).
         """

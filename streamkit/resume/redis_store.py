@@ -316,7 +316,7 @@ class RedisStore:
         self._writer.sweep()
 
     async def _check(self) -> None:
-        """Log what is wrong with the server, which may have been replaced. Raises StoreDown."""
+        """Check the server, which may have been replaced, and log what is wrong with it. Raises StoreDown."""
         self._refused, remarks = await faults_of(self.calls)
         for remark in filter(None, (self._refused, *remarks)):
             events.warning("the store of answers is not as it should be", extra={"fields": {"why": remark}})

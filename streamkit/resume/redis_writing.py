@@ -92,7 +92,7 @@ class RedisLog:
         return await (self.copy.open(after) if self.copy.is_there else self._elsewhere(after))
 
     def next(self) -> Append | None:
-        """Return the next append, the same until it is stored; None: nothing to send."""
+        """Return the next append to send. Return the same append until Redis has stored it. None: there is nothing to send."""
         copy = self.copy
         if self.trying is None and (self.stored < copy.size or copy.ended is not None):
             data = copy.data_from(self.stored)
@@ -186,7 +186,7 @@ class Writer:
             log.is_doubtful = True
 
     async def look_at(self, log: RedisLog) -> None:
-        """Check a marked log. If others have ended it, it is lost. Raises StoreDown."""
+        """Check a log that ``doubt`` marked. If another process has ended the log, mark it as lost. Raises StoreDown."""
         why = await self._refusal(log, log.trying)
         if why is not None and log.id in self.live:  # otherwise it was already stored or lost
             self._lose(log, why)

@@ -49,7 +49,7 @@ class _Keep(Stage[bytes, bytes]):
 
 
 class _Keeper:
-    """The machine of ``keep``: it appends what passes."""
+    """The machine of ``keep``: it passes bytes on and appends them to the log."""
 
     def __init__(self, log: Log, report: StreamReport) -> None:
         self.fault: Exception | None = None

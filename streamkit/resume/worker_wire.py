@@ -84,7 +84,7 @@ class Question:
 
 
 def opened_frame(meta: Meta, ended: End | None) -> bytes:
-    """Return the frame with what is known of a log. ``ended``: how it ended, if the reader has all of it already."""
+    """Return the first frame of an answer to ``open``. ``ended``: how the log ended, if the reader already has all of it."""
     return frame(OPENED, orjson.dumps([attrs.asdict(meta), ended]))
 
 
@@ -115,7 +115,7 @@ _META_TYPES: Final = {
 
 
 def error_frame(error: LogError) -> bytes:
-    """Return an error as a frame. An error without a word is sent as ``down``."""
+    """Return an error as a frame. An error whose class has no word in the protocol is sent as ``down``."""
     return frame(ERROR, orjson.dumps([_WORDS.get(type(error), "down"), str(error)[: FRAME_BYTES // 8]]))
 
 

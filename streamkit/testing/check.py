@@ -197,7 +197,7 @@ async def _consume(source: FaultySource[Any], stage: StageFunction[Any, Any], wh
 
 
 def _spread(size: int) -> list[int]:
-    """Return the numbers from 0 to ``size``, both included: all, or the first, the last and some between."""
+    """Return the numbers from 0 to ``size``, both included: all of them, or a sample if there are more than ``EACH_UP_TO``."""
     return sorted({*range(min(size, EACH_UP_TO)), *range(0, size, size // EACH_UP_TO + 1), size - 1, size} - {-1})
 
 

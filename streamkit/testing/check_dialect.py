@@ -123,7 +123,7 @@ class _Reading:
 
     @property
     def facts(self) -> Any:
-        """What must be the same for all reads."""
+        """What must be the same however the bytes are split into reads."""
         return self.events, repr(self.fault), +self.report.repairs
 
     def content(self) -> dict[str, Any]:
@@ -275,7 +275,7 @@ def _check_members(dialect: Dialect, where: str, body: bytes, whole: _Reading) -
 
 
 def _check_response(dialect: Dialect, bodies: Bodies, where: str, whole: _Reading) -> None:
-    """Check that the response of a stream is the same as a whole one."""
+    """Check that a stream's response, written as a whole body and read again, stays the same."""
     if bodies.encode_response is None:
         return
     report = StreamReport()
@@ -306,7 +306,7 @@ def _check_response(dialect: Dialect, bodies: Bodies, where: str, whole: _Readin
 
 
 def _check_quirks(dialect: Dialect, readings: Mapping[str, _Reading]) -> None:
-    """Check that what a quirk makes of the streams that the encoder writes needs its own repair and no other."""
+    """Check each quirk: the encoder's streams, changed by it, must need the repair of its name and no other."""
     for kind, change in dialect.quirks.items():
         changed = 0
         for name, whole in readings.items():
@@ -336,7 +336,7 @@ def _frames(dialect: Dialect, output: bytes) -> tuple[bytes, ...]:
 
 
 def _check_request(bodies: Bodies, where: str, request: Request) -> None:
-    """Check that a request is read as it was written, and that a member that nobody knows is kept, counted or refused."""
+    """Check that a written request is read unchanged, and that an unknown member is kept, counted as lost or refused."""
     body, report = _write_request(bodies, request)
     again = bodies.decode_request(fields_of(body), StreamReport())
     if _asked(again) != _asked(request) and not report.losses:
@@ -373,7 +373,7 @@ def _write_request(bodies: Bodies, request: Request) -> tuple[bytes, StreamRepor
 
 
 def _asked(request: Request) -> dict[str, Any]:
-    """Return what is compared of a request: its conversation with calls by number, its tools and some options."""
+    """Return the parts of a request to compare: its conversation (calls by number, not id), its tools and some options."""
     said: list[tuple[Any, ...]] = []
     calls: list[str] = []
     for turn in request.turns:

@@ -45,7 +45,7 @@ class FaultySource(Generic[T]):
 
     @property
     def open(self) -> bool:
-        """Whether its iteration has begun and it is not closed."""
+        """Whether iterating over the source has begun and the source is not closed."""
         return self in _open
 
     def __aiter__(self) -> FaultySource[T]:
@@ -69,7 +69,7 @@ class FaultySource(Generic[T]):
         return item
 
     async def aclose(self) -> None:
-        """Close it. Closing again has no effect."""
+        """Close the source. Closing it again has no effect."""
         if not self.closed:
             self.closed = True
             self.closed_in = asyncio.current_task()

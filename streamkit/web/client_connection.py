@@ -37,7 +37,7 @@ Gone: TypeAlias = Literal["client left", "client stalled"]
 
 
 def bound_unsent(transport: asyncio.WriteTransport, unsent_bytes: int) -> None:
-    """Make writers wait once ``unsent_bytes`` wait for the client, in addition to the few that the system holds."""
+    """Make writers wait once ``unsent_bytes`` wait in this process; the operating system holds a few more bytes."""
     transport.set_write_buffer_limits(high=unsent_bytes)
     sock = transport.get_extra_info("socket")
     if sock is not None and sock.family in {socket.AF_INET, socket.AF_INET6} and hasattr(socket, "TCP_NOTSENT_LOWAT"):
@@ -74,7 +74,7 @@ class StreamBody(web.StreamResponse):
 
 
 class Sized(Protocol):
-    """Writes to a client, and counts the bytes."""
+    """A writer to a client that counts the bytes that it has passed on."""
 
     @property
     def output_size(self) -> int: ...
@@ -128,11 +128,11 @@ class Watch:
 
     @property
     def is_urgent(self) -> bool:
-        """Whether every round must check this client's waiting bytes."""
+        """Whether every round, not only each tenth, must check whether this client reads its waiting bytes."""
         return self.closing() or (self._is_last and not self.all_taken)
 
     async def taken(self) -> None:
-        """Wait until all bytes have left for the client's system, or the client has disconnected."""
+        """Wait until the operating system has taken all bytes from this process, or the client has disconnected."""
         transport, wait_s = self._request.transport, 0.001  # short at first: a fast client soon sends its next request
         while transport is not None and transport.get_write_buffer_size() and not transport.is_closing():
             await asyncio.sleep(wait_s)
@@ -162,11 +162,11 @@ class Watch:
 
 
 def _tell_nobody(_why: Gone) -> None:
-    """Replaces ``gone`` after ``stop``."""
+    """Do nothing: after ``stop``, this replaces the callback ``gone``."""
 
 
 class Rounds:
-    """Checks the clients of one event loop, as long as there are any."""
+    """Checks all clients of one event loop in regular rounds, as long as it has clients."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

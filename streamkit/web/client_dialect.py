@@ -78,7 +78,7 @@ def no_socket(request: web.Request) -> Refused:
 
 
 def not_allowed(request: web.Request, methods: Iterable[str]) -> Refused:
-    """Return the refusal (405) for a path that only ``methods`` serve."""
+    """Return the refusal (405) for a path that only serves the HTTP methods ``methods``."""
     allowed = ", ".join(sorted(methods))
     message = f"{shortened(request.method, METHOD_CHARS)} {shown(request.path)} is not served here, only {allowed}"
     failed = with_status("invalid_request", message, 405, client_dialect(request))
@@ -111,7 +111,8 @@ def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
 async def expected(request: web.Request) -> None:
     """Handle the ``Expect`` header (RFC 9110 §10.1.1): answer 100 if the client waits for that; ignore other expectations.
 
-    aiohttp's handler refuses others with a message that repeats the client's text, and fails if that is not UTF-8.
+    aiohttp's own handler refuses other expectations with a message that repeats the client's text, and fails if that text is
+    not UTF-8.
     """
     if request.version == HttpVersion11 and request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -151,7 +152,7 @@ def in_dialect(handler: Handler) -> Handler:
 
 @web.middleware
 async def refuse_in_dialect(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """A middleware: send all handlers' refusals, and errors for unknown paths like ours, in the client's dialect."""
+    """A middleware: send each Refused of a handler, and errors for unknown API paths, in the client's dialect."""
     error = request.match_info.http_exception
     if error is not None and _is_ours(request.path):
         return unrouted(request, error)

@@ -63,7 +63,7 @@ class UnreadableRequest(HttpProcessingError):
 
 
 def _why(first_line_bytes: int, error: HttpProcessingError) -> tuple[int, str]:
-    """Return the status and the reason. The reason has no value of the request."""
+    """Return the HTTP status and the reason for a parser's error. The reason contains no value from the request."""
     if isinstance(error, LineTooLong) and first_line_bytes > LINE_BYTES:
         return 414, f"its address has more than {LINE_BYTES:,} bytes"
     if isinstance(error, LineTooLong):
@@ -112,7 +112,7 @@ class _Parser(HttpRequestParser):
         return found
 
     def _feed_body(self, data: bytes, body: StreamReader) -> _Fed:
-        """Feed a body. If it is broken, its handler gets the error; aiohttp would write a second response."""
+        """Parse a body's bytes. If they are broken, the handler gets the error; aiohttp would write a second response."""
         try:
             return super().feed_data(data)
         except HttpProcessingError as error:

@@ -64,7 +64,7 @@ class ResponsePart(Protocol):
 
 @frozen
 class Opened:
-    """One part and the events of its stream."""
+    """One upstream's part of a response, and the events of its stream."""
 
     part: ResponsePart
     events: Pipe[list[Event]]
@@ -118,7 +118,7 @@ def _says_nothing(event: Event) -> bool:
 
 
 class Joint:
-    """Changes the events of a continuation so that they continue the response before it."""
+    """Changes the events of a continuing upstream so that they continue the response of the upstream before it."""
 
     def __init__(self, so_far: TextSoFar, usage: UsageReported | None) -> None:
         text = so_far.text
@@ -192,7 +192,7 @@ class Continuing:
 
     @property
     def part(self) -> ResponsePart:
-        """The present part."""
+        """The part that is being read."""
         return self._parts[-1]
 
     def fail(self, error: Exception) -> None:
@@ -220,7 +220,7 @@ class Continuing:
         report.timings += written.timings[1:]
 
     async def mark_seams(self, chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
-        """Yield the stream, with a comment before the first event of each further part."""
+        """Yield the written stream, with a comment before the first event of each part except the first."""
         marked = 0
         async for chunk in chunks:
             yield SEAM + chunk if self.seams > marked else chunk

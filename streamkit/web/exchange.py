@@ -116,7 +116,7 @@ class Exchange:
         return await self.reply.send(written, source, cut=self._cut)
 
     async def _form_of(self, source: TimedSource) -> Came:
-        """Return the form of the response. Close its source if there is nothing more to read."""
+        """Return the form of the response (stream or body). Close the source if there is nothing more to read."""
         went_on = False
         try:
             came = await form_of(source, self.upstream.wire)
@@ -217,7 +217,7 @@ class Exchange:
         return answer
 
     async def _read(self, body: bytes) -> Response:
-        """Parse a whole body of the upstream. Raises StreamError."""
+        """Parse the upstream's whole response body. Raises StreamError."""
         values = await count_values(body, ANSWER_VALUES)
         if values > ANSWER_VALUES:
             raise TooManyValues(ANSWER_VALUES)
@@ -273,7 +273,7 @@ class Exchange:
 
     @property
     def _options(self) -> ReadOptions:
-        """How to read this upstream's responses."""
+        """The options for reading this upstream's responses."""
         policy = self.reply.delivery.policy
         think_tags = policy.think_tags if self.upstream.think_tags == "auto" else self.upstream.think_tags
         if think_tags == "auto" and self._within:
@@ -350,7 +350,10 @@ class Exchange:
 
 
 def with_prefill(turns: list[Turn], text: str) -> list[Turn]:
-    """Return the conversation with the beginning of its response, placed after assistant text that the client sent itself."""
+    """Return ``turns`` with ``text``, the beginning of the model's response, as assistant text at the end.
+
+    If the client's own conversation ends with assistant text, ``text`` is placed after that.
+    """
     last = turns[-1] if turns else None
     if last is None or last.role != "assistant":
         return [*turns, Turn("assistant", [Text(text)])]
@@ -365,7 +368,7 @@ async def _as_they_are(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, No
 
 
 async def _slices(events: list[Event]) -> AsyncIterator[list[Event]]:
-    """Yield the events in small batches, so that other responses continue in between."""
+    """Yield the events in small batches, so that other tasks of the event loop run between two batches."""
     for at in range(0, len(events), EVENTS_AT_ONCE):
         yield events[at : at + EVENTS_AT_ONCE]
         await asyncio.sleep(0)

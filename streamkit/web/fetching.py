@@ -94,7 +94,7 @@ class FetchLimits:
 
 
 class NoPublicAddress(OSError):
-    """A name has no public address."""
+    """The host name of a URL has no public address."""
 
 
 class PublicResolver(AbstractResolver):
@@ -147,7 +147,7 @@ class Fetcher:
     ssl: SSLContext | Literal[True] = field(default=True)
 
     async def fetch(self, media: list[Media], hold: Hold) -> dict[str, Media]:
-        """Return the media with their bytes, by URL; ``hold`` gets these. Raises BadRequest with the place, and Refused."""
+        """Return fetched media by URL; ``hold`` counts their bytes. Raises BadRequest with the URL's place, and Refused."""
         wanted = {each.url: each for each in media if each.url is not None}
         times = Counter(each.url for each in media)
         if len(wanted) > self.limits.files:

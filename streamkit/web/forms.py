@@ -90,7 +90,7 @@ async def form_of(source: TimedSource, dialect: Dialect, *, body_bytes: int = AN
 
 
 class _Look:
-    """Finds the form of a response from its first bytes; None while unknown."""
+    """Finds the form of a response from its first bytes. The form is None while it is unknown."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._media_type = dialect.media_type
@@ -106,7 +106,7 @@ class _Look:
         return self._form
 
     def at_end(self) -> Form:
-        """Return the form after all bytes arrived without the end of a first line."""
+        """Return the form of a response that ended before its first line ended."""
         if not self._begun:
             return "other"
         return self._of_line(self._begun) if self._media_type == _LINES else "other"

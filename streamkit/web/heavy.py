@@ -41,7 +41,7 @@ async def count_values(text: bytes, most: int) -> int:
 
 
 async def beside(work: Callable[[], T]) -> T:
-    """Return the result of ``work``, run in a thread. A cancelled caller waits for its end, as it can't be stopped."""
+    """Run ``work`` in a thread and return its result. A cancelled caller still waits, as a thread can't be stopped."""
     loop = asyncio.get_running_loop()
     one = _ONE.get(loop) or _ONE.setdefault(loop, asyncio.Semaphore(1))
     async with one:

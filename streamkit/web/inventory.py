@@ -36,7 +36,10 @@ def add_inventory(
 
 
 def add_misspelt_inventory(router: web.UrlDispatcher, cards: Sequence[ModelCard], find: Find | None = None) -> None:
-    """Serve the same at the paths that result from a base URL with a missing or doubled version, or with a final slash."""
+    """Serve models as ``add_inventory`` does, at the paths that mistyped base URLs lead to.
+
+    Mistyped means: the version is missing or doubled, or the URL ends with a slash.
+    """
     _add(router, Inventory(cards, find), misspelt)
 
 
@@ -87,7 +90,7 @@ def untagged(model: str, dialect: str) -> str:
 
 
 class Inventory:
-    """The handlers of these paths. They raise Refused."""
+    """The handlers for the paths that list or look up models. They raise Refused."""
 
     def __init__(self, cards: Sequence[ModelCard], find: Find | None = None) -> None:
         self._cards = cards

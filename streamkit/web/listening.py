@@ -72,7 +72,10 @@ async def _name_server(_request: web.Request, response: web.StreamResponse) -> N
 
 
 class _Site(web.TCPSite):
-    """A site that limits its connections. asyncio uses its backlog also as the number of connections accepted in a turn."""
+    """A site that limits its connections.
+
+    It sets the backlog and the number of connections accepted in a turn separately: asyncio uses one number for both.
+    """
 
     async def start_bounded(self, connections: int | None, idle_s: float, *, decompress: bool) -> None:
         server = self._runner.server

@@ -38,7 +38,7 @@ class OutputTimes:
         self._frames = 0
 
     def read(self, report: StreamReport, at: float) -> None:
-        """Note a read at time ``at``. The read before has passed the pipe of ``report`` by now, so count that one."""
+        """Note a read at time ``at``. Count the read before: ``report`` now shows whether that one was an output."""
         self.settle(report)
         self._at = at
 

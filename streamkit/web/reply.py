@@ -88,7 +88,7 @@ class ClientLeftError(Exception):
 
 
 class Interruptible(Protocol):
-    """The part of a source that a response needs."""
+    """A source whose reading another task can interrupt."""
 
     report: StreamReport | None
 
@@ -118,7 +118,7 @@ class Outlet:
         raise NotImplementedError
 
     def answers(self, reply: Reply) -> None:
-        """Called once with the reply that writes to this outlet."""
+        """Connect the outlet to the reply that writes to it. Called once."""
 
     def keep_alive(self, _usual: bytes, /) -> bytes:
         """Return the bytes to write while the model is silent, if any. ``_usual`` is the dialect's keep-alive over HTTP."""
@@ -129,7 +129,7 @@ class Outlet:
         await writer.write(data)
 
     def last(self) -> None:
-        """Called before the bytes that state that the response is over. Only the end follows these."""
+        """Called before the last bytes of the response are written: its terminator or its error. Only ``end`` follows them."""
 
     #: Whether the client has disconnected while the response continues without it.
     has_left = False
@@ -139,7 +139,7 @@ class Outlet:
         return False
 
     def over(self, why: End) -> None:
-        """Called when nothing more will be written, however the response ended. Of two calls the first one counts."""
+        """Called when nothing more will be written, however the response ended. A second call has no effect."""
 
 
 class Shape(Protocol):
@@ -327,7 +327,7 @@ class Reply:
                 await self.fail(failed)
 
     def _due(self) -> float | None:
-        """Return the seconds until the next keep-alive; None if there will be none."""
+        """Return the seconds until the next keep-alive; None if no keep-alive will be sent."""
         if not self._alive or self._has_end or (self.begun and not self._stream):
             return None
         return max(0.0, self._wrote_at + self.delivery.keep_alive_s - self._loop.time())

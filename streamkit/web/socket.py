@@ -154,7 +154,7 @@ class SocketOutlet(Outlet):
             await self._socket.send(message)
 
     async def end(self, _response: web.StreamResponse, _failed_end: bytes | None, /) -> None:
-        """Only finish: each message has an end of its own. The dialect's last event may be missing after a failure."""
+        """Write the rest of the response. A WebSocket message needs no other end, so ``failed_end`` is ignored."""
         await self.finish()
 
     async def finish(self) -> None:
@@ -216,7 +216,7 @@ class Socket:
         self.written_bytes += len(message)
 
     def keep(self) -> None:
-        """Hold memory for what the conversation keeps. If the budget has no room, forget that."""
+        """Count the kept request and response in the budget. If the budget has no room, forget them."""
         try:
             self._kept.resize(self.conversation.kept_bytes)
         except Refused:
@@ -226,7 +226,7 @@ class Socket:
     # -- messages --------------------------------------------------------------------------------------------------
 
     async def _receive(self, answer: Answer) -> bool:
-        """Receive one message, ping or pong. Return False once the socket is over. This call's frame keeps no message."""
+        """Receive a message, ping or pong, and keep no reference to it. Return False once the socket is closed."""
         loop = asyncio.get_running_loop()
         idle_at = math.inf if self._work else self._idle_since + self._limits.idle_s
         try:

@@ -99,7 +99,7 @@ class FrameReader:
         return 2 + _LENGTH_BYTES.get(self._header[1] & ~_MASKED, 0) + 4
 
     def _begin(self, header: bytes) -> None:
-        """Begin a frame. Raises WebSocketError if it may not begin here, and Refused if the budget has no room for it."""
+        """Handle a frame's header. Raises WebSocketError if the frame is not allowed, and Refused if the budget is full."""
         code, size = header[0] & ~_LAST, header[1] & ~_MASKED
         if code not in {WSMsgType.CONTINUATION, *_DATA, *_CONTROL}:
             raise _broken(f"frames of kind {code} do not exist")
@@ -127,7 +127,7 @@ class FrameReader:
         cast("bytearray", self._message).extend(piece)
 
     def _end(self) -> None:
-        """End a frame, and its message if the frame is the last one."""
+        """Handle the end of a frame: if it is the message's last frame, queue the message."""
         self._mask = b""
         if self._kind in _CONTROL:
             payload, self._control = self._control, b""

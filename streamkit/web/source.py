@@ -252,7 +252,7 @@ class TimedSource:
                 self._reader.cancel()
 
     def expect_end(self, *, soon: bool) -> None:
-        """Mark that all may have been read (``soon``), so that the source ends after one more second; or unmark it."""
+        """With ``soon``, end the source after one more second, as the response seems complete; else take that back."""
         if soon or self._until is not None:
             self._until = self._loop.time() + DRAIN_S if soon else None
             self._disarm()
@@ -390,7 +390,7 @@ class _Body:
         self._rest = data + bytes(self._rest)
 
     def _lost(self, closed: asyncio.Future[None]) -> None:
-        """Called when the connection has closed. If aiohttp noticed that, the body has its end or its error already."""
+        """Called when the connection has closed. Store the error, unless aiohttp already gave the body its end or error."""
         if not closed.cancelled():
             self._broken_by = closed.exception()  # asyncio logs an exception that is never fetched
         if not self._content.is_eof() and self._content.exception() is None:

@@ -125,7 +125,7 @@ def _forget(turns: list[Turn]) -> None:
 
 
 def _size_of(tool: Tool) -> int:
-    """Return about how many bytes a tool definition has."""
+    """Return roughly how many bytes a tool definition has."""
     described = [tool.name, tool.description, tool.parameters, tool.format, tool.extras, tool.raw]
     return len(orjson.dumps(described, default=str))
 

@@ -68,7 +68,7 @@ async def estimate(request: Request) -> Estimate:
 
 
 def estimated(request: Request) -> Estimate:
-    """Estimate the input tokens of a request: its texts, and the tokens around them."""
+    """Estimate the input tokens of a request: the tokens of its texts and a fixed number for everything else. Blocks."""
     texts = list(_texts(request))
     tokens, method = _of_texts(texts)
     return Estimate(tokens + _around(request), method)

@@ -38,7 +38,7 @@ class Turns:
         await mine
 
     def _next(self) -> None:
-        """Called when a turn is over."""
+        """Called when a turn is over: let the next waiting callers continue."""
         self._begun = 0
         while self._waiting and self._begun < self._at_once:
             first = self._waiting.popleft()

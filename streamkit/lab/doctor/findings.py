@@ -79,7 +79,7 @@ class Finding:
 
 
 def shown(message: str) -> str:
-    """Return the beginning of a server's error message: some servers repeat the whole request in it."""
+    """Return the beginning of a server's error message, since some servers repeat the whole request in their message."""
     return shortened(" ".join(message.split()), SHOWN_CHARS)
 
 
@@ -170,7 +170,7 @@ def of_end(exchange: Exchange, *, whole: bool) -> Iterator[Finding]:
 
 
 def of_repair(kind: str) -> Finding:
-    """Return the error for a repair that is not visible in any single frame."""
+    """Return an error finding for a kind of repair that is not visible in any single frame."""
     return Finding.error(kind, REPAIRS[kind], _REPAIRED.get(kind, _SEE))
 
 

@@ -84,7 +84,7 @@ class Judged:
 
 
 async def judge(probe: Probe, exchange: Exchange, dialect: str, *, first: bool, keyed: bool) -> Judged:
-    """Judge a response. ``first``: of the examination; ``keyed``: the request had an API key. Raises UsageError."""
+    """Judge a response. ``first``: it is the examination's first; ``keyed``: the request had a key. Raises UsageError."""
     named, _ = source_named(dialect)
     recording = exchange.recording
     response_line = recording.response

@@ -71,7 +71,7 @@ class Probe:
 
     @property
     def bound(self) -> int:
-        """The most tokens of the response."""
+        """The maximum of output tokens that the request sets."""
         bound = self.request.options.max_tokens or 0
         return max(bound, LEAST_BOUND) if self.raised else bound
 
@@ -212,6 +212,6 @@ def _probe(
 
 
 def _spoiled(body: bytes) -> bytes:
-    """Put a number in place of the conversation: every dialect must refuse that, and none can mistake it for valid input."""
+    """Return a body with a number in place of the conversation, which every server must refuse as invalid."""
     members: dict[str, Any] = orjson.loads(body)
     return orjson.dumps({name: 0 if _COUNT in str(value) else value for name, value in members.items()})

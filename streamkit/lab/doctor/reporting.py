@@ -75,7 +75,7 @@ def _probe_object(judged: Judged) -> dict[str, Any]:
 
 
 def line_of(judged: Judged) -> str:
-    """Return one line about a response, without its faults."""
+    """Return one line that summarises a response without listing its faults."""
     return f"{judged.probe.name:<9} {verdict_of(judged.status):<11} {_facts(judged)}"
 
 

@@ -183,7 +183,7 @@ class Captures:
                 watcher.set()
 
     def _oldest(self, but: Capture | None = None) -> Capture:
-        """Return the oldest stream that ended; if none did, the oldest one."""
+        """Return the oldest stream that has ended; if no stream has ended, return the oldest stream. Never return ``but``."""
         others = [capture for capture in self if capture is not but]
         return next((capture for capture in others if capture.ended is not None), others[0])
 

@@ -106,7 +106,7 @@ class Script:
             raise UsageError("turns: at least one is needed")
 
     def next(self, request: Request, had: set[int]) -> int | None:
-        """Return the number of the turn that answers a request; None: none. ``had`` are the conversation's earlier turns."""
+        """Return the number of the turn that answers a request; None: no turn. ``had``: the numbers already used."""
         fitting = [number for number, turn in enumerate(self.turns) if turn.match is None or turn.match.fits(request)]
         left = [number for number in fitting if number not in had]
         if not left and self.repeat:

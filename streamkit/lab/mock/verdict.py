@@ -193,7 +193,7 @@ class Watch:
         return conversation, exchange
 
     def answer(self, exchange: Exchange, written: Written) -> None:
-        """Note the response that is about to be sent."""
+        """Remember the response that is about to be sent, to judge the client's later requests by it."""
         exchange.failed, exchange.read = written.failed, read_answer(written.answer)
 
     def out_of_turns(self, exchange: Exchange) -> None:

@@ -127,7 +127,7 @@ class RequestMatcher:
 
 
 def differences(asked: Any, recorded: Any, ignored: Sequence[Pattern] = ()) -> Iterator[Difference]:
-    """Yield the places where two JSON values differ, in the order of the first. Do not go into a value with no partner."""
+    """Yield the places where two JSON values differ, in the order of ``asked``. A value missing on one side is one place."""
     waiting: list[Difference] = [Difference((), asked, recorded)]
     while waiting:
         path, one, other = found = waiting.pop()

@@ -185,7 +185,7 @@ class RecordingWriter:
             self._open(self.dialect)
 
     def _open(self, dialect: str) -> None:
-        """Make the file once the dialect is known, and queue its first two lines before those that wait."""
+        """Make the file once the dialect is known. Put its first two lines before the lines that wait to be written."""
         self._detector = None
         if self._request is None:
             return
@@ -237,7 +237,7 @@ class RecordingWriter:
             self._detect(self._detector, data)
 
     def _release(self, until: int) -> None:
-        """Add the held reads that end at or before byte ``until`` of the held bytes."""
+        """Add lines for the held reads that end at or before byte ``until`` of all held bytes."""
         end = 0
         while self._held and not self.is_over:
             end += len(self._held[0].data)

@@ -1,4 +1,4 @@
-"""Split the bytes of a recorded response into other reads. A piece gets the recorded time of its last byte.
+"""Split the bytes of a recorded response into different reads than the recorded ones. A piece has the time of its last byte.
 
 If a response has no dialect, such as a list of models, it cannot be split into events, and its reads stay as recorded.
 

@@ -113,7 +113,7 @@ def _has_recordings(path: Path) -> bool:
 
 
 class _Opened(NamedTuple):
-    """A replay, and the conditions that it must meet."""
+    """A replay of the test, and the conditions that the test's requests must meet."""
 
     replay: Replay
     fail_on_miss: bool

@@ -29,7 +29,7 @@ from streamkit.web.surfaces import Ask, surface_of
 
 @frozen(kw_only=True)
 class Kept:
-    """How a response is kept."""
+    """Where a response is written, and what the client got already."""
 
     outlet: Outlet | None = None  #: None: the usual outlet of its request or message
     shape: Shape | None = None

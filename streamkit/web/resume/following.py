@@ -103,7 +103,7 @@ class Following:
         report.completed = bool(report.clean)
 
     async def _before(self) -> bytes:
-        """Return the last bytes before the cursor. Raises LogError."""
+        """Return the log's last bytes before the cursor, which show whether an event begins there. Raises LogError."""
         begin, end = max(0, self._after - _EVENT_END_BYTES), self._after
         reading = await self._store.open(self._log_id, self._owner, begin)
         found = bytearray()

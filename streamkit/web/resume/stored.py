@@ -109,7 +109,7 @@ class StoredAnswers:
         return self.form.answer_in(await states.answer(answer_id))
 
     async def _answer(self, request: web.Request, answer_id: str, within_s: float) -> bytes:
-        """Return a response as it is now, or complete if it ends in ``within_s``, however much arrives. Raises LogError."""
+        """Return a response when it is complete, or after ``within_s`` seconds (more for a long log). Raises LogError."""
         try:
             reading = await self.resuming.store.open(answer_id, self._owner(request, answer_id))
         except LogGone:

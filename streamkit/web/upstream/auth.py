@@ -48,7 +48,8 @@ def as_gateway_failure(
 ) -> ProviderFailed:
     """Return the failure for the client. If the upstream refused the gateway's credentials, it becomes a server error (502).
 
-    With 401, a client would report that the user's key is wrong and ask for another. If the key is the client's, 401 stays.
+    With 401, a client would report that the user's key is wrong and ask the user for another key. If the client itself sent
+    the refused key, the failure stays as it is.
     """
     if failed.type not in {"auth", "permission"} or _OF_CONTENT.search(failed.message):
         return failed

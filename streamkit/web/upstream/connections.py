@@ -70,7 +70,7 @@ class Connector(TCPConnector):
         traces: list[Trace],
         timeout: ClientTimeout,  # noqa: ASYNC109 - aiohttp's own name
     ) -> Connection:
-        """Return a connection as aiohttp does. If the request needs a new one, kept connections are put back and skipped."""
+        """Return a connection as aiohttp does. If the request needs a new one, skip connections that were used before."""
         use = _USE.get() or _Use()
         kept: list[Connection] = []
         try:

@@ -81,7 +81,7 @@ def keys_of(upstream: Upstream) -> Iterator[str]:
 def _begun(key: str) -> str:
     """Return a pattern for the beginning of ``key`` and all text after it without a gap.
 
-    Other beginnings inside the match end where the match ends, so they are not searched for separately.
+    A second beginning of a key inside the match ends where the match ends, so one search is enough.
     """
     return spelled(key[:KEY_CHARS]) + r"(?:[^\s'\"…\\]++|\\++(?!['\"]))*+"
 
