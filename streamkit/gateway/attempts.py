@@ -61,9 +61,9 @@ NO_TOOLS_S: Final = 3600.0
 #: The longest time in seconds that an upstream is not used after an error, even if its ``Retry-After`` is longer: the
 #: operator may have raised the upstream's rate limit meanwhile.
 REST_S: Final = 86_400.0
-#: How many pairs of upstream and model are remembered, and the most characters of a remembered model's name. Both are
-#: limited because clients choose the names.
+#: How many pairs of upstream and model are remembered. Limited, because clients choose the models' names.
 REMEMBERED: Final = 1000
+#: The most characters of a remembered model's name.
 NAME_CHARS: Final = 200
 #: Types of errors that depend on the upstream (its key, credit or models) and not on the request.
 ITS_OWN: Final = frozenset({"auth", "billing", "permission", "not_found"})

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-#: A line end, which may be CRLF, and the blank line after it.
+#: Matches the end of an event: a line end (LF, CR or CRLF) and the blank line after it.
 _EVENT_END: Final = re.compile(rb"(?>\r\n|\n|\r)(\r\n|\n|\r)")
 _ENDS_AN_EVENT: Final = re.compile(_EVENT_END.pattern + rb"\Z")
 _DATA: Final = re.compile(rb"(?:\A|[\r\n])data(?=[:\r\n])")

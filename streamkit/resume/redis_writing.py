@@ -31,8 +31,9 @@ from streamkit.resume.redis_entries import Append, Command, newest_in
 TRIP_BYTES: Final = 4 * MIB
 #: Milliseconds that Redis waits for its replicas (resume.md §11.1, where this is measured).
 WAIT_MS: Final = 100
-#: Seconds between renewals of a written log's time to live, and how much longer than that it lives.
+#: Seconds between two renewals of the time to live of a log that is being written.
 TOUCH_S: Final = 60.0
+#: How many seconds longer than ``ttl_s`` such a log lives after each renewal.
 MARGIN_S: Final = 120.0
 
 

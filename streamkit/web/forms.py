@@ -35,6 +35,7 @@ _FIELD: Final = re.compile(rb"(?:data|event|id|retry)?:")
 _FIELD_NAMES: Final = (b"data", b"event", b"id", b"retry")
 #: Bytes that may precede the response: white space and the UTF-8 byte order mark.
 _BLANK: Final = b" \t\r\n\xef\xbb\xbf"
+#: The last byte of a JSON object or array.
 _CLOSING: Final = frozenset({b"}", b"]"})
 #: The most bytes of the first line to read before the form is decided.
 LINE_BYTES: Final = 1024 * 1024

@@ -12,8 +12,9 @@ from aiohttp import web
 
 from streamkit.errors import Interrupted
 
-#: Seconds at the end of the grace period that are reserved for error frames.
+#: The last seconds of the grace period, in which unfinished streams get their error frames.
 FRAMES_S: Final = 1.0
+#: Seconds between two checks whether streams are still in progress.
 LOOK_S: Final = 0.05
 
 

@@ -22,6 +22,7 @@ from streamkit.web.refusals import Refused
 
 #: The largest frame header: two bytes, a length of eight, a mask of four.
 HEADER_BYTES: Final = 14
+#: The largest payload of a control frame (RFC 6455 §5.5).
 CONTROL_BYTES: Final = 125
 _LENGTH_BYTES: Final = {126: 2, 127: 8}
 _LAST: Final = 0x80

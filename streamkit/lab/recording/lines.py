@@ -17,6 +17,7 @@ from streamkit.lab.recording.recording import MARK, VERSION, End, Read, Recorded
 
 #: Digits after the point of a time in seconds: ten microseconds are finer than the times of reads need.
 TIME_DIGITS: Final = 5
+#: Replaces line ends with blanks.
 _LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"  ")
 
 

@@ -35,7 +35,9 @@ _PATTERN: Final = re.compile(r"[^.\[\]]+(?:\.[^.\[\]]+|\[(?:[0-9]{1,9}|\*)\])*+"
 _STEP: Final = re.compile(r"\[(\*|[0-9]+)\]|([^.\[\]]+)")
 #: If two texts share at least this many characters, show both from ``_CONTEXT_CHARS`` before their first difference.
 _SHARED_CHARS: Final = QUOTED_CHARS // 2
+#: How many characters before the first difference are shown.
 _CONTEXT_CHARS: Final = 10
+#: Replaces a value that one of the two bodies does not have.
 _ABSENT: Final = object()
 
 
