@@ -34,8 +34,9 @@ examples:
   streamkit convert --from {ONE} --to {OTHER} answer.sse
   streamkit convert --to {OTHER} answer.stream.jsonl
 """
-#: The dialects to which the options ``--no-usage`` and ``--call-ids`` apply.
+#: The names of the dialects to which the option ``--no-usage`` applies, for the help.
 USAGE_ON_REQUEST = ", ".join(name for name, dialect in DIALECTS.built_in.items() if dialect.usage_on_request)
+#: The names of the dialects to which the option ``--call-ids`` applies, for the help.
 IDS_ON_REQUEST = ", ".join(name for name, dialect in DIALECTS.built_in.items() if dialect.with_call_ids is not None)
 
 

@@ -50,7 +50,7 @@ examples:
   streamkit doctor https://api.example.com/v1 --dialect DIALECT --model MODEL --key-env EXAMPLE_KEY --yes --keep answers
 """
 TIMEOUT_S = 60.0
-#: Modes of kept files and their folder: responses are private to the owner of the key.
+#: File modes of the kept recordings and of their folder: only this user may read them, since responses are private.
 FILE_MODE, FOLDER_MODE = 0o600, 0o700
 
 

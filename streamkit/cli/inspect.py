@@ -61,8 +61,9 @@ examples:
   streamkit inspect answer.stream.jsonl
   streamkit inspect --web --to DIALECT recording.sse
 """
-#: Members of the JSON objects for usage and for a choice, in order.
+#: The members of the JSON object for usage, in the order of the output.
 USAGE = ("input_total", "input_cached", "input_cache_write", "output_total", "output_reasoning", "total")
+#: The members of the JSON object for a choice, in the order of the output.
 CHOICE = ("index", "text", "reasoning", "refusal", "tool_calls", "stop_reason", "native_stop_reason")
 
 

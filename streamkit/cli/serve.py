@@ -45,7 +45,7 @@ examples:
   streamkit serve --config gateway.toml --check-config
   streamkit serve --config gateway.toml --host 0.0.0.0 --workers 4
 """
-#: A fixed token for the inspector. Its characters must be valid in a header and in a URL.
+#: Matches a token for the inspector that the user chose. Only characters that are valid in a header and in a URL are allowed.
 KEY = re.compile(r"[\w-]{16,}", re.ASCII)
 EXTRA = "streamkit serve needs more than the library: pip install 'streamkit-llm[gateway]' (missing: {})"
 

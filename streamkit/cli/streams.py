@@ -55,7 +55,7 @@ async def _readable(descriptor: int) -> None:
     ready = asyncio.Event()
     try:
         loop.add_reader(descriptor, ready.set)
-    except PermissionError:  # epoll does not support regular files
+    except PermissionError:  # the descriptor is a regular file, which epoll does not support
         return
     try:
         await ready.wait()
@@ -76,7 +76,7 @@ def write_json(value: Any) -> None:
 
 
 def say(line: str) -> None:
-    """Print one line for people on standard error."""
+    """Print one line for people to standard error."""
     print(f"streamkit: {visible(line)}", file=sys.stderr)
 
 

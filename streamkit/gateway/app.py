@@ -64,7 +64,7 @@ ON_CUT: Final = "x-streamkit-on-cut"
 PROBES: Final = frozenset({"/healthz", "/readyz"})
 #: Paths that need no key.
 OPEN_PATHS: Final = PROBES | {"/"}
-#: The error that a client gets after an unexpected exception.
+#: The error that a client gets if the gateway's code raises an unexpected exception.
 GATEWAY_FAILED: Final = ProviderFailed("server", "the gateway failed; its log says why")
 RECORD: Final = web.RequestKey("streamkit-record", Record)
 
@@ -81,16 +81,16 @@ class Gateway(Service):
     ring: KeyRing | None
     hosts: Hosts | None
     delivery: Delivery
-    #: Removes every key of the configuration from a text.
+    #: Removes every key of the configuration from a text, so that the text can be logged or sent.
     hide: Cut = field(repr=False)
     memory: Memory = field(factory=Memory)
     stopping: bool = False
-    streams: int = 0  #: the limit of responses in progress
+    streams: int = 0  #: how many responses may be in progress at once
     turns: Turns = field(factory=Turns)
     origins: Origins = field(factory=Origins)
     telemetry: Telemetry | None = None  #: None: OpenTelemetry is not used, and not imported
     kept: Budget = field(factory=Budget)  #: memory for what WebSockets keep from one message to the next
-    captures: Captures | None = None  #: streams for the inspector; None: it is off
+    captures: Captures | None = None  #: keeps streams for the inspector; None: the inspector is off
     recorder: Recorder | None = None  #: records the exchanges with upstreams while the application runs; None: off
     session: ClientSession = field(init=False, repr=False)  #: the connections to upstreams, while the application runs
 
@@ -107,7 +107,7 @@ class Gateway(Service):
         return next(((name, route) for name, route in found if route is not None), None)
 
     def card(self, model: str, dialect: str) -> ModelCard | None:
-        """Return the description of one model for clients, also if it is not listed."""
+        """Return the description of one model for clients, even if the model is not listed."""
         found = self.find(model, dialect)
         return found and self._card(*found)
 
@@ -161,7 +161,7 @@ class Gateway(Service):
 
     async def answer(self, request: web.Request, ask: Ask, message: Message | None = None) -> web.StreamResponse:
         record: Record = request[RECORD] if message is None else message.about
-        self.check(request)  # others may have begun while the body was read
+        self.check(request)  # again: other responses may have begun while this request's body was read
         record.model, record.stream, record.asked = ask.model, ask.stream, ask.report
         found = self.find(ask.model, ask.dialect)
         if found is None:
@@ -215,9 +215,9 @@ class Gateway(Service):
         )
 
     async def run_socket(self, request: web.Request, socket: Socket) -> web.StreamResponse:
-        self.metrics.active(-1)  # a socket that waits for a message is no response in progress
+        self.metrics.active(-1)  # an open WebSocket without a message does not count as a response in progress
         self.metrics.sockets(1)
-        request[RECORD].status, request[RECORD].ending = 101, "whole"  # however it is closed
+        request[RECORD].status, request[RECORD].ending = 101, "whole"  # the same values however the WebSocket is closed
         try:
             return await super().run_socket(request, socket)
         finally:
@@ -385,7 +385,8 @@ def _record_of(request: web.Request) -> Record:
     path = request.path
     resource = request.match_info.route.resource
     if "stream_id" in request.match_info and resource is not None:
-        path = resource.canonical  # not the id itself, which allows reading the response (resume.md §13.3)
+        # the route's pattern, because anyone with the id in the path can read the response (resume.md §13.3)
+        path = resource.canonical
     record = Record(random_id("req_"), request.method, path, client=client_dialect(request), status=499)
     record.hide = request.app[GATEWAY].hide
     return record
@@ -404,7 +405,7 @@ def _own_headers(record: Record) -> dict[str, str]:
 
 @contextmanager
 def _observed(request: web.Request, record: Record) -> Iterator[None]:
-    """Count, trace and log the request that the block processes, however it ends."""
+    """Count, trace and log the request that the ``with`` block processes, however the request ends."""
     loop, gateway = asyncio.get_running_loop(), request.app[GATEWAY]
     started = record.started = loop.time()
     if gateway.telemetry is not None:

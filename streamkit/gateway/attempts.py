@@ -56,14 +56,16 @@ OUTCOMES: Final = {
     NotThisDialect: "not_this_dialect",
     Interrupted: "shut_down",
 }
-#: Seconds that an upstream counts as one without tools after it said so.
+#: After an upstream refuses a request because it supports no tools: seconds without further requests with tools to it.
 NO_TOOLS_S: Final = 3600.0
-#: The longest pause of an upstream in seconds, whatever it asks for: its limit may have been raised meanwhile.
+#: The longest time in seconds that an upstream is not used after an error, even if its ``Retry-After`` is longer: the
+#: operator may have raised the upstream's rate limit meanwhile.
 REST_S: Final = 86_400.0
-#: How many upstreams and models are remembered; and how many characters of a model's name, which clients choose.
+#: How many pairs of upstream and model are remembered. Limited, because clients choose the models' names.
 REMEMBERED: Final = 1000
+#: The most characters of a remembered model's name.
 NAME_CHARS: Final = 200
-#: Types of errors that depend on the upstream and not on the request: its key, credit or models.
+#: Types of errors that depend on the upstream (its key, credit or models) and not on the request.
 ITS_OWN: Final = frozenset({"auth", "billing", "permission", "not_found"})
 _TOOLS: Final = r"\b(?:tools?|tool (?:use|calls|calling)|functions?|function (?:calls|calling))\b"
 #: Matches "No endpoints found that support tool use" (OpenRouter), "… does not support tools", "tools is unsupported".
@@ -76,9 +78,13 @@ _NO_TOOLS: Final = re.compile(
 
 @define
 class Memory:
-    """What this process has learned of its upstreams, and the event loop's time until which it holds."""
+    """What this process has learned of its upstreams: which are resting, and which support no tools.
 
-    resting: dict[tuple[str, str], float] = field(factory=dict)  #: by upstream and its name for the model
+    Each value is the event loop's time until which this applies.
+    """
+
+    #: by name of the upstream and the upstream's name for the model
+    resting: dict[tuple[str, str], float] = field(factory=dict)
     without_tools: dict[tuple[str, str], float] = field(factory=dict)
 
 
@@ -121,18 +127,18 @@ class Attempts:
     session: ClientSession
     stall_s: float = STALL_S  #: a longer gap between outputs is a stall
     recorder: Recorder | None = None  #: records each attempt; None: nothing is recorded
-    #: A whole response without the tool call that the request requires.
+    #: A whole response that lacks the tool call that the request requires. It is sent if no other upstream does better.
     _kept: tuple[Exchange, Response] | None = field(default=None, repr=False)
     #: The failures of this round, each with the response headers of its upstream.
     _failures: list[tuple[ProviderFailed, Mapping[str, str]]] = field(factory=list)
-    _upstream_headers: Mapping[str, str] = NO_HEADERS  #: of the failure that the round returned
+    _upstream_headers: Mapping[str, str] = NO_HEADERS  #: headers of the failed response that the round returns
     _trying: _Trying | None = None
     _onwards: deque[Target] | None = None  #: upstreams that may still continue the response; None: not interrupted yet
 
     async def run(self) -> None:
         """Send a response to the client, or the reason why there is none."""
         failed = await self._round()
-        if self._is_passing(failed):  # else tenacity would take 4 % of a short request's CPU time
+        if self._is_passing(failed):  # tenacity is used only then: it takes 4 % of a short request's CPU time
             failed = await self._more_rounds(failed)
         if failed is not None:
             self.reply.upstream_headers = self._upstream_headers
@@ -157,7 +163,7 @@ class Attempts:
         return cast("ProviderFailed | None", await retrying(round_))
 
     def _is_passing(self, failed: ProviderFailed | None) -> bool:
-        """Return whether another round may succeed, and its delay is allowed."""
+        """Return whether the failure may be temporary and the wait before another round is allowed."""
         if failed is None or self.reply.interrupted is not None or not is_retryable(failed):
             return False
         return _wait_of(failed) <= self.route.retry_after_max_s
@@ -235,7 +241,7 @@ class Attempts:
             outcome = self._cut_short(exchange if self._trying is None else self._trying.exchange)
             raise
         except Exception as error:
-            detail = type(error).__name__  # the message may repeat the request; the log has it
+            detail = type(error).__name__  # only the type: the error's message may repeat parts of the request
             raise
         finally:
             self._end(outcome, detail)
@@ -308,7 +314,7 @@ class Attempts:
         return None
 
     def _behind(self, cut: Target) -> list[Target]:
-        """Return the upstreams that may continue a response of ``cut``: the later ones first, ``cut`` last."""
+        """Return the upstreams that may continue a response of ``cut``: the route's later ones, its earlier ones, ``cut``."""
         now, targets = asyncio.get_running_loop().time(), self.route.targets
         place = targets.index(cut) + 1
         able = [target for target in targets if target.upstream.tools or not self.ask.request.tools]
@@ -362,13 +368,13 @@ def _recording(recorder: Recorder, target: Target) -> OpenRecording:
 
 
 def _end_unread(outcome: str, report: StreamReport) -> str:
-    """Return how an attempt without a response ended. For a response, its reader records the end."""
+    """Return the kind of end to record for an attempt without a response. The reader of a response records its end."""
     if outcome == "shut_down":
         return SHUT_DOWN
     return CLIENT_LEFT if report.error is None else end_of(report.error, answered=False)
 
 
-#: Not an upstream's error: it makes the next upstream be tried, which may obey ``tool_choice``.
+#: The gateway's own error for a response that ignores ``tool_choice``. After it, the gateway tries the next upstream.
 IGNORED: Final = ProviderFailed("unavailable", "the upstream ignored the request's `tool_choice`")
 
 

@@ -68,7 +68,10 @@ def _value(values: Mapping[str, Any], table: str, key: str) -> Any:
 
 
 def _unreachable(values: Mapping[str, Any]) -> Iterator[Remark]:
-    """Yield models that an earlier route has already. Names compete only with names: they always win over patterns."""
+    """Yield an error for each model that an earlier route already serves.
+
+    Names are compared only with names and patterns with patterns, because a name always wins over a pattern.
+    """
     before: list[tuple[KeyPath, str]] = []
     for path, model in _models(values):
         for place, other in before:

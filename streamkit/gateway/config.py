@@ -38,14 +38,15 @@ LOOPBACK: Final = "127.0.0.1"
 
 
 def _is_host(_instance: object, _attribute: Attribute[str], value: str) -> None:
-    if not value or any(letter in value for letter in "/@[] \t\n") or value.count(":") == 1:  # IPv6 has more
+    # one colon means a port; an IPv6 address has more colons
+    if not value or any(letter in value for letter in "/@[] \t\n") or value.count(":") == 1:
         raise Refusal(
             'the name or the address of an interface is needed, without the port: "127.0.0.1", "0.0.0.0", "::"'
         )
 
 
 def _each(fits: Callable[[str], bool], reason: str) -> Callable[[object, Attribute[Any], tuple[str, ...]], None]:
-    """Return a validator for several strings; it refuses the first one for which ``fits`` is false."""
+    """Return a validator for a tuple of strings. It raises Refusal with the first string for which ``fits`` is false."""
 
     def validate(_instance: object, _attribute: Attribute[Any], value: tuple[str, ...]) -> None:
         for index, text in enumerate(value):

@@ -30,7 +30,8 @@ from streamkit.tool_calls.accumulate import accumulate_tool_calls
 from streamkit.translation.bodies import decode_request, encode_response
 from streamkit.web.upstream import Upstream
 
-#: The models, and what each shows. Other names respond like ``demo``, or like ``demo-reasoning`` if they end so.
+#: The models, and what each demonstrates. A model with another name responds like ``demo``, or like ``demo-reasoning`` if its
+#: name ends with ``-reasoning``.
 MODELS: Final[Mapping[str, str]] = {
     "demo": "answers, and calls the tools that it is offered",
     "demo-reasoning": "thinks first",
@@ -44,9 +45,9 @@ SILENCE_S: Final = 60.0
 TOKENS_PER_S: Final = (30.0, 60.0)
 #: The chunks that ``demo-cut`` writes of a stream before it stops inside the next one.
 CHUNKS_BEFORE_CUT: Final = 5
-#: The same limit as the gateway's.
+#: The largest request body. The gateway has the same limit.
 REQUEST_BYTES: Final = 32 * 1024 * 1024
-#: Seconds for the shutdown. Only the gateway uses this server, and it has stopped before.
+#: Seconds to wait for open connections at shutdown. Only the gateway connects to this server, and the gateway stops first.
 SHUTDOWN_S: Final = 1.0
 
 
@@ -94,7 +95,7 @@ def demo_config(base_url: str, server: Server | None = None) -> Config:
 
 @define
 class _Demo:
-    """The handler, with the speed of all responses."""
+    """The handler of the demo upstream, and the speed of its responses."""
 
     speed: float
     jitter: random.Random
@@ -155,7 +156,7 @@ async def _whole(request: web.Request, stream: Pipe[bytes], *, cut: bool) -> web
 
 
 async def _break_off(request: web.Request, response: web.StreamResponse, rest: bytes) -> None:
-    """Write half of the rest, then close the connection inside the response, as a failing proxy does."""
+    """Write half of ``rest``, then close the connection inside the response, as a failing proxy does."""
     await response.write(rest[: len(rest) // 2])
     if request.transport is not None:
         request.transport.close()

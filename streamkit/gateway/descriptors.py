@@ -16,11 +16,13 @@ from typing import Any, Final
 
 from streamkit.gateway.log import log
 
-#: For the process itself: standard streams, its log, the metrics' files, name resolution, and a burst of connections.
+#: File descriptors reserved for the process itself: standard streams, log, metrics files, name resolution, and a burst of
+#: connections.
 RESERVED: Final = 128
-#: Connections without a stream, per allowed stream. Clients keep such connections for their next requests.
+#: Idle connections to expect for each allowed stream: clients keep connections open for their next requests.
 IDLE_SHARE: Final = 2
-#: Errors that mean that nothing more can be opened: in the process, in the system, or for lack of memory.
+#: Error numbers that mean that no further file or socket can be opened: the limit of the process or of the system is
+#: reached, or memory is lacking.
 EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 LOG_S: Final = 1.0
 

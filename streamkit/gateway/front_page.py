@@ -37,7 +37,7 @@ NO_KEY: Final = "No key is asked for. Most clients want one: any word will do fo
 A_KEY: Final = "`key` and `$GATEWAY_KEY` stand for the key that the gateway's operator gave you."
 SHOWS_STREAMS: Final = "it shows the streams to whoever has its token, which was printed where the gateway was started."
 NO_NAMES: Final = "None is listed; ask for one that a pattern of a route serves."
-#: Replaces the model's name if none is known.
+#: Placeholder in the page's examples for a model's name, if the configuration names no model.
 MODEL: Final = "MODEL"
 STYLE: Final = "front_page.css"
 

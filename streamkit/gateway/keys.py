@@ -21,9 +21,9 @@ from streamkit.text.redact import without_secrets
 from streamkit.toml.findings import Refusal
 from streamkit.web.upstream import Secret
 
-#: The limit of a key. The longest keys are signed tokens of a few kilobytes.
+#: The longest accepted key, in bytes. The longest known keys are signed tokens of a few kilobytes.
 KEY_BYTES: Final = 16 * 1024
-#: How variables are named by convention. A key that was pasted here by mistake rarely looks like this.
+#: Matches a conventional name of an environment variable. A key pasted in place of the name by mistake rarely matches.
 _VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
 _KEY: Final = re.compile(rb"[!-~]+")
 
@@ -93,7 +93,7 @@ class KeyReader:
     def _of_file(self, name: str) -> Secret:
         try:
             self.files[name] = file = self.read_file(name)
-        except (OSError, ValueError) as error:  # ValueError: a null character in the name
+        except (OSError, ValueError) as error:  # ValueError: the file's name contains a null character
             reason = getattr(error, "strerror", None) or "it is no path"
             raise Refusal(
                 f"the key file can't be read: {reason}; a relative path begins at the configuration's folder",

@@ -19,10 +19,10 @@ from streamkit.text.printable import printable
 from streamkit.text.redact import excerpt, redacted
 
 log: Final = logging.getLogger("streamkit.gateway")
-#: Loggers that log what they sign, send and read at level debug.
+#: Loggers that at level debug log the data that they sign, send and read, which may be secret.
 TALKATIVE: Final = ("aiohttp", "asyncio", "botocore", "streamkit.translation.bodies")
-#: Limits for a message, a line of a traceback, and the lines of a traceback; the last lines are kept, which name the error.
-#: Exceptions of other packages may repeat their input.
+#: The most characters of a log message, characters of a traceback's line, and lines of a traceback. A longer traceback keeps
+#: its last lines, because they name the error. The limits exist because exceptions of other packages may repeat their input.
 MESSAGE_CHARS, TRACED_CHARS, TRACED_LINES = 2000, 500, 200
 
 
@@ -55,7 +55,7 @@ class Text(logging.Formatter):
 
 
 def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    """Return the traceback; for an unreadable request or body only the type of the error.
+    """Return the traceback of a log record; for an unreadable request or body, return only the type of the error.
 
     aiohttp repeats a line that it can't parse, including keys, and clients without a key must not fill the log.
     """

@@ -20,7 +20,7 @@ from prometheus_client.mmap_dict import MmapedDict, mmap_key
 from streamkit.gateway.log import log
 
 MULTIPROCESS_DIR: Final = "PROMETHEUS_MULTIPROC_DIR"
-#: The first size of a file, as in the library.
+#: The initial size of a metrics file, the same as in prometheus_client.
 FILE_BYTES: Final = 64 * 1024
 #: The size of an entry without its key: its length, padding to 8 bytes, two numbers.
 ENTRY_BYTES: Final = 4 + 8 + 16
@@ -29,7 +29,7 @@ ENTRY_BYTES: Final = 4 + 8 + 16
 def use_count_files() -> None:
     """Make every metric that is created from now on write to these files, if there are several workers."""
     if MULTIPROCESS_DIR in os.environ:
-        values.ValueClass = CountValue  # as the library's documentation describes
+        values.ValueClass = CountValue  # prometheus_client documents this assignment
 
 
 class CountFile(MmapedDict):
@@ -40,7 +40,8 @@ class CountFile(MmapedDict):
             take_room(path, 0, FILE_BYTES)
         except OSError:
             with suppress(OSError):
-                Path(path).unlink(missing_ok=True)  # a file without its first number makes reading all files fail
+                # an incomplete file would make prometheus_client fail to read all files
+                Path(path).unlink(missing_ok=True)
             raise
         self._path = path
         super().__init__(path)  # type: ignore[no-untyped-call]  # the library has no types here
@@ -67,7 +68,7 @@ def take_room(path: str, start: int, end: int) -> None:
 class CountValue:
     """The value of one series: in a file, or in the process if there is no file."""
 
-    _multiprocess = True  # the library reads this attribute
+    _multiprocess = True  # prometheus_client reads this attribute
 
     def __init__(
         self,
@@ -102,7 +103,7 @@ class CountValue:
         return self._value
 
     def set_exemplar(self, exemplar: Any) -> None:
-        """Do nothing: files contain no exemplars, in the library either."""
+        """Do nothing: metrics files contain no exemplars, as in prometheus_client."""
 
     def get_exemplar(self) -> None:
         return None

@@ -36,12 +36,14 @@ from streamkit.resume.log import Lost
 from streamkit.web.output_times import GAP_BOUNDS
 from streamkit.web.resume.settings import ResumeCounts
 
-#: In seconds: from the time of one token to the time of a long response.
+#: Histogram bounds for durations, in seconds: from the time of one token to the time of a long response.
 BUCKETS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
-#: For the gateway's own time, in seconds, and for tokens per second.
+#: Histogram bounds in seconds for the time that the gateway itself adds to a request.
 OVERHEAD_BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
+#: Histogram bounds for tokens per second.
 RATE_BUCKETS: Final = (1, 2, 5, 10, 20, 30, 50, 75, 100, 150, 200, 300, 500, 1000, 2000)
-#: Attributes that a store of responses may have: the metric, its description, and how the workers' values are combined.
+#: For each attribute that a store of responses may have: the metric's name and description, and how to combine the values
+#: of several worker processes.
 STORE_GAUGES: Final = {
     "live": ("logs_live", "Answers that are kept and under way", "livesum"),
     "kept": ("logs_kept", "Answers that ended and are kept in the gateway's memory", "livesum"),
@@ -49,11 +51,12 @@ STORE_GAUGES: Final = {
     "behind_bytes": ("log_behind_bytes", "Bytes of answers that wait for the store", "livesum"),
     "behind_s": ("log_behind_seconds", "For how long bytes have been waiting for the store", "livemax"),
 }
-#: Outcomes of attempts whose series begin with 0. The statuses after ``http_`` are not known in advance.
+#: Outcomes of attempts whose time series exist from the start, with the value 0. Outcomes ``http_STATUS`` are not here,
+#: because the statuses are not known in advance.
 BEGUN_OUTCOMES: Final = ("success", "answered", "refused", "cut", "broken", "error_event", "failed", *OUTCOMES.values())
 #: How a request ends for its client.
 ENDINGS: Final = ("whole", "error", "broken", "client left", "client stalled")
-#: Why a response was not kept. ``Lost`` lists why a response could no longer be kept.
+#: Reasons why keeping a response was refused at its start. ``Lost`` lists the reasons for dropping a kept response later.
 UNKEPT: Final = ("slow", "down", "too_long")
 
 
@@ -166,7 +169,8 @@ class Metrics:
             attribute: Gauge(f"streamkit_{name}", meaning, registry=self.registry, multiprocess_mode=mode)  # type: ignore[arg-type]  # a word of the library's
             for attribute, (name, meaning, mode) in STORE_GAUGES.items()
         }
-        self._told: Totals[tuple[Counter, str]] = Totals()  # the totals of others' counters that ours include
+        # for each of our counters: how much of another object's counter is already included
+        self._told: Totals[tuple[Counter, str]] = Totals()
 
     def _add_recordings(self) -> None:
         self._recorder_files = self._counter("recorder_files", "Exchanges that are recorded")
@@ -265,7 +269,7 @@ def _begin(counter: Counter, series: Iterable[tuple[str, ...]]) -> None:
 
 
 def _add(histogram: Histogram, counts: list[int], total: float) -> None:
-    """Add observations that are counted by bucket already, one addition per bucket. The library has no method for it."""
+    """Add observations that are already counted by bucket to a histogram, for which prometheus_client has no method."""
     for bucket, count in zip(histogram._buckets, counts, strict=True):  # noqa: SLF001
         if count:
             bucket.inc(count)

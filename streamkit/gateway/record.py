@@ -24,17 +24,17 @@ from streamkit.web.output_times import OutputTimes
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream.hiding import Cut
 
-#: Characters of an upstream's error in a log: some errors repeat whole requests.
+#: The most characters of an upstream's error that are logged, since some errors repeat whole requests.
 DETAIL_CHARS = 500
-#: Characters of a client's path or model in a log, and of its method, which may be any word.
+#: The most characters that are logged of a path or model that a client sent, and of an HTTP method (it may be any word).
 ASKED_CHARS, METHOD_CHARS = 200, 20
 #: Characters after a truncated text that are also searched for the gateway's keys, in case a key continues there.
 _MARGIN_CHARS = 2 * KEY_CHARS
 #: The id of a response. The log hides it, because it allows reading the response (resume.md §13.3).
 _ANSWER_ID: Final = re.compile(rf"(?<![A-Za-z0-9])(?:{LOG_ID.pattern})(?![A-Za-z0-9])")
-#: Members that are in a line even if they are 0. Other empty members are left out.
+#: Members that a log line contains even if they are 0. All other members are left out if they are empty.
 ALWAYS = frozenset({"status", "seconds"})
-#: The types of tokens, and their members in the usage that an upstream reports.
+#: For each type of tokens in the log: the member of ``UsageReported`` with its count.
 TOKENS: Final = {
     "input": "input_total",
     "input_cached": "input_cached",
@@ -42,7 +42,7 @@ TOKENS: Final = {
     "output": "output_total",
     "output_reasoning": "output_reasoning",
 }
-#: Outcomes that need no attention.
+#: Outcomes of an attempt that are no failure of the upstream.
 ANSWERS = frozenset({"success", "answered", "tool_choice_ignored", "counted", "client_left", "client_stalled"})
 
 
@@ -55,8 +55,8 @@ class Attempt:
     outcome: str
     seconds: float
     detail: str  #: the upstream's error without secrets; not logged if the client got the same
-    report: StreamReport = field(repr=False)  #: of the response, with the upstream's own error
-    asked: StreamReport = field(repr=False)  #: of the request
+    report: StreamReport = field(repr=False)  #: repairs and losses of the response, and the upstream's error
+    asked: StreamReport = field(repr=False)  #: repairs and losses of the request
     path: str = ""  #: the path of the request, without host and query; logged only after failures
     started: float = 0.0  #: the event loop's time at the start
     output_times: OutputTimes = field(factory=OutputTimes, repr=False)  #: the times of a stream's outputs
@@ -141,18 +141,18 @@ class Record:
     status: int = 0  #: the HTTP status that the client got; 499: it disconnected before
     ending: str = ""  #: ``whole``, ``error``, ``broken``, ``client left``, ``client stalled``
     error: str = field(default="", repr=False)  #: the error that the client got
-    asked: StreamReport = field(factory=StreamReport, repr=False)  #: the repairs of reading the request
+    asked: StreamReport = field(factory=StreamReport, repr=False)  #: the repairs made while the request was read
     attempts: list[Attempt] = field(factory=list)
     started: float = 0.0  #: the event loop's time when the request arrived
     seconds: float = 0.0
-    wrote_at: float | None = None  #: the event loop's time at the response's first byte, keep-alives aside
-    first_byte_s: float | None = None  #: seconds to the response's first byte, keep-alives aside
+    wrote_at: float | None = None  #: the event loop's time at the response's first byte, not counting keep-alives
+    first_byte_s: float | None = None  #: seconds to the response's first byte, not counting keep-alives
     keep_alives: int = 0
     resumed: bool = False  #: the response is the rest of an earlier one, for a client that resumed
     went_on_s: float = 0.0  #: seconds that the response continued without its client
     estimated: bool = False  #: a token count that was estimated
     trace: Trace | None = field(default=None, repr=False, eq=False)  #: the request's spans, if traces are sent
-    #: Removes the gateway's own keys from a text: they may look like ordinary text.
+    #: Removes the gateway's own keys from a text. Keys may look like ordinary text, so only a search for each key finds them.
     hide: Cut = field(default=str, repr=False, eq=False)
 
     @property
@@ -197,7 +197,8 @@ class Record:
             "resumed": self.resumed,
             "went_on_s": round(self.went_on_s, 3),
             "estimated": self.estimated,
-            "error": self.logged(self.error, DETAIL_CHARS),  # it repeats the invalid part of a client's body
+            # shortened: the error may quote invalid parts of the client's body
+            "error": self.logged(self.error, DETAIL_CHARS),
             "attempts": [self._attempt_line(attempt) for attempt in self.attempts],
             "request_repairs": dict(self.asked.repairs),
         }
@@ -243,7 +244,7 @@ def _times_line(attempt: Attempt) -> dict[str, float | None]:
 
 
 def _profile(timings: Iterable[StageTiming]) -> dict[str, dict[str, float]]:
-    """Return what each stage took, by its name. Rows with the same name, from two pipes of one response, are added."""
+    """Return the times of each stage, by the stage's name. If two pipes of a response have a stage with one name, add both."""
     rows: dict[str, list[StageTiming]] = {}
     for row in timings:
         rows.setdefault(row.name, []).append(row)

@@ -112,7 +112,8 @@ class Route:
             return self
         before, _, behind = pattern.partition("*")
         matched = model[len(before) : len(model) - len(behind)]
-        if not matched.strip() or "*" in matched:  # clients choose this text; no model has such a name
+        # the client chose this text; no upstream has a model with an empty name or with `*` in its name
+        if not matched.strip() or "*" in matched:
             return None
         targets = (evolve(target, model=target.model and target.model.replace("*", matched)) for target in self.targets)
         return evolve(self, targets=tuple(targets))
@@ -122,7 +123,7 @@ class Routes:
     """The routes of a configuration, found by model."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
-        #: The route of each model that routes spell out. Patterns are not here, so their models are not listed to clients.
+        #: The route of each model that a route names in full, without a pattern. Only these models are listed to clients.
         self.named: dict[str, Route] = {}
         self._patterns: list[tuple[str, re.Pattern[str], Route]] = []
         for route in routes:

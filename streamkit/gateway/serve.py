@@ -52,7 +52,7 @@ _How: TypeAlias = Callable[[Config, Callable[[str], None]], Awaitable[int]]
 
 #: The signals that end a server.
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-#: Seconds after the grace time until a worker that still runs is killed.
+#: Seconds after the grace time (``grace_s``) until the parent process kills a worker that still runs.
 MARGIN_S: Final = 5.0
 #: Seconds before a dead worker is replaced.
 RESTART_S: Final = 1.0
@@ -82,7 +82,8 @@ def serve(
     if inspection is not None and server.workers > 1:
         raise UsageError("the inspector shows the streams of one process: --inspect goes with one worker")
     if server.record:
-        usable_directory(server.record)  # a worker that can't record would be restarted forever
+        # raise here if it is unusable, or each worker would fail and be restarted forever
+        usable_directory(server.record)
     configure(server.log_format, server.log_level)
     if server.workers == 1:
         return asyncio.run(_served(config, server, partial(_alone, inspection=inspection), announce))
@@ -145,7 +146,8 @@ async def _parent(config: Config, announce: Callable[[str], None], *, directory:
     stop = stopped()
     with reserved((config.server.host, config.server.port)) as held:
         bound = held.getsockname()[:2]
-        theirs = evolve(config, server=evolve(config.server, port=bound[1], private="off"))  # the parent has it
+        # the parent process serves the private port
+        theirs = evolve(config, server=evolve(config.server, port=bound[1], private="off"))
         async with _private(config, None) as private:
             workers = [_started(theirs, directory) for _ in range(config.server.workers)]
             announced = False
@@ -189,10 +191,11 @@ async def _work(config: Config, listens: Connection, directory: str) -> None:
     stop = stopped()
     _stop_with_parent(stop)
     async with _public(config, Metrics(), directory=directory):
-        with suppress(BrokenPipeError), listens:  # the parent is gone, which also ends the worker
+        with suppress(BrokenPipeError), listens:  # the parent process has ended; the worker then ends too
             listens.send(None)
         await stop.wait()
-    # a terminal signals every process, and the parent signals again: a second signal must not change the exit status
+    # On Ctrl-C the terminal signals every process, and the parent then signals its workers again. Block the signals, so that
+    # the second one does not change the exit status.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 
@@ -209,7 +212,7 @@ def _fitting(server: Server) -> tuple[int, int]:
 
 
 def _stop_with_parent(stop: asyncio.Event) -> None:
-    """Set ``stop`` when the parent is gone, which ends the pipe that each worker has from it."""
+    """Set ``stop`` when the parent process ends, which the worker sees because the pipe from its parent closes."""
     loop, parent = asyncio.get_running_loop(), multiprocessing.parent_process()
 
     def orphaned(pipe: int) -> None:
@@ -226,8 +229,9 @@ def _started(config: Config, directory: str) -> _Worker:
     spawn = multiprocessing.get_context("spawn")
     readiness, listens = spawn.Pipe(duplex=False)
     process = spawn.Process(target=work, args=(config, listens, directory), daemon=True)
-    resource_tracker.ensure_running()  # otherwise the first start does it, and unblocks the signals (CPython 3.11)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # the process inherits this mask
+    # start it now: the first worker's start would start it later and unblock the signals (CPython 3.11)
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # the new process inherits the blocked signals
     try:
         process.start()
     finally:
@@ -313,7 +317,7 @@ async def _inspected(config: Config, inspection: Inspection | None) -> AsyncGene
         yield None
         return
     captures, host = Captures(), inspection.address[0]
-    # on loopback the inspector does not use the gateway's host names
+    # on loopback only loopback names are allowed, not the host names of the gateway's configuration
     hosts = Hosts() if is_loopback(host) else Hosts((host, *config.server.hosts))
     app = inspector_app(captures, inspection.token, hosts)
     what, idle_s = "the inspector (--inspect)", config.server.idle_connection_s

@@ -19,7 +19,7 @@ from streamkit.toml.findings import Refusal, meant, quoted
 from streamkit.toml.tables import SCALARS, ToldElsewhere, exactly, strict_converter, table_hook
 from streamkit.web.upstream import Secret, Upstream
 
-#: The value of a header: a string, or where to read it, like a key.
+#: The value of a header. In the file: a string, or a table that says where to read the value, as for a key.
 HeaderText = NewType("HeaderText", str)
 
 
@@ -70,7 +70,7 @@ def _dialect(value: Any, _kind: Any) -> str:
     try:
         dialect, _ = source_named(name)
     except UsageError as error:
-        if DIALECTS.named(name):  # the package of this dialect is broken: its error says how
+        if DIALECTS.named(name):  # the dialect is installed, but its package fails to load: the error says why
             raise Refusal(str(error)) from None
         known = [*DIALECTS, *(provider.name for dialect in DIALECTS.values() for provider in dialect.providers)]
         raise Refusal(f"no dialect is called {quoted(name)}{meant(name, known)}") from None

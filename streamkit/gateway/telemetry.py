@@ -37,9 +37,9 @@ from streamkit.web.upstream.headers import NO_HEADERS
 LEFT: Final = frozenset({"client_left", "client_stalled"})
 #: Methods that may be in a span's name. A client may send any word as the method (HTTP conventions, ``http.request.method``).
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "TRACE"})
-#: In metrics, replaces a model that no route spells out, because clients may name any number of models (limits.md T13).
+#: The value in metrics for every model that no route names in full. Clients may send any number of names (limits.md T13).
 OTHER: Final = "_other"
-#: The log message if a span lacks the content that it should have.
+#: The log message if prompts and responses could not be added to a span.
 CONTENT_FAILED: Final = "what was said could not be told in a span"
 #: Samplers that decide by the trace or by the parent span: all of OpenTelemetry's samplers for ``OTEL_TRACES_SAMPLER``.
 WHOLE_TRACES: Final = (ParentBased, StaticSampler, TraceIdRatioBased)
@@ -181,7 +181,7 @@ class AttemptSpan:
 
     trace: RequestTrace
     span: Span
-    measured: Attributes  #: the attributes of its metrics
+    measured: Attributes  #: the attributes of this call's metrics
     is_streamed: bool
     propagates: bool
     content: Content | None = None  #: converts prompts and responses to attributes; None: not recorded
@@ -258,7 +258,7 @@ class _Reading:
 
 
 def _tell(span: Span, attributes: Callable[[], dict[str, str | bool]]) -> None:
-    """Add the content to a span. If that fails, the response continues."""
+    """Add prompts and responses to a span. If that raises, log it and continue, since the client's response matters more."""
     try:
         span.set_attributes(attributes())
     except Exception:  # noqa: BLE001 - as above

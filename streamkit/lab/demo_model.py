@@ -96,7 +96,8 @@ def answer(
 ) -> list[WireEvent]:
     """Return the wire events that answer ``request``; ``reasons`` includes reasoning. Raises BadRequest if it is impossible.
 
-    ``make_id`` takes the prefix of an id, ``clock`` returns seconds since the epoch. Fixed ones make equal events each time.
+    ``make_id`` returns an id with a given prefix, and ``clock`` returns seconds since the epoch. If both are deterministic,
+    equal requests get equal events.
     """
     _check(request)
     events = _reply_events(request)
@@ -137,7 +138,7 @@ def _reply_events(request: Request) -> list[WireEvent]:
 
 
 def _bounded(events: list[WireEvent], max_tokens: int | None) -> list[WireEvent]:
-    """Return the events up to ``max_tokens`` tokens. Drop a tool call if no argument of it fits."""
+    """Return the events up to ``max_tokens`` tokens. Drop a tool call if none of its arguments fit."""
     tokens = [event for event in events if isinstance(event, DELTAS)]
     if max_tokens is None or len(tokens) <= max_tokens:
         return events

@@ -23,7 +23,7 @@ from streamkit.tool_calls.schema_walk import follow
 
 #: Most subschemas visited for one value. Twenty that each refer twice to the next one would need a million visits.
 MAX_SUBSCHEMAS: Final = 2_000
-#: Longest chain of references.
+#: The longest chain of ``$ref`` that is followed.
 MAX_REFERENCES: Final = 64
 MAX_CHARS: Final = 4_096
 #: The text of a string value. It is harmless: neither a command nor the path of a file.
@@ -51,7 +51,8 @@ def minimal_object(schema: Any) -> dict[str, Any]:
     root = {"type": "object", **schema} if isinstance(schema, dict) else schema
     try:
         value = _Maker(root).value(root)
-    except (AttributeError, TypeError, ArithmeticError) as error:  # the client's schema was not checked before
+    except (AttributeError, TypeError, ArithmeticError) as error:
+        # a client sent the schema, and nothing has validated it
         raise NoValue("a keyword of the schema has a value that it can't have") from error
     except RecursionError:
         raise NoValue("the schema is nested too deep") from None

@@ -42,7 +42,7 @@ from streamkit.web.upstream.sending import not_answered
 
 #: The largest request body. The body is held in memory until it is sent; prompts with images have some MiB.
 BODY_BYTES: Final = 64 * MIB
-#: Longer than a client's own timeouts: a thinking model or a queue may send nothing for a long time.
+#: The proxy's time limits for a provider. They are longer than those of clients, so that the client decides when to give up.
 TIMEOUTS: Final = Timeouts(connect_s=10.0, first_byte_s=3600.0, idle_s=3600.0)
 #: Headers of one connection, never forwarded, like those that ``Connection`` lists (RFC 9110 §7.6.1; RFC 9112 §9.6, §6.1).
 HOP_BY_HOP: Final = frozenset({
@@ -145,7 +145,8 @@ class Proxy:
         try:
             return await self._exchange(request, target, body, recording, line)
         finally:
-            recording.end(SHUT_DOWN if self._is_stopping else CLIENT_LEFT)  # no effect if the recording has an end
+            # this has no effect if the recording already has an end
+            recording.end(SHUT_DOWN if self._is_stopping else CLIENT_LEFT)
             line.ended(recording.ending)
 
     async def _exchange(
@@ -221,7 +222,7 @@ async def _answer(
 
 @define(eq=False)
 class _Line:
-    """The facts of one exchange. Reported once the exchange is over and its file is closed, in either order."""
+    """The facts of one exchange. They are reported when both the exchange is over and its file is closed."""
 
     request: web.Request
     tell: Callable[[Exchanged], None]

@@ -40,7 +40,7 @@ from streamkit.otel.inference import attribute_text
 from streamkit.report import StreamReport
 from streamkit.text.redact import MARGIN_CHARS, redacted, unescaped, without_secrets
 
-#: Texts are not truncated below this length, since the fixed words of the schemas are shorter.
+#: Texts are never truncated to fewer characters than this, so that the fixed words of the schemas, which are shorter, stay.
 LEAST_CHARS: Final = 64
 _SPOKEN: Final = TextDelta | ReasoningDelta | RefusalDelta
 
@@ -112,7 +112,7 @@ class Content:
                 return {"type": "tool_call_response", "id": self._text(part.call_id), "response": self._text(part.text)}
             case Media():
                 return self._media(part)
-            case _:  # only its provider can read it
+            case _:  # encrypted or opaque content, which only the provider can read
                 return {"type": "other"}
 
     def _media(self, media: Media) -> dict[str, Any]:
@@ -163,7 +163,7 @@ class AnswerContent:
     def __init__(self, dialect: str, chars: int = CONTENT_CHARS) -> None:
         self._collector = Collector(dialect, StreamReport())
         self._room = chars
-        self.is_cut = False  #: text was left out
+        self.is_cut = False  #: whether any text was left out
 
     def feed(self, events: Sequence[Event]) -> None:
         kept: list[Event] = []
@@ -202,7 +202,7 @@ def _bounded(newest_first: Iterator[dict[str, Any]], chars: int) -> tuple[str, b
 def _shortened(value: Any, chars: int) -> str:
     """Return a value as JSON, with its texts truncated until it fits; empty: it does not fit."""
     each = chars
-    while each > LEAST_CHARS:  # a value with too many parts is left out
+    while each > LEAST_CHARS:  # if texts of the least length are still too long together, the whole value is left out
         each //= 2
         if len(text := _json(_cut(value, each))) <= chars:
             return text
@@ -220,5 +220,6 @@ def _cut(value: Any, chars: int) -> Any:
 
 
 def _json(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)  # integers of any size
+    # not orjson, which refuses large integers
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
     return text.encode("utf-8", "replace").decode("utf-8")

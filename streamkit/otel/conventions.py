@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 from attrs import field, frozen
 
 SemConv: TypeAlias = Literal["1.41", "genai"]
-#: A member of ``UsageReported``.
+#: The name of a count of tokens in ``UsageReported``.
 Count: TypeAlias = Literal["input_total", "input_cached", "input_cache_write", "output_total", "output_reasoning"]
 
 # -- span attributes ---------------------------------------------------------------------------------------------------
@@ -44,21 +44,23 @@ SERVER_PORT: Final = "server.port"
 ERROR_TYPE: Final = "error.type"
 #: Why a span has no complete response although nothing failed: the reader left. The conventions have no attribute for this.
 ENDING: Final = "streamkit.ending"
-#: Prompts, responses and tools, each as a JSON text; only on request. The last is streamkit's: some content was left out.
+#: Prompts, responses and tools, each as a JSON text; set only on request. The last name of this group is streamkit's own: it
+#: says that some content was left out.
 INPUT_MESSAGES: Final = "gen_ai.input.messages"
 OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
 SYSTEM_INSTRUCTIONS: Final = "gen_ai.system_instructions"
 TOOL_DEFINITIONS: Final = "gen_ai.tool.definitions"
 CONTENT_TRUNCATED: Final = "streamkit.content.truncated"
-#: Characters of each attribute. Claude Code truncates its attributes at the same length.
+#: The most characters of each content attribute. Claude Code truncates its attributes at the same length.
 CONTENT_CHARS: Final = 61_440
-#: The finish reason of a choice that ended without one.
+#: The finish reason to report for a choice that ended without a finish reason.
 NO_REASON: Final = "error"
 
 # -- metrics -----------------------------------------------------------------------------------------------------------
 
-#: Seconds of a call: 0.01 to 81.92, each bound twice the previous one.
+#: Histogram bounds for the duration of a call in seconds: 0.01 to 81.92, each bound twice the previous one.
 CALL_BOUNDS: Final = tuple(0.01 * 2**power for power in range(14))
+#: Histogram bounds for numbers of tokens: each bound four times the previous one.
 TOKEN_BOUNDS: Final = tuple(float(4**power) for power in range(14))
 FIRST_TOKEN_BOUNDS: Final = (
     0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,

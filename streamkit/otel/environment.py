@@ -9,7 +9,7 @@ from streamkit.errors import UsageError
 
 Signal: TypeAlias = Literal["TRACES", "METRICS"]
 SIGNALS: Final[tuple[Signal, ...]] = get_args(Signal)
-#: The only form of OTLP that the extra ``otel`` supports.
+#: The only OTLP protocol that the extra ``otel`` supports (``OTEL_EXPORTER_OTLP_PROTOCOL``).
 PROTOCOL: Final = "http/protobuf"
 
 

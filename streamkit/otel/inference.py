@@ -30,7 +30,7 @@ from streamkit.otel import conventions as names
 from streamkit.otel.api import AttributeValue, Context, Span, SpanKind, Status, StatusCode, Tracer
 from streamkit.text.redact import excerpt
 
-#: Characters of a name or an id that a client or a provider chose.
+#: The most characters of a name or id that are put into an attribute, since clients and providers choose them.
 NAME_CHARS: Final = 200
 
 
@@ -44,7 +44,7 @@ def attribute_text(text: str, chars: int = NAME_CHARS) -> str:
 
 @frozen(kw_only=True)
 class Inference:
-    """A call of a model: what is known before the span begins, so that samplers can use it."""
+    """The attributes of a model call that are known before its span begins, so that samplers can use them."""
 
     provider: str  #: the provider's name in the conventions (``gen_ai.provider.name``)
     model: str
@@ -76,7 +76,7 @@ def inference_of(dialect: str, model: str, base_url: str = "") -> Inference:
     return Inference(model=attribute_text(model), **_server(dialect, base_url))
 
 
-@lru_cache(maxsize=256)  # takes a tenth of the time of a request that is not sampled
+@lru_cache(maxsize=256)  # uncached, this takes a tenth of the time of a request that is not sampled
 def _server(dialect: str, base_url: str) -> Mapping[str, Any]:
     spoken, provider = source_named(dialect)
     called = (provider.gen_ai_provider or provider.name) if provider is not None else spoken.gen_ai_provider
@@ -91,7 +91,7 @@ def _server(dialect: str, base_url: str) -> Mapping[str, Any]:
 
 
 class Answered(Protocol):
-    """What is known of a response when it is over."""
+    """The facts about a finished response that its span and metrics need."""
 
     @property
     def started(self) -> ResponseStarted | None: ...
@@ -106,14 +106,14 @@ class Answered(Protocol):
 
 @define
 class SeenEvents:
-    """Collects what is known of a response from its events."""
+    """Collects from a response's events the facts that its span and metrics need."""
 
     started: ResponseStarted | None = None
     usage: UsageReported | None = None
     stops: list[ResponseFinished] = field(factory=list)
     spoken: bool = False  #: some output was received
     failed: ProviderFailed | None = None
-    clean: bool | None = None  #: None: the end was not received
+    clean: bool | None = None  #: whether the response ended well; None: its end was not received
 
     def feed(self, events: Sequence[Event]) -> None:
         for event in events:

@@ -36,13 +36,13 @@ SHUTDOWN_S: Final = 3.0
 
 @frozen
 class Providers:
-    """The providers of one process."""
+    """OpenTelemetry's tracer provider and meter provider of one process."""
 
     traces: TracerProvider
     metrics: MeterProvider
 
     async def shut_down(self, within_s: float = SHUTDOWN_S) -> bool:
-        """Send the remaining data of both at once. Return whether that took at most ``within_s``; unsent data are lost."""
+        """Send the remaining data of both providers at once. Return whether ``within_s`` was enough; unsent data are lost."""
         loop = asyncio.get_running_loop()
         stopped = [loop.create_future() for _ in range(2)]
         for stop, future in zip((self.traces.shutdown, self.metrics.shutdown), stopped, strict=True):

@@ -17,7 +17,7 @@ from streamkit.otel.content import AnswerContent, Content, describe_content
 from streamkit.otel.conventions import CONVENTIONS, Conventions, SemConv
 from streamkit.otel.inference import SeenEvents, describe_request, end_inference, inference_of, start_inference
 
-#: The name of the instrumentation.
+#: The name of the instrumentation scope of spans and metrics.
 SCOPE: Final = "streamkit"
 #: Why a stream was not read to its end: its task was cancelled, or its reader stopped.
 CANCELLED, CLOSED = "cancelled", "closed"
@@ -96,7 +96,7 @@ def _end(span: Span, seen: SeenEvents, raised: str, first_s: float | None, conve
     if seen.failed is not None:
         error_type = FAILED
     elif seen.clean:
-        pass  # complete, though its reader may have left after the end
+        pass  # the response is complete, even if its reader left after the end
     elif raised == CANCELLED:
         ending = CANCELLED
     elif raised:

@@ -19,7 +19,7 @@ from streamkit.report import StreamReport
 from streamkit.resume.log import Meta
 from streamkit.translation.pass_through import PassThrough
 
-#: The message for readers of a response whose process died.
+#: The error message for clients that read a response after the process that was producing it died.
 DIED: Final = "the process that made this answer is gone; ask again"
 
 
@@ -39,7 +39,7 @@ class Closer:
             self._passing.feed(data)
 
     def close(self, error: StreamError | None = None) -> bytes:
-        """Return the bytes to send after those that were fed. ``error`` None: the process died."""
+        """Return the bytes of an error that continues the fed bytes. ``error`` None: the process that wrote the log died."""
         failed = error or SourceFailed(DIED)
         surface = self._dialect.http.surface
         if self._is_empty and self._is_array and surface is not None and surface.array is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-#: A line end, which may be CRLF, and the blank line after it.
+#: Matches the end of an event: a line end (LF, CR or CRLF) and the blank line after it.
 _EVENT_END: Final = re.compile(rb"(?>\r\n|\n|\r)(\r\n|\n|\r)")
 _ENDS_AN_EVENT: Final = re.compile(_EVENT_END.pattern + rb"\Z")
 _DATA: Final = re.compile(rb"(?:\A|[\r\n])data(?=[:\r\n])")
@@ -26,11 +26,11 @@ class EventIDs:
 
     def __init__(self, log_id: str, offset: int = 0, *, inside: bool = False) -> None:
         self.fault: Exception | None = None
-        self._line = b"id: %b." % log_id.encode()  # the id's line up to the offset
+        self._line = b"id: %b." % log_id.encode()  # the `id:` line of an event, without the offset and line end
         self._offset = offset
         self._inside = inside
         self._held = bytearray()
-        self._looked = 0  # the first held bytes that contain no end of an event
+        self._looked = 0  # how many of the held bytes were already searched for the end of an event
 
     def feed(self, data: bytes, /) -> bytes:
         if not self._held and not self._inside:
@@ -47,7 +47,7 @@ class EventIDs:
         begin = 0
         while (end := _EVENT_END.search(self._held, max(begin, self._looked))) is not None:
             if end.end() == len(self._held) and self._held.endswith(b"\r"):
-                break  # it may be half of a line end
+                break  # a CR at the end of the held bytes may be half of a CRLF
             event = bytes(self._held[begin : end.end()])
             self._offset += len(event)
             written += self._with_id(event, end[1])

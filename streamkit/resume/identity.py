@@ -18,17 +18,17 @@ from attrs import frozen
 
 from streamkit.resume.log import BadCursor, LogGone
 
-#: The name of a process that may have written a log.
+#: Matches the random name of a process, which the ids of the logs in its memory contain.
 BOOT: Final = re.compile(r"[A-Za-z0-9_-]{12}")
-#: An id: a prefix, 22 random characters and, if the log is in the memory of a process, the name of this process.
+#: Matches a log's id: a prefix, 22 random characters and, if the log is in a process's memory, the name of that process.
 LOG_ID: Final = re.compile(r"[a-z]{2,8}_[A-Za-z0-9]{22}(?:\.[A-Za-z0-9_-]{12})?")
-#: The largest offset; no store has a larger one.
+#: The largest byte offset in a log that any store supports.
 LARGEST_OFFSET: Final = 2**53 - 2
 _OFFSET: Final = re.compile(r"0|[1-9][0-9]{0,15}")
 
 
 def owner_of(key: str, log_id: str) -> str:
-    """Return a hash that names who may read a log: the client with ``key``. Empty without a key: anyone who has the id.
+    """Return a hash that identifies the client that may read a log: the client with ``key``. Empty ``key``: return "", anyone.
 
     The result reveals neither the key nor that two responses have the same key.
     """
@@ -36,7 +36,7 @@ def owner_of(key: str, log_id: str) -> str:
 
 
 def is_owner(owner: str, other: str) -> bool:
-    """Return whether both are the same, compared in constant time."""
+    """Return whether two results of ``owner_of`` are equal, compared in constant time."""
     return hmac.compare_digest(owner.encode(), other.encode())
 
 
@@ -48,7 +48,7 @@ def checked_id(text: str) -> str:
 
 
 def boot_in(log_id: str) -> str:
-    """Return the process whose memory has the log; empty: none."""
+    """Return the name of the process whose memory has the log; empty: the log is in no process's memory."""
     return log_id.partition(".")[2]
 
 

@@ -19,12 +19,12 @@ from attrs.validators import ge, gt
 from streamkit.errors import StreamError, StreamkitError
 from streamkit.limits import MIB
 
-#: How a response ended: complete; with its own error; stopped by its client; without readers for too long; with its server; or
-#: interrupted, for example because its process died. All except ``done`` end with an error of the dialect.
+#: How a response ended: complete; with an error; cancelled by its client; without readers for too long; by the shutdown of the
+#: server; or interrupted, for example because its process died. All except ``done`` end with an error of the dialect.
 End: TypeAlias = Literal["done", "failed", "cancelled", "abandoned", "shut_down", "aborted"]
 ENDS: Final[frozenset[str]] = frozenset(get_args(End))
-#: Why a log is no longer kept: it is too large; there is no room for it; the store was unreachable for too long; the store
-#: lost it; another process ended it because it considered this process dead.
+#: Why a log is no longer kept: the log is too large; memory is full; the store was unreachable for too long; the store
+#: lost the log; another process ended the log because it considered this process dead (``sealed``).
 Lost: TypeAlias = Literal["too_long", "full", "behind", "gone", "sealed"]
 
 
@@ -40,7 +40,7 @@ class LogGone(LogError):
 
 
 class BadCursor(LogError):
-    """The cursor is not of this log: it is after the bytes that exist or may still be on their way."""
+    """The cursor does not belong to this log: it is after all bytes that exist or may still arrive."""
 
 
 class LogGap(LogError):
@@ -74,14 +74,15 @@ DEFAULT_LOG_LIMITS: Final = LogLimits()
 class Meta:
     """What is known of a response before its first byte."""
 
-    #: The client's dialect, or the client (``claude-code``). A reader gets errors in this format.
+    #: The client's dialect, or the name of a known client (``claude-code``). Errors to readers have this format.
     dialect: str
     media_type: str = "text/event-stream"
     #: Whether the stream is one JSON array (``Surface.array``).
     is_array: bool = False
-    #: Who may read it: ``owner_of`` the client's key and the log's id; empty: anyone who has the id.
+    #: Identifies who may read the log: the result of ``owner_of`` for the client's key and the log's id. Empty: anyone who has
+    #: the id.
     owner: str = field(default="", repr=False)
-    #: Seconds since the epoch.
+    #: When the log was created, in seconds since the epoch.
     created: float = 0.0
     #: The client's name for the model.
     model: str = ""
@@ -128,7 +129,7 @@ class Log(Protocol):
 
     @property
     def lost(self) -> Lost | None:
-        """Why it can't be read any more; None while it can."""
+        """Why the log can't be read any more; None while it can be read."""
 
     @property
     def read_at(self) -> float | None:
@@ -143,10 +144,10 @@ class Log(Protocol):
         """
 
     def discard(self) -> None:
-        """Delete it: no client knows of it."""
+        """Delete the log. For a log that no client knows of."""
 
     async def open(self, after: int = 0, /) -> Reading:
-        """Read it from byte ``after`` on."""
+        """Read the log from byte ``after`` on."""
 
 
 class Store(Protocol):

@@ -20,11 +20,11 @@ from streamkit.resume.identity import boot_in, checked_id, is_owner
 from streamkit.resume.log import DEFAULT_LOG_LIMITS, BadCursor, End, LogGone, LogLimits, Lost, Meta, StoreDown
 from streamkit.text.identifiers import random_id
 
-#: The bytes that a reader gets at once from an existing log.
+#: The most bytes of a log that a reader gets at once.
 READ_BYTES: Final = 64 * 1024
-#: The message for readers of a response without an end.
+#: The error message for readers of a response that was interrupted.
 BROKEN_OFF: Final = "the answer broke off; ask again"
-#: The memory of a log in addition to its bytes.
+#: The estimated memory of a log in addition to the log's bytes.
 LOG_OVERHEAD: Final = 2048
 #: The memory of a value in addition to its bytes and names (measured: 493 bytes, including its timer).
 VALUE_OVERHEAD: Final = 512
@@ -41,11 +41,11 @@ class MemoryStore:
     def __init__(self, limits: LogLimits = DEFAULT_LOG_LIMITS, *, boot: str = "") -> None:
         self.limits = limits
         self.boot = boot
-        self.held_bytes = 0  #: of all logs and values
+        self.held_bytes = 0  #: memory of all logs and values
         self.lost: Counter[Lost] = Counter()  #: the number of lost logs, by reason
         self._logs: dict[str, MemoryLog] = {}
-        self._ended: dict[str, MemoryLog] = {}  # in the order of their ends
-        self._values: dict[str, tuple[str, bytes]] = {}  # with their owners
+        self._ended: dict[str, MemoryLog] = {}  # ended logs; the one that ended first comes first
+        self._values: dict[str, tuple[str, bytes]] = {}  # by name: the owner and the bytes of each value
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     @property
@@ -169,7 +169,7 @@ class MemoryLog:
         self._store = store
         self._allowed = store.limits.log_bytes
         self._data = bytearray()
-        self.is_there = True  #: whether it still has its bytes
+        self.is_there = True  #: whether the log still has its bytes; False: dropped to make room
         self._waiting: set[asyncio.Future[None]] = set()
         self._read_at: float | None = None
 
@@ -185,7 +185,8 @@ class MemoryLog:
         if self.lost is not None:
             return
         store = self._store
-        is_roomy = store.held_bytes + size <= store.limits.all_bytes  # saves a call in most cases
+        # checked here, since it is nearly always true and saves a call of `make_room`
+        is_roomy = store.held_bytes + size <= store.limits.all_bytes
         if self.is_there and self.size <= self._allowed and (is_roomy or store.make_room(size)):
             self._data += data
             store.held_bytes += size
@@ -200,7 +201,7 @@ class MemoryLog:
         self.append(data)
         if self.ended is None:
             self.ended = why
-            self.stop = _nothing  # frees everything that produced the response
+            self.stop = _nothing  # drop the reference to the callback, which keeps the response's objects in memory
             self._store.has_ended(self)
             self._wake()
 
@@ -219,7 +220,7 @@ class MemoryLog:
         return MemoryReading(self, after)
 
     def drop(self) -> None:
-        """Keep the bytes only for the present readers, which need them for an error that continues the stream."""
+        """Drop the log. Only present readers keep its bytes, to write an error that continues the stream."""
         self.is_there = False
         self._wake()
         self._free()
@@ -250,7 +251,7 @@ class MemoryLog:
         return bytes(self._data[position : position + READ_BYTES])
 
     async def grown(self) -> None:
-        """Wait for bytes or the end."""
+        """Wait until the log has more bytes or its end."""
         waiting = asyncio.get_running_loop().create_future()
         self._waiting.add(waiting)
         try:
@@ -259,7 +260,7 @@ class MemoryLog:
             self._waiting.discard(waiting)
 
     def left(self) -> None:
-        """Called when a reader leaves."""
+        """Called when a reader stops reading this log."""
         self.readers -= 1
         self._read_at = asyncio.get_running_loop().time()
         self._free()

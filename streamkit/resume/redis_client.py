@@ -27,13 +27,14 @@ from streamkit.resume.redis_entries import Command
 
 T = TypeVar("T")
 
-#: Seconds that a call may take.
+#: Seconds that one call to Redis may take.
 CALL_S: Final = 1.0
-#: Seconds between two attempts.
+#: Seconds between two attempts of the same call.
 AGAIN_S: Final = 0.1
-#: Calls at the same time. Calls that wait at the server use further connections.
+#: How many calls may run at the same time. Reads that wait at the server for new entries use additional connections.
 CALLS: Final = 16
-#: Prefixes of errors that a retry would meet again. Others are temporary: the server is loading, a replica, or out of memory.
+#: Prefixes of Redis errors that are permanent, so that a retry makes no sense. All other errors are temporary: the server is
+#: loading, is a replica, or is out of memory.
 _LASTING: Final = ("ERR", "WRONGTYPE")
 CLUSTER: Final = (
     "the store is a node of a Redis Cluster, in which no command reads several logs; use a standalone server"
@@ -45,7 +46,7 @@ class Calls:
 
     def __init__(self, url: str, *, call_s: float = CALL_S) -> None:
         self.call_s = call_s
-        self.errors: Counter[str] = Counter()  #: by kind: ``unreachable``, ``timeout``, ``refused``
+        self.errors: Counter[str] = Counter()  #: number of errors by kind: ``unreachable``, ``timeout``, ``refused``
         self._redis: Any = redis.asyncio.Redis.from_url(
             url,
             protocol=3,
@@ -159,7 +160,7 @@ def is_wrong_type(error: object) -> bool:
 
 
 def is_passing(error: BaseException | None) -> bool:
-    """Return whether the same call may succeed later."""
+    """Return whether the error is temporary, so that the same call may succeed later."""
     if isinstance(error, (AuthenticationError, AuthorizationError, NoPermissionError)):
         return False
     return not (isinstance(error, ResponseError) and str(error).startswith(_LASTING))

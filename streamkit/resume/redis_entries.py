@@ -27,15 +27,15 @@ from streamkit.errors import UsageError
 from streamkit.resume.identity import BOOT, LARGEST_OFFSET
 from streamkit.resume.log import ENDS, End, LogGap, Meta
 
-#: A command for Redis.
+#: A Redis command: its name and its arguments.
 Command: TypeAlias = tuple[Any, ...]
 
 FIRST: Final = b"0-1"
-#: Above every offset, so nothing can be appended after it.
+#: The entry id of a log's end. It is larger than that of every offset, so Redis refuses to append anything after the end.
 END: Final = b"%d-0" % (LARGEST_OFFSET + 1)
 _NUMBER: Final = re.compile(rb"[0-9]{1,16}")
 _OFFSET: Final = re.compile(rb"([0-9]{1,16})-0")
-#: The most messages that are kept for a process: more than it receives in a second.
+#: The most messages from other processes that Redis keeps for one process: more than a process receives in a second.
 INBOX_MESSAGES: Final = 1000
 
 
@@ -60,9 +60,9 @@ class Keys:
 class Entry:
     """Bytes of a log, or its end."""
 
-    id: int  #: the first number of its id, which grows along the log
+    id: int  #: the first number of the entry's Redis id; it grows from entry to entry
     data: bytes = b""
-    begin: int  #: the offset of the first byte
+    begin: int  #: the offset in the log of the first byte of ``data``
     ended: End | None = None
     #: Whether a reader wrote the end because the process was dead. The bytes are then an error for all readers.
     is_seal: bool = False
@@ -74,7 +74,7 @@ class Entry:
 
 @frozen(kw_only=True)
 class Append:
-    """An append to a log. It is the same for each attempt."""
+    """An append to a log. Repeated attempts use the same object, so that Redis recognises a duplicate."""
 
     begin: int
     data: bytes
@@ -85,7 +85,7 @@ class Append:
         return self.begin + len(self.data)
 
     def command(self, key: bytes) -> Command:
-        """Return the Redis command. Its answer is nil if the log is gone."""
+        """Return the Redis command for this append. Redis answers nil if the log no longer exists."""
         if self.ended is None:
             return ("XADD", key, "NOMKSTREAM", b"%d-0" % self.end, "d", self.data)
         return ("XADD", key, "NOMKSTREAM", END, "e", self.ended, "at", self.begin, "d", self.data)
@@ -130,7 +130,7 @@ def meta_in(entries: Sequence[Any]) -> tuple[Meta, str] | None:
         )
         if not meta.media_type.isprintable() or not 0 <= meta.created < LARGEST_OFFSET:
             return None
-    except (KeyError, ValueError, UsageError):  # written by another program or a later version
+    except (KeyError, ValueError, UsageError):  # another program or a later version of streamkit wrote the entry
         return None
     return (meta, node) if BOOT.fullmatch(node) else None
 

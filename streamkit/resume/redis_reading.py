@@ -26,15 +26,15 @@ from streamkit.resume.log import End, LogError, LogGap, LogGone, Meta, StoreDown
 from streamkit.resume.redis_client import AGAIN_S, Calls, is_smaller, is_wrong_type, patiently
 from streamkit.resume.redis_entries import FIRST, Entry, Keys, behind, entry_of, message, message_in, seal
 
-#: Seconds that one read waits at the server (resume.md §9.3: this costs 0.2 % of a core).
+#: Seconds that one read waits at the Redis server for new entries (resume.md §9.3: this costs 0.2 % of a core).
 BLOCK_S: Final = 0.25
-#: Seconds after the end of a process's lease until it is checked whether the process has renewed it.
+#: After a process's lease has expired: seconds to wait before checking whether the process has renewed the lease.
 LOOK_S: Final = 0.01
 #: Entries of one log that are read at once.
 PAGE: Final = 256
-#: Bytes that may wait for one reader. Beyond that, the reader later reads them from Redis itself.
+#: The most bytes that the hub keeps for one slow reader. The reader later reads further bytes from Redis itself.
 WAITING_BYTES: Final = 256 * 1024
-#: Seconds for reading the bytes that a client has once more, to write an error that continues them.
+#: Seconds for re-reading the bytes that a client already has, so that an error can be written that continues them.
 WRITTEN_S: Final = 1.0
 
 
@@ -65,11 +65,11 @@ class Hub:
 
     @property
     def read(self) -> Iterator[tuple[str, str]]:
-        """The logs of other processes that are read here, with these processes."""
+        """Yield each log that is read here and written elsewhere: the writing process and the log's id."""
         return ((watched.node, watched.log_id) for watched in self._watched.values())
 
     def quiet_since(self, heard_at: float) -> float:
-        """Return when a log became silent, last heard of at ``heard_at``. The server's absence does not count as silence.
+        """Return when a log became silent, given the time of its last entry. Time while Redis is unreachable does not count.
 
         While the server is away, processes can't renew their leases, so these start anew when it is back (resume.md §7.13).
         """
@@ -102,7 +102,7 @@ class Hub:
             try:
                 found = await self.calls.blocking("XREAD", *where, for_s=BLOCK_S)
             except StoreDown as error:
-                if is_wrong_type(error.__cause__):  # one key of another type fails the whole command
+                if is_wrong_type(error.__cause__):  # a key of another type makes the command fail for all keys
                     await self._drop_overwritten()
                 elif self._down_since is None:
                     self._down_since = loop.time()
@@ -120,7 +120,7 @@ class Hub:
             self._heard = entries[-1][0]
             for raw in entries:
                 self._on_message(*message_in(raw))
-        elif (watched := self._watched.get(key)) is not None:  # its reader may have left meanwhile
+        elif (watched := self._watched.get(key)) is not None:  # None: the last reader has left
             watched.last = entries[-1][0]
             try:
                 found = [entry_of(raw) for raw in entries if raw[0] != FIRST]
@@ -180,7 +180,7 @@ class RedisReading:
         self._entries: deque[Entry] = deque()
         self._waiting_bytes = 0
         self._read_id = position  # the id of the last entry that was read
-        self._is_behind = True  # there may be entries that the hub will not pass to it
+        self._is_behind = True  # Redis may have entries that the hub will not pass to this reader
         self._is_catching_up = False
         self._is_watching = False
         self._fault: LogError | None = None
@@ -226,7 +226,7 @@ class RedisReading:
         self._heard_at = self._loop.time()
         self._bell.set()
         if self._is_behind or self._is_catching_up:
-            self._is_behind = True  # the read in progress may end before these entries
+            self._is_behind = True  # read again later: the read in progress may not include these entries
             return
         self._add(entries)
         self._is_behind = self._waiting_bytes > WAITING_BYTES
@@ -263,7 +263,8 @@ class RedisReading:
         if len(page) == PAGE:
             self._is_behind = True
         elif not self._is_watching and not (page and page[-1].ended):
-            self._is_watching = self._is_behind = True  # read once more: entries may arrive before the hub watches
+            # read Redis once more, since entries may arrive before the hub watches this log
+            self._is_watching = self._is_behind = True
             last = b"%d-0" % self._read_id if self._read_id else FIRST
             await patiently(lambda: self._hub.watch(self, last), self._hub.retry_s)
 
@@ -292,7 +293,7 @@ class RedisReading:
             raise LogGone("the answer is gone from the store")
         if lives_ms >= 0:
             self._alive_until = self._loop.time() + lives_ms / 1000 + LOOK_S
-        elif self._loop.time() - self._hub.quiet_since(self._heard_at) >= self._lease_s:  # nothing arrived meanwhile
+        elif self._loop.time() - self._hub.quiet_since(self._heard_at) >= self._lease_s:  # it was silent all the time
             await self._seal()
 
     async def _seal(self) -> None:
@@ -323,9 +324,9 @@ class RedisReading:
         try:
             written = await self._hub.calls.call(*seal(self._hub.keys.log(self.log_id), end.begin, end.data))
         except StoreDown as error:
-            if is_smaller(error.__cause__):  # it has an end already
+            if is_smaller(error.__cause__):  # the log already has an end: read it
                 self._is_behind = True
-            else:  # the store takes no writes: this reader still ends with the error (resume.md §7.5)
+            else:  # Redis accepts no writes: at least this reader gets the error (resume.md §7.5)
                 self._entries.append(end)
                 self._waiting_bytes += len(end.data)
             return

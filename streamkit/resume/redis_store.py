@@ -45,7 +45,7 @@ events = logging.getLogger("streamkit.resume")
 
 #: Seconds for writing the remaining bytes when the store is closed.
 CLOSE_S: Final = 2.0
-#: The number of beats per lease.
+#: How many heartbeats a process writes to Redis within one lease.
 BEATS: Final = 3.3
 
 
@@ -55,17 +55,17 @@ class RedisSettings:
 
     #: The prefix of all keys. Other users of the same Redis need another prefix.
     prefix: str = "sk"
-    #: Seconds of silence after which others consider a process dead, and check a log.
+    #: Seconds without a heartbeat after which other processes consider a process dead.
     lease_s: float = field(default=10.0, validator=gt(0))
     #: Seconds that bytes wait so that several writes go to Redis together.
     flush_s: float = field(default=0.05, validator=ge(0))
     #: Seconds that readers retry while Redis can't be reached.
     retry_s: float = field(default=10.0, validator=ge(0))
     call_s: float = field(default=CALL_S, validator=gt(0))
-    #: Bytes of one log, and of all logs in a process, that may wait for Redis.
+    #: Bytes that may wait to be written to Redis: for one log, and for all logs of a process.
     behind_bytes: int = field(default=MIB, validator=ge(1))
     all_behind_bytes: int = field(default=64 * MIB, validator=ge(1))
-    #: Replicas that must have bytes before these count as written.
+    #: How many replicas must confirm an append before its bytes count as written.
     wait_replicas: int = field(default=0, validator=ge(0))
 
 
@@ -89,9 +89,9 @@ class RedisStore:
         self.calls = Calls(url, call_s=settings.call_s)
         self._keys = Keys(settings.prefix)
         self._copies = MemoryStore(limits)
-        self._readers: Counter[str] = Counter()  # of logs of other processes
+        self._readers: Counter[str] = Counter()  # number of readers here, for each log that another process writes
         self._tasks: list[asyncio.Task[None]] = []
-        self._refused = "the store was not reached yet"  # why no log can be created
+        self._refused = "the store was not reached yet"  # the reason why no log can be created now
         self._is_checked = self._is_down = False
         self._alive_at = -inf  # the event loop's time of the last successful beat
         self._loop: asyncio.AbstractEventLoop
@@ -172,7 +172,7 @@ class RedisStore:
             self._copies.forget(copy)
             if is_smaller(error.__cause__):
                 raise StoreDown("there is a log of that id already") from error
-            self._writer.delete(key)  # it may exist despite the error
+            self._writer.delete(key)  # Redis may have created the key although the call failed
             raise
         log = RedisLog(self._writer, key, copy, lambda after: self._open(log_id, meta.owner, after))
         self._writer.add(log)
@@ -192,7 +192,7 @@ class RedisStore:
             await self._copies.stop(log_id, owner)
             return
         _, node, newest = await self._found(log_id, owner)
-        if newest.ended is None:  # if the process is dead, readers end the log
+        if newest.ended is None:  # nobody answers if that process is dead; the log's readers then end the log
             await self.calls.call(*message(self._keys.node(node), "stop", log_id))
 
     async def delete(self, log_id: str, owner: str = "") -> None:
@@ -227,7 +227,7 @@ class RedisStore:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
-            with suppress(StoreDown):  # other processes notice without this
+            with suppress(StoreDown):  # if this fails, other processes notice when the lease expires
                 await self.calls.call("DEL", self._keys.node(self.boot))
         await self._copies.close()
         await self.calls.close()
@@ -237,7 +237,7 @@ class RedisStore:
     async def _open(self, log_id: str, owner: str, after: int) -> RedisReading:
         meta, node, newest = await self._found(log_id, owner)
         has_whole_end = newest.ended is not None and not newest.is_seal
-        # a client may have bytes that are not in the store yet, or never will be
+        # a client may already have bytes that are not in Redis yet, or never will be
         ahead = (newest.begin if newest.is_seal else newest.end) + self.settings.behind_bytes
         allowed = newest.end if has_whole_end else ahead
         if after > allowed:
@@ -276,7 +276,7 @@ class RedisStore:
         """
         if self._loop.time() - self._alive_at >= self.settings.lease_s:
             self._writer.doubt()
-            await self._beat()  # from now on no process considers this one dead
+            await self._beat()  # the heartbeat, so that no other process considers this one dead
         log = self._writer.live.get(log_id)
         if log is not None and log.is_doubtful:
             with suppress(StoreDown):
@@ -316,7 +316,7 @@ class RedisStore:
         self._writer.sweep()
 
     async def _check(self) -> None:
-        """Log what is wrong with the server, which may have been replaced. Raises StoreDown."""
+        """Check the server, which may have been replaced, and log what is wrong with it. Raises StoreDown."""
         self._refused, remarks = await faults_of(self.calls)
         for remark in filter(None, (self._refused, *remarks)):
             events.warning("the store of answers is not as it should be", extra={"fields": {"why": remark}})

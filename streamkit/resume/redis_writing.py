@@ -27,12 +27,13 @@ from streamkit.resume.memory import MemoryLog
 from streamkit.resume.redis_client import AGAIN_S, Calls, is_smaller
 from streamkit.resume.redis_entries import Append, Command, newest_in
 
-#: Bytes of one round trip. It has to finish within the time limit of a call.
+#: The most bytes sent in one round trip, which must finish within the time limit of a call.
 TRIP_BYTES: Final = 4 * MIB
 #: Milliseconds that Redis waits for its replicas (resume.md §11.1, where this is measured).
 WAIT_MS: Final = 100
-#: Seconds between renewals of a written log's time to live, and how much longer than that it lives.
+#: Seconds between two renewals of the time to live of a log that is being written.
 TOUCH_S: Final = 60.0
+#: How many seconds longer than ``ttl_s`` such a log lives after each renewal.
 MARGIN_S: Final = 120.0
 
 
@@ -46,11 +47,11 @@ class RedisLog:
         self.key = key
         self.copy = copy
         self.stored = 0  #: bytes that are in Redis
-        self.trying: Append | None = None  #: the append that was sent, and may have arrived
-        self.is_again = False  #: it was sent before
-        self.waiting = 0  #: bytes that the writer counts as waiting
+        self.trying: Append | None = None  #: an append that was sent but not confirmed; Redis may have it
+        self.is_again = False  #: whether ``trying`` was sent more than once
+        self.waiting = 0  #: bytes of this log that are included in the writer's ``behind_bytes``
         self.told_at: float | None = None  #: the event loop's time of the last message that another process reads it
-        self.is_doubtful = False  #: others may have ended it, so readers here must check Redis first
+        self.is_doubtful = False  #: another process may have ended the log, so readers here must check Redis first
         self._writer = writer
         self._elsewhere = elsewhere
 
@@ -92,7 +93,7 @@ class RedisLog:
         return await (self.copy.open(after) if self.copy.is_there else self._elsewhere(after))
 
     def next(self) -> Append | None:
-        """Return the next append, the same until it is stored; None: nothing to send."""
+        """Return the next append to send. Return the same append until Redis has stored it. None: there is nothing to send."""
         copy = self.copy
         if self.trying is None and (self.stored < copy.size or copy.ended is not None):
             data = copy.data_from(self.stored)
@@ -116,14 +117,14 @@ class Writer:
 
     def __init__(self, calls: Calls, copies: MemoryStore, writing: Writing) -> None:
         self.live: dict[str, RedisLog] = {}  #: logs whose end is not in Redis yet
-        self.behind_bytes = 0  #: bytes of all logs that are not in Redis
+        self.behind_bytes = 0  #: bytes of all logs that are not in Redis yet
         self.lost: Counter[Lost] = Counter()
         self._calls = calls
         self._copies = copies
         self._writing = writing
         self._dirty: dict[str, RedisLog] = {}  # live logs with something to send
         self._doomed: dict[bytes, None] = {}  # keys of logs to delete
-        self._settled: set[RedisLog] = set()  # ended logs whose copies are still read
+        self._settled: set[RedisLog] = set()  # ended logs whose copies in memory still have readers
         self._dirty_since: float | None = None
         self._touched_at = 0.0
         self._wake, self._urgent = asyncio.Event(), asyncio.Event()
@@ -186,9 +187,9 @@ class Writer:
             log.is_doubtful = True
 
     async def look_at(self, log: RedisLog) -> None:
-        """Check a marked log. If others have ended it, it is lost. Raises StoreDown."""
+        """Check a log that ``doubt`` marked. If another process has ended the log, mark it as lost. Raises StoreDown."""
         why = await self._refusal(log, log.trying)
-        if why is not None and log.id in self.live:  # else it was stored or lost meanwhile
+        if why is not None and log.id in self.live:  # otherwise it was already stored or lost
             self._lose(log, why)
 
     async def run(self) -> None:
@@ -263,7 +264,7 @@ class Writer:
 
     async def _took(self, log: RedisLog, append: Append, answer: Any, *, confirmed: bool) -> bool:
         """Handle the answer to an append. Return False if it must be sent again."""
-        if log.id not in self.live:  # it was dropped meanwhile
+        if log.id not in self.live:  # it was lost during the call
             return True
         try:
             why = await self._refusal(log, append) if is_smaller(answer) else "gone" if answer is None else None
@@ -305,7 +306,7 @@ class Writer:
             return
         self._dirty.pop(log.id)
         if log.stored < log.copy.size or log.copy.ended is not None:
-            self._dirty[log.id] = log  # after the others
+            self._dirty[log.id] = log  # at the end of the queue
             self._wake.set()
 
     def _lose(self, log: RedisLog, why: Lost) -> None:

@@ -49,13 +49,13 @@ class _Keep(Stage[bytes, bytes]):
 
 
 class _Keeper:
-    """The machine of ``keep``: it appends what passes."""
+    """The machine of ``keep``: it passes bytes on and appends them to the log."""
 
     def __init__(self, log: Log, report: StreamReport) -> None:
         self.fault: Exception | None = None
         self._log = log
         self._report = report
-        self._last: list[bytes] = []  # the bytes that are appended with the end
+        self._last: list[bytes] = []  # the last bytes; they are appended together with the end of the log
 
     def feed(self, chunk: bytes, /) -> bytes:
         if self._last or self._report.completed or self._report.failure is not None:

@@ -23,9 +23,10 @@ from streamkit.resume.worker_wire import (
     opened_frame,
 )
 
-#: Seconds that readers in other workers may take for the rest of ended logs when this worker stops.
+#: When this worker stops: seconds that readers in other workers have to read the rest of ended logs.
 CLOSE_S: Final = 0.5
-#: Seconds until a reader that left is noticed. If all places are taken, it may be the one that is asking again.
+#: Seconds until the server notices that a reader has left. If a log has the most readers allowed, a new reader waits for
+#: this long, since the same client may have left and come back.
 LEAVING_S: Final = 0.02
 #: Connections that may wait to be accepted; a further connection is refused as by a dead worker.
 BACKLOG: Final = 1024
@@ -70,7 +71,7 @@ class WorkerServer:
         except LogError as error:
             writer.write(error_frame(error))
         except (EOFError, OSError, TimeoutError):
-            return  # the asking worker is gone
+            return  # the other worker has closed the connection
         except asyncio.CancelledError:
             writer.transport.abort()
             raise
@@ -111,7 +112,7 @@ class WorkerServer:
         """Open the log after the cursor, to check both. Raises LogError."""
         try:
             return await self._store.open(question.name, question.owner, question.after)
-        except StoreDown:  # too many readers
+        except StoreDown:  # the log has the most readers allowed
             await asyncio.sleep(LEAVING_S)
             return await self._store.open(question.name, question.owner, question.after)
 

@@ -42,7 +42,7 @@ from streamkit.resume.worker_wire import (
 
 events = logging.getLogger("streamkit.resume")
 
-#: The message if another worker does not answer.
+#: The error message for a client if the worker that keeps the response does not answer.
 SILENT: Final = "the process that has this answer does not respond; ask again"
 #: Stored before each value: the time when it was saved, by a clock that all processes of a host share.
 _SAVED: Final = struct.Struct(">Q")
@@ -57,7 +57,7 @@ class WorkerStore:
         self._path = socket_path(directory, own.boot)
         self._server = WorkerServer(own, self._path)
         self._starting = asyncio.Lock()
-        self._is_deaf = False  # it can't listen, and this has been logged
+        self._is_deaf = False  # True: this worker can't listen on its socket, and has logged that
 
     @property
     def live(self) -> int:

@@ -29,7 +29,7 @@ QUESTION, OPENED, DATA, END, ERROR = b"Q", b"O", b"D", b"E", b"X"
 _HEADER: Final = struct.Struct(">cI")
 #: The largest frame. Logs are sent in pieces of this size; questions and messages are shorter.
 FRAME_BYTES: Final = 64 * 1024
-#: Seconds that another worker may take to answer, even with a busy event loop.
+#: Seconds to wait for another worker's answer. Its event loop may be busy.
 CALL_S: Final = 1.0
 #: The longest path of a socket (``sun_path`` of unix(7) and of BSD's unix(4), without its zero byte).
 PATH_BYTES: Final = (108 if sys.platform == "linux" else 104) - 1
@@ -66,7 +66,7 @@ class Question:
         """Return the question as a frame. Raises LogGone if the name is too long."""
         payload = orjson.dumps([self.operation, self.name, self.owner, self.after])
         if len(payload) > FRAME_BYTES:
-            raise LogGone  # nothing is kept under such a name
+            raise LogGone  # the name is too long for any kept log or value
         return frame(QUESTION, payload)
 
     @classmethod
@@ -84,7 +84,7 @@ class Question:
 
 
 def opened_frame(meta: Meta, ended: End | None) -> bytes:
-    """Return the frame with what is known of a log. ``ended``: how it ended, if the reader has all of it already."""
+    """Return the first frame of an answer to ``open``. ``ended``: how the log ended, if the reader already has all of it."""
     return frame(OPENED, orjson.dumps([attrs.asdict(meta), ended]))
 
 
@@ -115,7 +115,7 @@ _META_TYPES: Final = {
 
 
 def error_frame(error: LogError) -> bytes:
-    """Return an error as a frame. An error without a word is sent as ``down``."""
+    """Return an error as a frame. An error whose class has no word in the protocol is sent as ``down``."""
     return frame(ERROR, orjson.dumps([_WORDS.get(type(error), "down"), str(error)[: FRAME_BYTES // 8]]))
 
 

@@ -21,7 +21,8 @@ from streamkit.testing.sources import FaultySource
 
 #: The longest time that a cancelled stage may take to end, in seconds; a correct stage takes none.
 PATIENCE_S = 2.0
-#: Up to this many places are all tried. Of more places a sample is tried, so that a long stream does not take quadratic time.
+#: Up to this many places in a stream, every place is tried. If a stream has more, a sample of them is tried, so that a long
+#: stream does not take quadratic time.
 EACH_UP_TO = 100
 
 
@@ -113,7 +114,7 @@ async def _check_success(stage: StageFunction[Any, Any], items: Sequence[Any], s
     flow = flat(items)
     says_ends = not isinstance(flow, bytes) and any(isinstance(event, StreamEnded) for event in flow)
     if succeeds is says_success and not says_ends:
-        return  # only this stage knows where its input is complete
+        return  # the check can't know which prefixes of the input this stage considers complete
     for end in _spread(len(flow)):
         cut = flow[:end]
         if succeeds(cut):
@@ -122,7 +123,7 @@ async def _check_success(stage: StageFunction[Any, Any], items: Sequence[Any], s
             try:
                 output = flat(await adrive(stage, [batch] if batch else []))
             except StreamError:
-                continue  # also no success
+                continue  # the stage reported no success, which is right
             if succeeds(output):
                 raise AssertionError(
                     f"L3, success is never invented: the input is cut after {end} of {len(flow)} "
@@ -196,7 +197,7 @@ async def _consume(source: FaultySource[Any], stage: StageFunction[Any, Any], wh
 
 
 def _spread(size: int) -> list[int]:
-    """Return the numbers from 0 to ``size``, both included: all, or the first, the last and some between."""
+    """Return the numbers from 0 to ``size``, both included: all of them, or a sample if there are more than ``EACH_UP_TO``."""
     return sorted({*range(min(size, EACH_UP_TO)), *range(0, size, size // EACH_UP_TO + 1), size - 1, size} - {-1})
 
 

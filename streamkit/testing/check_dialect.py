@@ -36,12 +36,13 @@ from streamkit.translation.lowering import lower
 UNKNOWN, VALUE = "zz_unknown_member", 987_654_321_012
 #: How many cuts of a long stream are tried for L3.
 CUTS = 60
-#: Kinds of repair that a reader makes only if it is told to, so that nothing is claimed of their quirks.
+#: Kinds of repair that a reader makes only if an option asks for them. The check expects nothing of the quirks for these.
 ASKED_FOR = frozenset({"thinking_in_text", "call_in_text", "objects_split", "custom_input_bare"})
-#: Kinds that one never comes without, and those after which no response can be clean.
+#: For a kind of repair: the other kinds that always occur together with it.
 ALSO = {"id_late": {"id_missing"}}
+#: Kinds of repair after which no response can count as clean.
 FAILING = frozenset({"call_nameless"})
-#: Requests of no dialect, each of what nearly all dialects can say.
+#: Requests in the neutral form, with features that nearly all dialects can express.
 REQUESTS = {
     "text": Request("", "m", [Turn("user", [Text("Hi")])], options=Options(max_tokens=99)),
     "calls": Request(
@@ -122,7 +123,7 @@ class _Reading:
 
     @property
     def facts(self) -> Any:
-        """What must be the same for all reads."""
+        """What must be the same however the bytes are split into reads."""
         return self.events, repr(self.fault), +self.report.repairs
 
     def content(self) -> dict[str, Any]:
@@ -274,7 +275,7 @@ def _check_members(dialect: Dialect, where: str, body: bytes, whole: _Reading) -
 
 
 def _check_response(dialect: Dialect, bodies: Bodies, where: str, whole: _Reading) -> None:
-    """Check that the response of a stream is the same as a whole one."""
+    """Check that a stream's response, written as a whole body and read again, stays the same."""
     if bodies.encode_response is None:
         return
     report = StreamReport()
@@ -305,7 +306,7 @@ def _check_response(dialect: Dialect, bodies: Bodies, where: str, whole: _Readin
 
 
 def _check_quirks(dialect: Dialect, readings: Mapping[str, _Reading]) -> None:
-    """Check that what a quirk makes of the streams that the encoder writes needs its own repair and no other."""
+    """Check each quirk: the encoder's streams, changed by it, must need the repair of its name and no other."""
     for kind, change in dialect.quirks.items():
         changed = 0
         for name, whole in readings.items():
@@ -335,7 +336,7 @@ def _frames(dialect: Dialect, output: bytes) -> tuple[bytes, ...]:
 
 
 def _check_request(bodies: Bodies, where: str, request: Request) -> None:
-    """Check that a request is read as it was written, and that a member that nobody knows is kept, counted or refused."""
+    """Check that a written request is read unchanged, and that an unknown member is kept, counted as lost or refused."""
     body, report = _write_request(bodies, request)
     again = bodies.decode_request(fields_of(body), StreamReport())
     if _asked(again) != _asked(request) and not report.losses:
@@ -355,7 +356,7 @@ def _check_request(bodies: Bodies, where: str, request: Request) -> None:
         try:
             kept, counted = _write_request(bodies, bodies.decode_request(fields_of(orjson.dumps(changed)), report))
         except BadRequest:
-            continue  # the client is told
+            continue  # the client gets an error, so nothing is lost silently
         if str(VALUE).encode() not in kept and not counted.losses and not report.losses:
             place = ".".join(map(str, path)) or "the body"
             raise AssertionError(
@@ -372,7 +373,7 @@ def _write_request(bodies: Bodies, request: Request) -> tuple[bytes, StreamRepor
 
 
 def _asked(request: Request) -> dict[str, Any]:
-    """Return what is compared of a request: its conversation with calls by number, its tools and some options."""
+    """Return the parts of a request to compare: its conversation (calls by number, not id), its tools and some options."""
     said: list[tuple[Any, ...]] = []
     calls: list[str] = []
     for turn in request.turns:

@@ -14,14 +14,18 @@ from collections.abc import Iterator
 from itertools import combinations, pairwise
 
 KIB = 1024
-#: Up to this size, the exhaustive form tries every single cut.
+#: For data of up to this many bytes, the exhaustive form tries every single cut.
 ALL_CUTS_UP_TO = 32 * KIB
-#: For larger data, it tries every cut in this many first and last bytes, and seeded cuts between them.
+#: For larger data, the exhaustive form tries every cut in the first and in the last ``EDGE`` bytes, and random cuts with a
+#: fixed seed between them.
 EDGE = 8 * KIB
+#: How many such cuts with a fixed seed are tried between the edges.
 SEEDED_CUTS = 2000
-#: Up to this size, the exhaustive form tries every pair of cuts: 179,101 at most.
+#: For data of up to this many bytes, the exhaustive form tries every pair of cuts.
 PAIRS_UP_TO = 120
+#: How many pairs of cuts are tried for larger data, chosen with a fixed seed.
 SEEDED_PAIRS = 200
+#: How many splits at several random places are tried by the exhaustive form.
 RANDOM_CUTS = 30
 
 

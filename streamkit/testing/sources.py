@@ -35,7 +35,7 @@ class FaultySource(Generic[T]):
     ) -> None:
         self.given = 0
         self.stalled = asyncio.Event()
-        #: The task that closed it; None while it is open, or if no task closed it.
+        #: The task that closed this source. None: the source is still open, or code outside of any task closed it.
         self.closed_in: asyncio.Task[Any] | None = None
         self.closed = False
         self.error = error if error is not None else PlannedFailure("the source failed, as the test wanted")
@@ -45,7 +45,7 @@ class FaultySource(Generic[T]):
 
     @property
     def open(self) -> bool:
-        """Whether its iteration has begun and it is not closed."""
+        """Whether iterating over the source has begun and the source is not closed."""
         return self in _open
 
     def __aiter__(self) -> FaultySource[T]:
@@ -69,7 +69,7 @@ class FaultySource(Generic[T]):
         return item
 
     async def aclose(self) -> None:
-        """Close it. Closing again has no effect."""
+        """Close the source. Closing it again has no effect."""
         if not self.closed:
             self.closed = True
             self.closed_in = asyncio.current_task()

@@ -21,7 +21,7 @@ from streamkit.web.refusals import Refused
 BODIES_BYTES: Final = 256 * MIB
 #: Bytes of each request that are not counted, so that small requests are served even if large ones use up the budget.
 UNCOUNTED_BYTES: Final = 64 * 1024
-#: Seconds after which a client may retry.
+#: Seconds after which a client may retry (``Retry-After``) if the budget is full.
 FULL_S: Final = 1.0
 
 
@@ -33,7 +33,7 @@ class Budget:
     held_bytes: int = 0
 
     def refuse_beyond(self, size_bytes: int) -> None:
-        """Raise Refused if ``size_bytes`` more would not fit."""
+        """Raise Refused if the budget has less than ``size_bytes`` left."""
         if self.held_bytes + size_bytes > self.limit_bytes:
             message = "the gateway holds as many bytes of requests as it may; ask again"
             failed = ProviderFailed("unavailable", message, retry_after_s=FULL_S)
@@ -60,7 +60,7 @@ class Hold:
         self.resize(self._size_bytes + size_bytes)
 
     def shrink(self, size_bytes: int) -> None:
-        """Hold at most ``size_bytes``."""
+        """Return memory to the budget until this request holds at most ``size_bytes``."""
         self.resize(min(self._size_bytes, size_bytes))
 
     def __enter__(self) -> Self:
@@ -70,7 +70,7 @@ class Hold:
         self.resize(0)
 
 
-#: The budget of an application. Without one, bodies are read without this limit.
+#: The key of the budget in an application. Without a budget, the memory for request bodies has no common limit.
 BUDGET: Final = web.AppKey("streamkit-budget", Budget)
 
 

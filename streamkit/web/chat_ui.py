@@ -35,7 +35,7 @@ from streamkit.web.setup import add_answering, answered
 from streamkit.web.surfaces import read_ask, surfaces
 from streamkit.web.upstream import Upstream
 
-#: The endings of a response after which its client has everything that exists of it.
+#: The values of ``Reply.ending`` after which the client has received everything that exists of the response.
 DELIVERED: Final = frozenset({"whole", "error", "broken"})
 
 

@@ -24,9 +24,9 @@ from weakref import WeakKeyDictionary
 
 from aiohttp import web
 
-#: Seconds between rounds. An upstream should be closed within 250 ms after its client disconnects.
+#: Seconds between two checks of all clients, so that an upstream is closed within 250 ms after its client disconnects.
 LOOK_S: Final = 0.1
-#: Every this many rounds, waiting bytes are checked too.
+#: In one of this many checks, also check whether clients read the bytes that wait for them.
 WHOLE_LOOKS: Final = 10
 
 #: How many unread bytes of a client the operating system holds. By default it holds megabytes, and Linux accepts more only
@@ -37,7 +37,7 @@ Gone: TypeAlias = Literal["client left", "client stalled"]
 
 
 def bound_unsent(transport: asyncio.WriteTransport, unsent_bytes: int) -> None:
-    """Make writers wait once ``unsent_bytes`` wait for the client, in addition to the few that the system holds."""
+    """Make writers wait once ``unsent_bytes`` wait in this process; the operating system holds a few more bytes."""
     transport.set_write_buffer_limits(high=unsent_bytes)
     sock = transport.get_extra_info("socket")
     if sock is not None and sock.family in {socket.AF_INET, socket.AF_INET6} and hasattr(socket, "TCP_NOTSENT_LOWAT"):
@@ -61,7 +61,7 @@ class StreamBody(web.StreamResponse):
     def leave_open(self) -> None:
         """Do not end the body: wait until the client disconnects, at most ``linger_s`` seconds, then close the connection."""
         self._has_end = False
-        self.force_close()  # aiohttp then closes: it sends unsent bytes and FIN; headers are sent already
+        self.force_close()  # aiohttp then sends the unsent bytes and closes the connection
 
     async def write_eof(self, data: bytes = b"") -> None:
         if self._has_end:
@@ -74,7 +74,7 @@ class StreamBody(web.StreamResponse):
 
 
 class Sized(Protocol):
-    """Writes to a client, and counts the bytes."""
+    """A writer to a client that counts the bytes that it has passed on."""
 
     @property
     def output_size(self) -> int: ...
@@ -94,7 +94,7 @@ class Watch:
         self._stall_s = stall_s
         self._taken = 0
         self._took_at = loop.time()
-        self._is_last = False  # nothing more will be written
+        self._is_last = False  # whether the last bytes of the response were written
         #: Whether the client's system received the whole response while the client was still connected. Some clients close the
         #: connection at the terminator, and do not wait for the end of the body.
         self.all_taken = False
@@ -108,7 +108,8 @@ class Watch:
 
     def stop(self) -> None:
         self._rounds.remove(self)
-        self._gone = _tell_nobody  # breaks a reference cycle that only the garbage collector would free
+        # drop the callback: it is part of a reference cycle that only the garbage collector would free
+        self._gone = _tell_nobody
 
     @property
     def written(self) -> int:
@@ -127,12 +128,12 @@ class Watch:
 
     @property
     def is_urgent(self) -> bool:
-        """Whether every round must check this client's waiting bytes."""
+        """Whether every round, not only each tenth, must check whether this client reads its waiting bytes."""
         return self.closing() or (self._is_last and not self.all_taken)
 
     async def taken(self) -> None:
-        """Wait until all bytes have left for the client's system, or the client has disconnected."""
-        transport, wait_s = self._request.transport, 0.001  # a fast client soon sends its next request
+        """Wait until the operating system has taken all bytes from this process, or the client has disconnected."""
+        transport, wait_s = self._request.transport, 0.001  # short at first: a fast client soon sends its next request
         while transport is not None and transport.get_write_buffer_size() and not transport.is_closing():
             await asyncio.sleep(wait_s)
             transport, wait_s = self._request.transport, min(2 * wait_s, LOOK_S)
@@ -161,11 +162,11 @@ class Watch:
 
 
 def _tell_nobody(_why: Gone) -> None:
-    """Replaces ``gone`` after ``stop``."""
+    """Do nothing: after ``stop``, this replaces the callback ``gone``."""
 
 
 class Rounds:
-    """Checks the clients of one event loop, as long as there are any."""
+    """Checks all clients of one event loop in regular rounds, as long as it has clients."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -185,7 +186,7 @@ class Rounds:
             self._timer = None
 
     def _look(self) -> None:
-        self._timer = self._loop.call_later(LOOK_S, self._look)  # first, in case a check raises
+        self._timer = self._loop.call_later(LOOK_S, self._look)  # set the next timer first, in case a check raises
         self._number += 1
         now, whole = self._loop.time(), self._number % WHOLE_LOOKS == 0
         for watch in list(self._watches):

@@ -30,7 +30,7 @@ Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 #: Paths that several dialects share, so that headers decide. Any model's name may follow. The pattern matches at the end of a
 #: path, because an application may serve these paths after a prefix.
 _MODELS: Final = re.compile(r"(?:^/?|/v1)/models(?:/.*+)?\Z", re.DOTALL)
-#: The paths without a version are ours only at the root.
+#: Paths that streamkit serves itself. Those without a version match only at the root of the server.
 _OURS: Final = re.compile(
     r"/(?:v1|v1beta|api)(?:/|$)|^//?(?:chat/completions|messages|responses|models|tunedModels)(?:/|$)"
 )
@@ -78,7 +78,7 @@ def no_socket(request: web.Request) -> Refused:
 
 
 def not_allowed(request: web.Request, methods: Iterable[str]) -> Refused:
-    """Return the refusal (405) for a path that only ``methods`` serve."""
+    """Return the refusal (405) for a path that only serves the HTTP methods ``methods``."""
     allowed = ", ".join(sorted(methods))
     message = f"{shortened(request.method, METHOD_CHARS)} {shown(request.path)} is not served here, only {allowed}"
     failed = with_status("invalid_request", message, 405, client_dialect(request))
@@ -91,7 +91,7 @@ def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
     ``error`` is the router's: ``request.match_info.http_exception``.
     """
     dialect = client_dialect(request)
-    # without the query, in which some clients send keys
+    # the path without the query, since some clients send keys in the query
     asked = f"{shortened(request.method, METHOD_CHARS)} {shown(request.path)}"
     unknown = request.method == "POST" and _method_of_a_model(request.path) != ""  # the path also serves GET
     if isinstance(error, web.HTTPMethodNotAllowed) and wants_socket(request):
@@ -111,11 +111,12 @@ def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
 async def expected(request: web.Request) -> None:
     """Handle the ``Expect`` header (RFC 9110 §10.1.1): answer 100 if the client waits for that; ignore other expectations.
 
-    aiohttp's handler refuses others with a message that repeats the client's text, and fails if that is not UTF-8.
+    aiohttp's own handler refuses other expectations with a message that repeats the client's text, and fails if that text is
+    not UTF-8.
     """
     if request.version == HttpVersion11 and request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0  # ``output_size`` must count only the response
+        request.writer.output_size = 0  # so that ``output_size`` counts only the bytes of this response
 
 
 class _Unserved(MatchInfoError):
@@ -151,7 +152,7 @@ def in_dialect(handler: Handler) -> Handler:
 
 @web.middleware
 async def refuse_in_dialect(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """A middleware: send all handlers' refusals, and errors for unknown paths like ours, in the client's dialect."""
+    """A middleware: send each Refused of a handler, and errors for unknown API paths, in the client's dialect."""
     error = request.match_info.http_exception
     if error is not None and _is_ours(request.path):
         return unrouted(request, error)

@@ -27,20 +27,24 @@ log = logging.getLogger("streamkit.web")
 #: What aiohttp's parser returns: requests, whether the connection changes its protocol, and the unparsed rest.
 _Fed: TypeAlias = tuple[list[tuple[RawRequestMessage, StreamReader]], bool, bytes]
 
-#: Limits on a line of a request's head, the whole head, and the number of headers. Providers' networks allow 32 to 128 KiB.
+#: The longest line of a request's head.
 LINE_BYTES: Final = 64 * 1024
+#: The largest head of a request. Providers' networks allow 32 to 128 KiB.
 HEAD_BYTES: Final = 128 * 1024
+#: The most headers of a request.
 HEADERS: Final = 256
-#: How many bytes of an unreadable request's path are used.
+#: If a request can't be parsed: how many bytes are searched for its path, which tells the client's dialect.
 PATH_BYTES: Final = 2048
 #: The value of the response header ``Server``.
 SERVER: Final = "streamkit"
-#: Headers that should have one line, but may be repeated: a second line changes neither the request's end nor its target.
+#: Headers that should occur once. A request that repeats one is accepted, since these headers affect neither where the request
+#: ends nor which host it is for.
 _HARMLESS: Final = frozenset({b"content-type", b"etag", b"max-forwards", b"server", b"user-agent"})
+#: Matches a request line: method, and path without host and query.
 _REQUEST_LINE: Final = re.compile(rb"([!-~]{1,20}) (?:https?://[^/?# ]*)?([^?# ]*)")
-#: Fault texts that the parser writes itself. A text with other letters may repeat bytes of the client.
+#: Matches the parser's constant error texts. A text with other characters may repeat bytes of the client's request.
 _FAULT: Final = re.compile(r"[A-Za-z`' /-]{1,80}\.?")
-#: The place of a response's id in a path. The log omits the id, because it allows reading the response (resume.md §13.3).
+#: Matches a response's id in a path. The log omits the id, because anyone with the id can read the response (resume.md §13.3).
 _ID: Final = re.compile(r"(/streams/|/responses/).*", re.DOTALL)
 
 
@@ -59,7 +63,7 @@ class UnreadableRequest(HttpProcessingError):
 
 
 def _why(first_line_bytes: int, error: HttpProcessingError) -> tuple[int, str]:
-    """Return the status and the reason. The reason has no value of the request."""
+    """Return the HTTP status and the reason for a parser's error. The reason contains no value from the request."""
     if isinstance(error, LineTooLong) and first_line_bytes > LINE_BYTES:
         return 414, f"its address has more than {LINE_BYTES:,} bytes"
     if isinstance(error, LineTooLong):
@@ -108,7 +112,7 @@ class _Parser(HttpRequestParser):
         return found
 
     def _feed_body(self, data: bytes, body: StreamReader) -> _Fed:
-        """Feed a body. If it is broken, its handler gets the error; aiohttp would write a second response."""
+        """Parse a body's bytes. If they are broken, the handler gets the error; aiohttp would write a second response."""
         try:
             return super().feed_data(data)
         except HttpProcessingError as error:

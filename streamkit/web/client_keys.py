@@ -26,7 +26,7 @@ from streamkit.web.refusals import Refused
 
 #: Other headers in which some providers' clients send their key (clients.md §10.3).
 KEY_HEADERS: Final = ("x-api-key", "x-goog-api-key", "api-key")
-#: How many keys of a request are checked at most.
+#: The most keys in one request that are checked.
 SENT: Final = 8
 _HOW: Final = f"send it as Authorization: Bearer, {', '.join(KEY_HEADERS[:-1])} or {KEY_HEADERS[-1]}"
 #: RFC 9110 §15.5.2 requires this header with each 401.
@@ -72,7 +72,8 @@ class KeyRing:
         return any([hmac.compare_digest(digest, known) for known in self._digests])  # noqa: C419 - a list: each is compared
 
     def _digest(self, key: str) -> bytes:
-        return hmac.digest(self._salt, key.encode("utf-8", "surrogateescape"), "sha256")  # as aiohttp decodes headers
+        # aiohttp decodes headers this way
+        return hmac.digest(self._salt, key.encode("utf-8", "surrogateescape"), "sha256")
 
 
 def admit(request: web.Request, ring: KeyRing | None, origins: Origins = NO_ORIGINS) -> None:

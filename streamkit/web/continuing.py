@@ -38,13 +38,14 @@ from streamkit.report import StreamReport
 
 #: A response with longer text is not continued, and its text is not kept.
 SAID_CHARS: Final = MIB
-#: Asides that do not change what the model has said.
+#: Events beside the text and calls (``Aside``) that do not change what the model has said.
 QUIET_ASIDES: Final = frozenset({"logprobs", "metadata", "unknown_event"})
 #: Types of provider errors that mean that the provider's stream was interrupted.
 CUT_TYPES: Final = frozenset({"truncated", "timeout"})
-#: The comment before a further part. It has no blank line: after an ``id`` it would end an empty event (resume.md §4.2).
+#: The SSE comment written before each continuation. No blank line follows, since a blank line after an ``id:`` line would end
+#: an empty event (resume.md §4.2).
 SEAM: Final = b": streamkit continued\n"
-#: The members of a usage that are added up.
+#: The members of ``UsageReported`` that are added up over the parts of a response.
 COUNTS: Final = ("input_total", "input_cached", "input_cache_write", "output_total", "output_reasoning", "total")
 
 
@@ -63,7 +64,7 @@ class ResponsePart(Protocol):
 
 @frozen
 class Opened:
-    """One part and the events of its stream."""
+    """One upstream's part of a response, and the events of its stream."""
 
     part: ResponsePart
     events: Pipe[list[Event]]
@@ -83,7 +84,7 @@ class TextSoFar:
 
     def __init__(self) -> None:
         self.block = 0  #: the block of the last text
-        self.blocks = 0  #: all block labels so far are below this number
+        self.blocks = 0  #: one more than the largest block label so far
         self._is_text = True
         self._texts: list[str] = []
         self._chars = 0
@@ -117,15 +118,16 @@ def _says_nothing(event: Event) -> bool:
 
 
 class Joint:
-    """Changes the events of a continuation so that they continue the response before it."""
+    """Changes the events of a continuing upstream so that they continue the response of the upstream before it."""
 
     def __init__(self, so_far: TextSoFar, usage: UsageReported | None) -> None:
         text = so_far.text
         self._said_again = text[len(text.rstrip()) :]  # white space that the continuation may repeat
         self._block, self._offset = so_far.block, so_far.blocks
-        self._text_block: int | None = None  # the continuation's label for the continued block
+        # the label that the continuing upstream uses for the block that it continues
+        self._text_block: int | None = None
         self._usage = usage
-        self.has_begun = False  #: the continuation has emitted something
+        self.has_begun = False  #: whether the continuing upstream has emitted something
 
     def feed(self, events: list[Event]) -> list[Event]:
         return [joined for event in events if (joined := self._joined(event)) is not None]
@@ -176,7 +178,7 @@ class Continuing:
 
     def __init__(self, first: Opened, onward: Onward, report: StreamReport) -> None:
         self.report: StreamReport | None = report
-        self.seams = 0  #: how many further parts have begun
+        self.seams = 0  #: how many continuations have begun
         self._written = report
         self._opened: Opened | None = first
         self._parts = [first.part]
@@ -190,7 +192,7 @@ class Continuing:
 
     @property
     def part(self) -> ResponsePart:
-        """The present part."""
+        """The part that is being read."""
         return self._parts[-1]
 
     def fail(self, error: Exception) -> None:
@@ -214,10 +216,11 @@ class Continuing:
         report.lost += written.lost
         report.withheld += written.withheld
         report.completed = written.completed
-        report.timings += written.timings[1:]  # without the source: its time is counted by the parts
+        # without the first, which is the source: the report of each part counts the time of its source
+        report.timings += written.timings[1:]
 
     async def mark_seams(self, chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
-        """Yield the stream, with a comment before the first event of each further part."""
+        """Yield the written stream, with a comment before the first event of each part except the first."""
         marked = 0
         async for chunk in chunks:
             yield SEAM + chunk if self.seams > marked else chunk
@@ -250,7 +253,7 @@ class Continuing:
             if error is not None:
                 report.failed(error)
             if ending is None or self._joint is None or self._joint.has_begun:
-                ending = report, rest, error  # else report how the part before it ended
+                ending = report, rest, error  # otherwise the ending of the part before it is reported
             await self._go_on(report, rest, error)
         if ending is not None:
             report, rest, error = ending

@@ -15,7 +15,7 @@ from typing import Final
 
 from aiohttp import web
 
-#: In a list of origins: every origin is allowed.
+#: The item in a list of origins that allows every origin.
 ANY: Final = "*"
 #: Seconds that a browser may cache the response to a preflight; Chrome allows at most 7,200.
 REMEMBERED_S: Final = 600

@@ -72,12 +72,12 @@ class Exchange:
     output_times: OutputTimes = field(factory=OutputTimes, repr=False)  #: the times of the outputs of a stream
     prefill_text: str = field(
         default="", repr=False
-    )  #: the beginning of the response, which this upstream must continue
-    path: str = ""  #: the path of the request, for a log
-    trace_headers: Mapping[str, str] = NO_HEADERS  #: they name the trace of the request
+    )  #: the text that the response to the client already has; this upstream must continue it
+    path: str = ""  #: the path of the request to the upstream, for logs
+    trace_headers: Mapping[str, str] = NO_HEADERS  #: request headers that tell the upstream the trace (``traceparent``)
     copy_to: Callable[[bytes], None] | None = None  #: called with each chunk of a stream
-    recording: ExchangeRecording | None = field(default=None, repr=False)  #: records the bytes over HTTP
-    answer: Response | None = field(default=None, repr=False)  #: set if the response is whole
+    recording: ExchangeRecording | None = field(default=None, repr=False)  #: records the bytes of an exchange over HTTP
+    answer: Response | None = field(default=None, repr=False)  #: the response, if it is not streamed
     #: The bytes of a whole response, if they can be passed on unchanged.
     raw: bytes | None = field(default=None, repr=False)
 
@@ -116,12 +116,13 @@ class Exchange:
         return await self.reply.send(written, source, cut=self._cut)
 
     async def _form_of(self, source: TimedSource) -> Came:
-        """Return the form of the response. Close its source if there is nothing more to read."""
+        """Return the form of the response (stream or body). Close the source if there is nothing more to read."""
         went_on = False
         try:
             came = await form_of(source, self.upstream.wire)
             went_on = came.form != "body"
-            source.copy_to = self.copy_to  # bytes that were read for the form are read again
+            # set before the response is read: the bytes that were read to detect its form were put back and are read again
+            source.copy_to = self.copy_to
             return came
         finally:
             if not went_on:
@@ -207,7 +208,8 @@ class Exchange:
             return self._failed(error)
         if not answer.clean:
             return hidden(answer.error or failure_in(self.report), self._cut)
-        named = answer.model or self.upstream.wire.model_place is None  # some dialects need not name it
+        # in some dialects a response need not name its model
+        named = answer.model or self.upstream.wire.model_place is None
         if self._within and named and body and not self.report.repairs:
             self.raw = body
         elif not self._within:
@@ -215,7 +217,7 @@ class Exchange:
         return answer
 
     async def _read(self, body: bytes) -> Response:
-        """Parse a whole body of the upstream. Raises StreamError."""
+        """Parse the upstream's whole response body. Raises StreamError."""
         values = await count_values(body, ANSWER_VALUES)
         if values > ANSWER_VALUES:
             raise TooManyValues(ANSWER_VALUES)
@@ -242,7 +244,8 @@ class Exchange:
 
     async def deliver(self, answer: Response) -> None:
         """Write a whole response to the client."""
-        self.reply.upstream_headers = self._upstream_headers  # another upstream may have been tried since
+        # set again, because another upstream may have been tried since
+        self.reply.upstream_headers = self._upstream_headers
         if self.raw is not None:
             await self.reply.whole(self.raw)
             return
@@ -270,11 +273,12 @@ class Exchange:
 
     @property
     def _options(self) -> ReadOptions:
-        """How to read this upstream's responses."""
+        """The options for reading this upstream's responses."""
         policy = self.reply.delivery.policy
         think_tags = policy.think_tags if self.upstream.think_tags == "auto" else self.upstream.think_tags
         if think_tags == "auto" and self._within:
-            think_tags = "off"  # the client gets what the upstream sends, streamed or whole
+            # same dialect: the client gets the text with its thinking tags, as the upstream sends it, streamed or whole
+            think_tags = "off"
         tools = any(tool.kind != "server" for tool in self.ask.request.tools)
         text_calls = self.upstream.text_calls or policy.text_calls
         policy = evolve(policy, think_tags=think_tags, text_calls=text_calls if tools else ())
@@ -341,11 +345,15 @@ class Exchange:
     _asked_at: float | None = field(init=False, default=None)
     _heavy: bool = field(init=False, default=False)  #: a whole response is so large that it is translated in a thread
     _upstream_headers: Mapping[str, str] = field(init=False, factory=dict, repr=False)
-    _cut: Cut = field(init=False, default=str, repr=False)  #: removes the keys that were sent
+    #: removes the keys that were sent to the upstream from a text
+    _cut: Cut = field(init=False, default=str, repr=False)
 
 
 def with_prefill(turns: list[Turn], text: str) -> list[Turn]:
-    """Return the conversation with the beginning of its response, placed after assistant text that the client sent itself."""
+    """Return ``turns`` with ``text``, the beginning of the model's response, as assistant text at the end.
+
+    If the client's own conversation ends with assistant text, ``text`` is placed after that.
+    """
     last = turns[-1] if turns else None
     if last is None or last.role != "assistant":
         return [*turns, Turn("assistant", [Text(text)])]
@@ -360,7 +368,7 @@ async def _as_they_are(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, No
 
 
 async def _slices(events: list[Event]) -> AsyncIterator[list[Event]]:
-    """Yield the events in small batches, so that other responses continue in between."""
+    """Yield the events in small batches, so that other tasks of the event loop run between two batches."""
     for at in range(0, len(events), EVENTS_AT_ONCE):
         yield events[at : at + EVENTS_AT_ONCE]
         await asyncio.sleep(0)

@@ -50,10 +50,11 @@ TYPES: Final[Mapping[str, frozenset[str]]] = {
     "video": frozenset({"video/mp4", "video/webm", "video/quicktime", "video/mpeg"}),
     "file": frozenset({"application/pdf", "text/plain", "text/csv", "text/html", "text/markdown"}),
 }
-#: How often a file is in memory at once: as received, as base64, and as base64 in the request that is sent.
+#: The memory for a fetched file as a multiple of its size: it is in memory as received, as base64 (4/3 of the size), and as
+#: base64 inside the request.
 HELD_TIMES: Final = 4
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-#: The only IPv6 unicast addresses that are routed (RFC 4291 §2.4). Site-local and local NAT64 addresses are outside.
+#: The range of all public IPv6 unicast addresses (RFC 4291 §2.4). Site-local and local NAT64 addresses are not in the range.
 _GLOBAL_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
 #: IPv6 addresses that lead to the IPv4 address inside: NAT64 (RFC 6052). ``ipv4_mapped`` covers IPv4-mapped addresses.
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
@@ -79,20 +80,21 @@ def is_public(address: IPAddress) -> bool:
 class FetchLimits:
     """The limits on what is fetched for one request."""
 
-    #: A photograph takes 5 MiB; providers refuse images over 5 to 20 MiB.
+    #: The largest file in bytes. A photograph takes 5 MiB; providers refuse images over 5 to 20 MiB.
     file_bytes: int = 10 * 1024 * 1024
-    #: Two providers accept 20 images at full size, and only smaller ones if there are more.
+    #: The most files of a request. Two providers accept 20 images at full size; they accept more images only if these are
+    #: smaller.
     files: int = 20
-    #: For all files together; a URL counts as often as it is in the request. All are in memory at once, also as base64, and
-    #: providers refuse requests over 20 to 32 MiB.
+    #: The most bytes of all files together; a URL counts as often as the request has it. All files are in memory at once, also
+    #: as base64, and providers refuse requests over 20 to 32 MiB.
     total_bytes: int = 32 * 1024 * 1024
-    #: For all files together; the client waits for this.
+    #: The most seconds for fetching all files together; the client waits meanwhile.
     total_s: float = 20.0
     redirects: int = 3
 
 
 class NoPublicAddress(OSError):
-    """A name has no public address."""
+    """The host name of a URL has no public address."""
 
 
 class PublicResolver(AbstractResolver):
@@ -145,7 +147,7 @@ class Fetcher:
     ssl: SSLContext | Literal[True] = field(default=True)
 
     async def fetch(self, media: list[Media], hold: Hold) -> dict[str, Media]:
-        """Return the media with their bytes, by URL; ``hold`` gets these. Raises BadRequest with the place, and Refused."""
+        """Return fetched media by URL; ``hold`` counts their bytes. Raises BadRequest with the URL's place, and Refused."""
         wanted = {each.url: each for each in media if each.url is not None}
         times = Counter(each.url for each in media)
         if len(wanted) > self.limits.files:
@@ -209,7 +211,8 @@ class Fetcher:
             raise _Unfetched("only https is fetched")
         if url.user is not None or url.password is not None:
             raise _Unfetched("its URL has a user or a password")
-        literal = ip_address_in(url.host)  # the resolver checks names
+        # only IP addresses are checked here; the resolver checks the addresses of host names
+        literal = ip_address_in(url.host)
         if literal is not None and not self.allows(literal):
             raise _Unfetched("it has no public address")
 

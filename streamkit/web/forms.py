@@ -24,7 +24,9 @@ from streamkit.limits import ANSWER_VALUES
 from streamkit.web.heavy import beside, count_values, is_heavy
 from streamkit.web.source import ANSWER_BYTES, TimedSource
 
-#: Frames of a stream; one JSON body; a line that is both, in a dialect of lines; none of these.
+#: The form of a response: frames of a stream; one JSON body; one JSON line, which in a dialect of JSON lines may be a stream
+#: or
+#: a body; none of these.
 Form: TypeAlias = Literal["stream", "body", "line", "other"]
 
 _LINES: Final = "application/x-ndjson"
@@ -33,8 +35,9 @@ _FIELD: Final = re.compile(rb"(?:data|event|id|retry)?:")
 _FIELD_NAMES: Final = (b"data", b"event", b"id", b"retry")
 #: Bytes that may precede the response: white space and the UTF-8 byte order mark.
 _BLANK: Final = b" \t\r\n\xef\xbb\xbf"
+#: The last byte of a JSON object or array.
 _CLOSING: Final = frozenset({b"}", b"]"})
-#: The longest first line to wait for.
+#: The most bytes of the first line to read before the form is decided.
 LINE_BYTES: Final = 1024 * 1024
 
 
@@ -55,7 +58,7 @@ async def form_of(source: TimedSource, dialect: Dialect, *, body_bytes: int = AN
     looked = _Look(dialect)
     parts: list[bytes] = []
     size = tried = 0
-    ends = False  # whether the bytes so far could be the whole body
+    ends = False  # whether the bytes so far may be the whole body: nothing but time can tell
     form: Form | None = None
     try:
         async for chunk in source:
@@ -67,7 +70,7 @@ async def form_of(source: TimedSource, dialect: Dialect, *, body_bytes: int = AN
             if size > body_bytes:
                 raise BodyTooLong(body_bytes)
             if ends and not chunk.strip(_BLANK):
-                continue  # still at the possible end: do not restart the wait
+                continue  # only white space came after the possible end: do not restart the wait
             whole = form == "body" and size >= 2 * tried and chunk.rstrip()[-1:] in _CLOSING
             tried = size if whole else tried
             ends = whole and await _is_json(b"".join(parts))
@@ -77,7 +80,7 @@ async def form_of(source: TimedSource, dialect: Dialect, *, body_bytes: int = AN
     except Exception:
         if not parts or form == "body":
             raise
-        source.unread(b"".join(parts))  # reading on raises the same error again
+        source.unread(b"".join(parts))  # the next read of the source raises the same error again
         return Came(form or "other")
     read = b"".join(parts)
     form = form or looked.at_end()
@@ -88,7 +91,7 @@ async def form_of(source: TimedSource, dialect: Dialect, *, body_bytes: int = AN
 
 
 class _Look:
-    """Finds the form of a response from its first bytes; None while unknown."""
+    """Finds the form of a response from its first bytes. The form is None while it is unknown."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._media_type = dialect.media_type
@@ -104,7 +107,7 @@ class _Look:
         return self._form
 
     def at_end(self) -> Form:
-        """Return the form after all bytes arrived without the end of a first line."""
+        """Return the form of a response that ended before its first line ended."""
         if not self._begun:
             return "other"
         return self._of_line(self._begun) if self._media_type == _LINES else "other"

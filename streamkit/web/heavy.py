@@ -13,8 +13,9 @@ from weakref import WeakKeyDictionary
 from streamkit.framing.value_count import SLICE_BYTES, counted_values
 
 T = TypeVar("T")
-#: Work with less of both takes milliseconds; a thread would cost more than it saves.
+#: Below these limits the work takes only milliseconds, and a thread would cost more than it saves. This one: bytes.
 HEAVY_BYTES: Final = 256 * 1024
+#: The other limit: JSON values.
 HEAVY_VALUES: Final = 2000
 #: Seconds that a thread keeps the interpreter while the event loop waits for it. With CPython's default of 5 ms, each write of
 #: a stream would wait 5 ms, since the event loop releases the interpreter for each write.
@@ -40,7 +41,7 @@ async def count_values(text: bytes, most: int) -> int:
 
 
 async def beside(work: Callable[[], T]) -> T:
-    """Return the result of ``work``, run in a thread. A cancelled caller waits for its end, as it can't be stopped."""
+    """Run ``work`` in a thread and return its result. A cancelled caller still waits, as a thread can't be stopped."""
     loop = asyncio.get_running_loop()
     one = _ONE.get(loop) or _ONE.setdefault(loop, asyncio.Semaphore(1))
     async with one:
@@ -50,7 +51,8 @@ async def beside(work: Callable[[], T]) -> T:
                 return await asyncio.shield(done)
             finally:
                 await asyncio.wait({done})
-                del done  # the error's traceback has this frame: a cycle that would keep the request
+                # the error's traceback refers to this frame: without `del`, a reference cycle would keep the request in memory
+                del done
 
 
 @contextmanager
@@ -68,7 +70,8 @@ def _in_short_turns() -> Iterator[None]:
     finally:
         sys.setswitchinterval(before)
         if collects:
-            if not gc.get_freeze_count():  # objects that others froze, as the gateway does, must stay frozen
+            # nothing is frozen yet: objects that other code froze, as the gateway does, must stay frozen
+            if not gc.get_freeze_count():
                 gc.freeze()  # freeze and unfreeze make all objects old, so no young ones are scanned
                 gc.unfreeze()
             gc.enable()

@@ -22,11 +22,12 @@ from streamkit.web.client_dialect import client_dialect
 from streamkit.web.refusals import Refused, shown, with_status
 
 IPAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
-#: In a list of names: every name is served.
+#: The item in a list of host names that allows every name.
 ANY: Final = "*"
-#: The names for the host machine in Docker and Podman containers; no public name ends like this (ICANN, .INTERNAL).
+#: The names for the host machine in Docker and Podman containers. No public name ends with ``.internal`` (reserved by ICANN).
 CONTAINER_NAMES: Final = frozenset({"host.docker.internal", "host.containers.internal"})
-#: Values of ``Sec-Fetch-Site`` for requests of the server's own page, and for an address that the user typed.
+#: Values of ``Sec-Fetch-Site`` if the server's own page sent the request (``same-origin``) or the user typed the URL
+#: (``none``).
 OWN_SITES: Final = frozenset({"same-origin", "none"})
 _HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d{0,5})?", re.ASCII)
 _NAME: Final = re.compile(r"(?:\*\.)?[\w-]+(?:\.[\w-]+)*", re.ASCII)

@@ -36,7 +36,10 @@ def add_inventory(
 
 
 def add_misspelt_inventory(router: web.UrlDispatcher, cards: Sequence[ModelCard], find: Find | None = None) -> None:
-    """Serve the same at the paths that result from a base URL with a missing or doubled version, or with a final slash."""
+    """Serve models as ``add_inventory`` does, at the paths that mistyped base URLs lead to.
+
+    Mistyped means: the version is missing or doubled, or the URL ends with a slash.
+    """
     _add(router, Inventory(cards, find), misspelt)
 
 
@@ -45,7 +48,7 @@ def _add(router: web.UrlDispatcher, inventory: Inventory, spelt: Callable[[str],
 
     def serve(add: Callable[..., object], canonical: str, handler: Handler) -> None:
         for path in spelt(canonical):
-            if path not in known:  # without the version, two paths may be equal
+            if path not in known:  # spelt without the version, two paths may be equal
                 known.add(path)
                 add(path, in_dialect(handler), expect_handler=expected)
 
@@ -87,7 +90,7 @@ def untagged(model: str, dialect: str) -> str:
 
 
 class Inventory:
-    """The handlers of these paths. They raise Refused."""
+    """The handlers for the paths that list or look up models. They raise Refused."""
 
     def __init__(self, cards: Sequence[ModelCard], find: Find | None = None) -> None:
         self._cards = cards

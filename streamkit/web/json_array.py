@@ -21,7 +21,7 @@ def as_array(stream: Pipe[bytes], form: ArrayForm) -> Pipe[bytes]:
 
 
 class Entered:
-    """A pipe as the source of another pipe: entered at the first read, left when the outer pipe closes its source."""
+    """Makes a pipe the source of another pipe. It enters the pipe at the first read, and leaves it when it is closed."""
 
     def __init__(self, stream: Pipe[bytes]) -> None:
         self._stream = stream

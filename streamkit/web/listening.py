@@ -24,10 +24,11 @@ CLOSE_S: Final = 1.0
 BACKLOG: Final = 1024
 #: Connections that are accepted in one turn of the event loop; the responses in progress wait meanwhile.
 ACCEPTED_AT_ONCE: Final = 8
-#: How many connections may be refused at the same time, and for how many seconds; further ones are closed at once.
+#: How many connections may receive a refusal at the same time; further connections are closed at once.
 REFUSING: Final = 32
+#: The most seconds that sending a refusal may take.
 REFUSING_S: Final = 5.0
-#: Bytes that are read of a refused request: enough for its first line.
+#: How many bytes of a refused request are read: enough for its first line.
 FIRST_LINE_BYTES: Final = 4096
 CLIENTS: Final = "clients"
 
@@ -71,7 +72,10 @@ async def _name_server(_request: web.Request, response: web.StreamResponse) -> N
 
 
 class _Site(web.TCPSite):
-    """A site that limits its connections. asyncio uses its backlog also as the number of connections accepted in a turn."""
+    """A site that limits its connections.
+
+    It sets the backlog and the number of connections accepted in a turn separately: asyncio uses one number for both.
+    """
 
     async def start_bounded(self, connections: int | None, idle_s: float, *, decompress: bool) -> None:
         server = self._runner.server
@@ -144,7 +148,8 @@ _FULL_ALIVE: Final = _answer("200 OK", "text/plain; charset=utf-8", b"ok\n")
 def reserved(address: tuple[str, int]) -> socket.socket:
     """Bind a port without listening on it, so that processes that share it can start and stop. Raises UsageError."""
     try:
-        _bound(address, shared=False).close()  # fails if another gateway of the same user has this port
+        # raises if another gateway has this port: sharing would succeed if it is of the same user
+        _bound(address, shared=False).close()
         return _bound(address, shared=True)
     except OSError as error:
         raise _cannot_listen(address, CLIENTS, error) from error
@@ -153,7 +158,8 @@ def reserved(address: tuple[str, int]) -> socket.socket:
 def _bound(address: tuple[str, int], *, shared: bool) -> socket.socket:
     bound = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET, socket.SOCK_STREAM)
     try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of a gateway that ended linger
+        # else binding fails while connections of an earlier gateway are still closing
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shared)
         bound.bind(address)
     except OSError:

@@ -32,13 +32,13 @@ class OutputTimes:
         self.gap_total_s = 0.0
         self.greatest_gap_s = 0.0
         self.stalls = 0  #: the number of gaps above ``stall_s``
-        self.record_gap: Callable[[float], None] | None = None  #: called with each gap; None: not wanted
+        self.record_gap: Callable[[float], None] | None = None  #: called with each gap in seconds
         self._stall_s = stall_s
-        self._at: float | None = None  # the time of the last read, until it is counted
+        self._at: float | None = None  # the time of the last read; None once it is counted
         self._frames = 0
 
     def read(self, report: StreamReport, at: float) -> None:
-        """Note a read at time ``at``. The read before has passed the pipe of ``report`` by now, so count that one."""
+        """Note a read at time ``at``. Count the read before: ``report`` now shows whether that one was an output."""
         self.settle(report)
         self._at = at
 

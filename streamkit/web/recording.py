@@ -41,11 +41,11 @@ class ExchangeRecording(Protocol):
 
 
 WHOLE: Final = "whole"
-#: Our side closed first: the client disconnected, or the response could not be used.
+#: The end of an exchange that our side closed: the client disconnected, or the response could not be used.
 CLIENT_LEFT: Final = "client_left"
 SHUT_DOWN: Final = "shut_down"
 UNREACHABLE: Final = "unreachable"
-#: The prefix of the name of the timer that ran out.
+#: The end of an exchange that a timeout closed begins with this; the name of the timeout follows.
 TIMEOUT: Final = "timeout:"
 _TIMERS: Final[Mapping[type[TimedOut], str]] = {
     ConnectTimeout: "connect",

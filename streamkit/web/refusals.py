@@ -20,7 +20,7 @@ from streamkit.events import ErrorType, ProviderFailed
 from streamkit.http_errors import ErrorAnswer, encode_error
 from streamkit.text.quoting import quoted
 
-#: The failure in a response of ``error_response``, for a log.
+#: The key under which a response of ``error_response`` has its failure, so that it can be logged.
 FAILURE: Final = web.ResponseKey("streamkit-failure", ProviderFailed)
 
 
@@ -74,7 +74,7 @@ def no_such_model(model: str) -> ProviderFailed:
 
 
 def no_count(model: str) -> ProviderFailed:
-    """Return the failure for a count that no upstream can give, for use where an estimate is not allowed."""
+    """Return the failure for a token count that no upstream can give if the settings allow no estimate."""
     return ProviderFailed("not_found", f"no upstream of the model {shown(model)} counts tokens; leave the count out")
 
 

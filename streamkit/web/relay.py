@@ -14,7 +14,7 @@ from streamkit.web.resume.answer import resumable_outlet
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, Timeouts, iter_upstream
 from streamkit.web.upstream import error_of, response_headers
 
-#: Makes the pipe to write from a source: ``lambda source: transcode(source, provider, client)``.
+#: Returns the pipe that produces the client's bytes from a source: ``lambda source: transcode(source, provider, client)``.
 Pipeline: TypeAlias = Callable[[AsyncIterable[bytes]], Pipe[bytes]]
 
 
@@ -58,4 +58,4 @@ async def relay(
         return await reply.run(work())
     finally:
         if isinstance(source, ClientResponse):
-            source.close()  # ``work`` may have been cancelled before it started
+            source.close()  # here too: if ``work`` was cancelled before it started, it did not close the source

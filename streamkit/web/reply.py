@@ -44,7 +44,8 @@ from streamkit.web.tap import Tap
 from streamkit.web.upstream.hiding import Cut, hidden, without_keys
 
 log = logging.getLogger("streamkit.web")
-#: Bytes that are held back while the model emits nothing; with more than that the client gets the stream anyway.
+#: The most bytes of a stream to hold back until the model's first output, so that another upstream can still be tried. With
+#: more bytes than this, the client gets the stream anyway.
 HELD_BYTES: Final = 64 * 1024
 
 #: How a response ended: complete; an error in place of a response; an error inside it; or the client disconnected.
@@ -87,7 +88,7 @@ class ClientLeftError(Exception):
 
 
 class Interruptible(Protocol):
-    """The part of a source that a response needs."""
+    """A source whose reading another task can interrupt."""
 
     report: StreamReport | None
 
@@ -117,7 +118,7 @@ class Outlet:
         raise NotImplementedError
 
     def answers(self, reply: Reply) -> None:
-        """Called once with the reply that writes to this outlet."""
+        """Connect the outlet to the reply that writes to it. Called once."""
 
     def keep_alive(self, _usual: bytes, /) -> bytes:
         """Return the bytes to write while the model is silent, if any. ``_usual`` is the dialect's keep-alive over HTTP."""
@@ -128,7 +129,7 @@ class Outlet:
         await writer.write(data)
 
     def last(self) -> None:
-        """Called before the bytes that state that the response is over. Only the end follows these."""
+        """Called before the last bytes of the response are written: its terminator or its error. Only ``end`` follows them."""
 
     #: Whether the client has disconnected while the response continues without it.
     has_left = False
@@ -138,7 +139,7 @@ class Outlet:
         return False
 
     def over(self, why: End) -> None:
-        """Called when nothing more will be written, however the response ended. Of two calls the first one counts."""
+        """Called when nothing more will be written, however the response ended. A second call has no effect."""
 
 
 class Shape(Protocol):
@@ -198,15 +199,16 @@ class Reply:
         self._shape = shape
         self.headers: dict[str, str] = dict(headers or {})  #: sent with the response, whichever upstream it is from
         self.upstream_headers: Mapping[str, str] = {}  #: the headers of the upstream that responds; sent too
-        self.begun = False  #: an error, or anything but keep-alives, was written: no other upstream can be tried
+        self.begun = False  #: whether anything except keep-alives was written: then no other upstream can be tried
         self._begins = begins
         self.ending: Ending | None = None
         self.failure: ProviderFailed | None = None  #: the error that the client got instead of a whole response
         self.keep_alives = 0
-        self.first_at: float | None = None  #: the event loop's time at the response's first byte, keep-alives aside
+        #: the event loop's time at the response's first byte, not counting keep-alives
+        self.first_at: float | None = None
         self.interrupted: Exception | None = None  #: set by ``interrupt``: no other upstream is tried after that
         self.tap: Tap | None = None  #: receives all bytes that are read and written for this response
-        #: The terminator or an error frame is written. The upstream's body may still be open.
+        #: Whether the terminator or an error frame was written. The upstream's body may still be open.
         self._has_end = False
         self._source: Interruptible | None = None  # the source that is being read
         self._request = request
@@ -223,7 +225,7 @@ class Reply:
             alive = b" " if stream or delivery.whole_keep_alive else b""
         self._alive = self._outlet.keep_alive(alive)
         self._response: web.StreamResponse | None = None
-        self._writer: Writer | None = None  # the writer of the response, used without a coroutine around it
+        self._writer: Writer | None = None  # the response's writer; calling it directly saves a coroutine
         self._preparing = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._wrote_at = self._loop.time()
@@ -269,7 +271,8 @@ class Reply:
             if live is not None:
                 live.discard(self)
             self._watch.stop()
-            if self._watch.all_taken:  # so that the upstream's last bytes are read and its connection is reused
+            # the client has all: read the upstream's last bytes, so that its connection can be reused
+            if self._watch.all_taken:
                 await asyncio.wait({self._work}, timeout=DRAIN_S)
             self._work.cancel()
             await asyncio.wait({self._work})
@@ -319,12 +322,12 @@ class Reply:
         """Report an error because the work ended early. Nothing is written after a terminator, an error or a whole body."""
         if self.ending is None and not self._has_end:
             if self.begun and (self._array is not None or not self._stream):
-                self.failure, self.ending = failed, "broken"  # inside a JSON text there is no place for an error frame
+                self.failure, self.ending = failed, "broken"  # a JSON text was begun: an error can't be written into it
             else:
                 await self.fail(failed)
 
     def _due(self) -> float | None:
-        """Return the seconds until the next keep-alive; None if there will be none."""
+        """Return the seconds until the next keep-alive; None if no keep-alive will be sent."""
         if not self._alive or self._has_end or (self.begun and not self._stream):
             return None
         return max(0.0, self._wrote_at + self.delivery.keep_alive_s - self._loop.time())
@@ -332,7 +335,7 @@ class Reply:
     async def _close(self) -> None:
         """End the body as the outlet requires, so that the client knows that the response is over."""
         if self._response is None:
-            await self.fail(FAILED)  # the work wrote nothing
+            await self.fail(FAILED)  # the work ended without writing anything
         self._outlet.over(self._end())
         with _departures():
             await self._outlet.end(cast("web.StreamResponse", self._response), self._failed_end())
@@ -343,7 +346,7 @@ class Reply:
         """Return the bytes that replace the end of the body after a failure; None for the normal end."""
         if self.ending not in {"error", "broken"} or isinstance(self._response, web.Response):
             return None
-        if not self._stream:  # one JSON text: an error, or half of a response
+        if not self._stream:  # one JSON text: an error or an incomplete response
             return b"" if self.ending == "broken" else None
         failed_end = self._dialect.failed_end
         return failed_end if self._array is None or failed_end is None else b""
@@ -420,7 +423,8 @@ class Reply:
                     await self._write(chunk)
                 else:
                     await self._write_last(chunk)
-                    self._ended(report, cut)  # many clients leave after an error frame; the upstream may continue
+                    # close the response now: many clients leave after an error frame, while the upstream may continue
+                    self._ended(report, cut)
         if not self.begun:
             if not pipe.report.clean:
                 return hidden(failure_in(pipe.report), cut)
@@ -465,7 +469,8 @@ class Reply:
         self._begin()
         answer = error_answer(failed, self.client)
         async with self._preparing:
-            if self._response is None and not self._outlet.has_left:  # a log has no status
+            # over HTTP; a response that continues for its log has no status
+            if self._response is None and not self._outlet.has_left:
                 response = web.Response(
                     status=answer.status,
                     body=answer.body,
@@ -502,7 +507,7 @@ class Reply:
         """Return the body's writer, after writing the headers; None if it is too late for a keep-alive."""
         async with self._preparing:
             if keep_alive and (self.ending is not None or self._has_end or (self.begun and not self._stream)):
-                return None  # the response began during the wait
+                return None  # another task began the response while this one waited for the lock
             if self._response is None:
                 headers = {**self.upstream_headers, **self.headers, "Content-Type": self._media_type}
                 response = StreamBody(self._request, headers, linger_s=self.delivery.linger_s)

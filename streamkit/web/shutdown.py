@@ -12,8 +12,9 @@ from aiohttp import web
 
 from streamkit.errors import Interrupted
 
-#: Seconds at the end of the grace period that are reserved for error frames.
+#: The last seconds of the grace period, in which unfinished streams get their error frames.
 FRAMES_S: Final = 1.0
+#: Seconds between two checks whether streams are still in progress.
 LOOK_S: Final = 0.05
 
 
@@ -23,7 +24,7 @@ class Interruptible(Protocol):
     def interrupt(self, error: Exception, /) -> None: ...
 
 
-#: The responses in progress. ``end_streams_on_shutdown`` adds this to an application.
+#: The key of an application's responses in progress. ``end_streams_on_shutdown`` adds it.
 LIVE: Final = web.AppKey("streamkit-live", set[Interruptible])
 
 

@@ -43,7 +43,7 @@ MESSAGE_BYTES: Final = 32 * MIB
 WAITING: Final = 4
 #: After this many bytes, a write checks whether it has to wait for the client.
 WRITE_BYTES: Final = 16 * 1024
-#: The largest read. A ping takes six bytes; a read of 32 KiB full of pings would take 20 ms.
+#: The largest read from a client. A ping takes six bytes, so handling a read of 32 KiB full of pings would block for 20 ms.
 READ_BYTES: Final = 8 * 1024
 #: Seconds that a client may take to answer a close frame.
 CLOSE_S: Final = 1.0
@@ -59,7 +59,8 @@ class SocketLimits:
     idle_s: float = 600.0  #: seconds without a message and a response before the socket is closed
     ping_s: float = 15.0
     unsent_bytes: int = MIB
-    #: Memory for what sockets keep between messages. It is separate, so that idle sockets take no memory from requests.
+    #: The budget for requests and responses that sockets keep between messages. It is separate from the budget of request
+    #: bodies, so that idle sockets take no memory from requests.
     kept: Budget = field(factory=Budget)
 
 
@@ -68,7 +69,7 @@ class Message:
 
     def __init__(self, socket: Socket, text: bytes, hold: Hold) -> None:
         self.outlet = SocketOutlet(socket)
-        self.about: Any = None  #: for the server that responds; not used here
+        self.about: Any = None  #: any value that the ``Answer`` function needs; not used here
         self.warm_up = False  #: the client wants no output; known after ``read``
         self._socket = socket
         self._text = text
@@ -153,7 +154,7 @@ class SocketOutlet(Outlet):
             await self._socket.send(message)
 
     async def end(self, _response: web.StreamResponse, _failed_end: bytes | None, /) -> None:
-        """Only finish: each message has an end of its own. The dialect's last event may be missing after a failure."""
+        """Write the rest of the response. A WebSocket message needs no other end, so ``failed_end`` is ignored."""
         await self.finish()
 
     async def finish(self) -> None:
@@ -172,7 +173,7 @@ class Socket:
         self.written_bytes = 0
         self._limits = limits
         self._kept = Hold(limits.kept)
-        self._arriving = hold_in(request)  # memory of messages until they are taken
+        self._arriving = hold_in(request)  # the memory held by messages that are arriving or waiting
         self._waiting: deque[Message] = deque()
         self._work: asyncio.Task[None] | None = None
         self._stopping = False
@@ -192,7 +193,7 @@ class Socket:
         transport: Any = self.request.transport
         if transport is not None:
             bound_unsent(transport, self._limits.unsent_bytes)
-            transport.max_size = READ_BYTES  # an attribute of asyncio's own transports
+            transport.max_size = READ_BYTES  # limits each read; only asyncio's own transports have this attribute
         with self._kept, self._arriving:
             try:
                 while not self._socket.closed:
@@ -215,7 +216,7 @@ class Socket:
         self.written_bytes += len(message)
 
     def keep(self) -> None:
-        """Hold memory for what the conversation keeps. If the budget has no room, forget that."""
+        """Count the kept request and response in the budget. If the budget has no room, forget them."""
         try:
             self._kept.resize(self.conversation.kept_bytes)
         except Refused:
@@ -225,7 +226,7 @@ class Socket:
     # -- messages --------------------------------------------------------------------------------------------------
 
     async def _receive(self, answer: Answer) -> bool:
-        """Receive one message, ping or pong. Return False once the socket is over. This call's frame keeps no message."""
+        """Receive a message, ping or pong, and keep no reference to it. Return False once the socket is closed."""
         loop = asyncio.get_running_loop()
         idle_at = math.inf if self._work else self._idle_since + self._limits.idle_s
         try:

@@ -15,13 +15,14 @@ from __future__ import annotations
 from typing import Any, Final, cast
 
 from aiohttp import WebSocketError, WSCloseCode, WSMessage, WSMsgType, web
-from aiohttp._websocket.helpers import websocket_mask  # in C: in Python 1 MiB takes 20 ms
+from aiohttp._websocket.helpers import websocket_mask  # a C function; Python code takes 20 ms for 1 MiB
 
 from streamkit.web.budget import UNCOUNTED_BYTES, Hold
 from streamkit.web.refusals import Refused
 
 #: The largest frame header: two bytes, a length of eight, a mask of four.
 HEADER_BYTES: Final = 14
+#: The largest payload of a control frame (RFC 6455 §5.5).
 CONTROL_BYTES: Final = 125
 _LENGTH_BYTES: Final = {126: 2, 127: 8}
 _LAST: Final = 0x80
@@ -42,8 +43,8 @@ class FrameReader:
         self._hold = hold
         self._message_bytes = message_bytes
         self._over = False
-        self._header = b""  # of the next frame, as far as it was received
-        self._kind = WSMsgType.CLOSE  # of the present frame
+        self._header = b""  # the received bytes of the next frame's header
+        self._kind = WSMsgType.CLOSE  # the type of the present frame
         self._is_last = True  # whether the frame is the last one of its message
         self._mask = b""  # the frame's mask, rotated to its next byte; empty between frames
         self._left = 0  # bytes of the frame that are not received yet
@@ -99,7 +100,7 @@ class FrameReader:
         return 2 + _LENGTH_BYTES.get(self._header[1] & ~_MASKED, 0) + 4
 
     def _begin(self, header: bytes) -> None:
-        """Begin a frame. Raises WebSocketError if it may not begin here, and Refused if the budget has no room for it."""
+        """Handle a frame's header. Raises WebSocketError if the frame is not allowed, and Refused if the budget is full."""
         code, size = header[0] & ~_LAST, header[1] & ~_MASKED
         if code not in {WSMsgType.CONTINUATION, *_DATA, *_CONTROL}:
             raise _broken(f"frames of kind {code} do not exist")
@@ -116,7 +117,8 @@ class FrameReader:
             self._message, self._message_kind = bytearray(), self._kind
         if len(self._message) + self._left > self._message_bytes:
             raise WebSocketError(WSCloseCode.MESSAGE_TOO_BIG, f"a message has more than {self._message_bytes} bytes")
-        self._hold.budget.refuse_beyond(self._left - UNCOUNTED_BYTES)  # before any of it is read, as for a body
+        # refuse before any of the payload is read, as for a request body
+        self._hold.budget.refuse_beyond(self._left - UNCOUNTED_BYTES)
 
     def _add(self, piece: bytearray) -> None:
         if self._kind in _CONTROL:
@@ -126,7 +128,7 @@ class FrameReader:
         cast("bytearray", self._message).extend(piece)
 
     def _end(self) -> None:
-        """End a frame, and its message if the frame is the last one."""
+        """Handle the end of a frame: if it is the message's last frame, queue the message."""
         self._mask = b""
         if self._kind in _CONTROL:
             payload, self._control = self._control, b""

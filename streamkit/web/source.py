@@ -40,25 +40,25 @@ from streamkit.web.tap import Tap
 class Timeouts:
     """The longest times that an upstream may take, in seconds."""
 
-    #: To open a connection, including TLS.
+    #: Seconds for opening a connection, including TLS.
     connect_s: float = field(default=10.0, validator=gt(0))
-    #: From sending the request to the first byte of the response's body: a thinking model may be silent for a minute. Comments
-    #: and pings do not count: if an upstream sends nothing else, the next upstream is tried.
+    #: Seconds from sending the request to the first byte of the response's body: a thinking model may be silent for a minute.
+    #: Comments and pings do not count as bytes: if an upstream sends nothing else, the next upstream is tried.
     first_byte_s: float = field(default=120.0, validator=gt(0))
-    #: Between two reads. Keep-alives of the upstream count as reads.
+    #: Seconds between two reads. Keep-alives of the upstream count as reads.
     idle_s: float = field(default=300.0, validator=gt(0))
-    #: From sending the request to the end of the response. None: no limit, since responses may take an hour.
+    #: Seconds from sending the request to the end of the response. None: no limit, since responses may take an hour.
     total_s: float | None = field(default=None, validator=optional(gt(0)))
 
 
 DEFAULT_TIMEOUTS = Timeouts()
-#: Lines of an event stream that only keep the connection alive. Comments, the other such lines, are not in this pattern.
+#: Matches lines of an event stream that only keep the connection alive, except comments, which are checked separately.
 _ALIVE: Final = re.compile(
     rb"(?:id|retry):.*|event: ?(?:ping|keep-?alive|heartbeat)"
     rb'|data: ?(?:\{\s*"type"\s*:\s*"(?:ping|keep-?alive|heartbeat)"\s*\})?'
 )
 _BEGUN_LINES: Final = (b"e", b"d", b"i", b"r")
-#: The length that no ping exceeds.
+#: The longest line that may be a ping.
 PING_BYTES: Final = 256
 #: Seconds for which an open body is still read after the terminator or the provider's error.
 DRAIN_S: Final = 1.0
@@ -88,7 +88,8 @@ def because(words: str, error: BaseException | None) -> str:
 
 def _reason(error: BaseException) -> str:
     if isinstance(error, ssl.SSLError):
-        return str(getattr(error, "reason", None) or "")  # the name of an OpenSSL error; its number is not an errno
+        # the name of an OpenSSL error, because its number is not an errno
+        return str(getattr(error, "reason", None) or "")
     if isinstance(error, socket.gaierror):
         return error.strerror or ""
     number = error.errno if isinstance(error, OSError) else None
@@ -166,7 +167,7 @@ class TimedSource:
         self.tap: Tap | None = None
         #: Records all bytes that are read or put back, and the end.
         self.recording: ExchangeRecording | None = None
-        self._until: float | None = None  # the time until which a body is read after its terminator
+        self._until: float | None = None  # until this time, the body is still read after its terminator
         self._timer: asyncio.TimerHandle | None = None
 
     def __aiter__(self) -> TimedSource:
@@ -179,7 +180,7 @@ class TimedSource:
             self._until = now + DRAIN_S
             self._disarm()  # the timer was set for another deadline, perhaps minutes away
         if total_s is not None and now >= self._started + total_s:
-            self.fail(TotalTimeout(total_s))  # the time ran out while nothing was being read
+            self.fail(TotalTimeout(total_s))  # the total time ran out between two reads
         if self._error is DRAINED or (self._until is not None and now >= self._until):
             raise StopAsyncIteration
         if self._error is not None:
@@ -251,7 +252,7 @@ class TimedSource:
                 self._reader.cancel()
 
     def expect_end(self, *, soon: bool) -> None:
-        """Mark that all may have been read (``soon``), so that the source ends after one more second; or unmark it."""
+        """With ``soon``, end the source after one more second, as the response seems complete; else take that back."""
         if soon or self._until is not None:
             self._until = self._loop.time() + DRAIN_S if soon else None
             self._disarm()
@@ -349,7 +350,8 @@ class _Body:
         self._response = response
         self._content = response.content
         self._error: Exception | None = None
-        self._rest: bytes | memoryview = b""  # unreturned bytes; a view, so that each part is copied once
+        # bytes that were read but not returned yet; a memoryview, so that each part is copied only once
+        self._rest: bytes | memoryview = b""
         self._broken_by: BaseException | None = None  # the error that closed the connection
         protocol = response.connection.protocol if response.connection is not None else None
         transport: Any = protocol.transport if protocol is not None else None
@@ -388,7 +390,7 @@ class _Body:
         self._rest = data + bytes(self._rest)
 
     def _lost(self, closed: asyncio.Future[None]) -> None:
-        """Called when the connection has closed. If aiohttp noticed that, the body has its end or its error already."""
+        """Called when the connection has closed. Store the error, unless aiohttp already gave the body its end or error."""
         if not closed.cancelled():
             self._broken_by = closed.exception()  # asyncio logs an exception that is never fetched
         if not self._content.is_eof() and self._content.exception() is None:

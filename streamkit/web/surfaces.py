@@ -42,9 +42,9 @@ BODY_SILENCE_S: Final = 20.0
 #: The largest read of a body. With asyncio's default of 256 KiB, twenty bodies that arrive together take 20 ms of each turn of
 #: the event loop, which delays every event of the responses in progress by as much.
 READ_BYTES: Final = 32 * 1024
-#: Encodings that aiohttp decodes, or refuses itself if the library for one is missing.
+#: Content encodings of a request that aiohttp decodes. If the library for an encoding is missing, aiohttp refuses the request.
 ENCODINGS: Final = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
-#: Conversation turns that are freed at once.
+#: How many conversation turns are freed in one step, because freeing a long conversation at once blocks the event loop.
 FORGOTTEN_AT_ONCE: Final = 2000
 VERSIONS: Final = frozenset({"v1", "v1beta"})
 
@@ -54,7 +54,7 @@ class Stored:
     """A request, completed with the earlier responses that it refers to."""
 
     body: bytes = field(repr=False)
-    #: The response that the request continues; empty: none.
+    #: The id of the response that the request continues; empty: none.
     previous_id: str = ""
     #: The whole input for the model, which is kept with the response; empty if it is not kept.
     input: bytes = field(default=b"", repr=False)
@@ -125,7 +125,7 @@ def _forget(turns: list[Turn]) -> None:
 
 
 def _size_of(tool: Tool) -> int:
-    """Return about how many bytes a tool definition has."""
+    """Return roughly how many bytes a tool definition has."""
     described = [tool.name, tool.description, tool.parameters, tool.format, tool.extras, tool.raw]
     return len(orjson.dumps(described, default=str))
 
@@ -254,7 +254,8 @@ async def _decoded(raw: bytes, dialect: str, operation: Operation, report: Strea
         except BadRequest as error:
             if member:
                 raise BadRequest(f"{member}.{error.path}", error.reason) from error
-            raise  # unchanged: an error that is its own cause keeps the request until garbage is collected
+            # not `raise error from error`: an error that is its own cause keeps the request until garbage is collected
+            raise
 
     return await beside(read) if heavy else read()
 

@@ -44,7 +44,7 @@ class Count:
     client_headers: Mapping[str, str] = field(repr=False)  # includes the client's key
     model: str | None = None  #: the upstream's name for the model; None: the client's name
     asked: StreamReport = field(factory=StreamReport, repr=False)  #: the losses of the request
-    report: StreamReport = field(factory=StreamReport, repr=False)  #: the errors
+    report: StreamReport = field(factory=StreamReport, repr=False)  #: the upstream's errors
     status: int | None = None  #: the upstream's HTTP status, if it responded
     upstream_headers: Mapping[str, str] = field(default=NO_HEADERS, repr=False)  #: headers for the client
 

@@ -42,9 +42,10 @@ TURN_TOKENS, TOOL_TOKENS = 4, 12
 #: Tokens of an image, and of other media without text: what providers report for a large image and for a page of a file.
 IMAGE_TOKENS, FILE_TOKENS = 1_600, 3_000
 VOCABULARY: Final = "o200k_base"
-#: The most characters that are counted with the vocabulary: a quarter of a second's work.
+#: Longer texts are not counted with the vocabulary, since that takes more than a quarter of a second.
 MOST_CHARS: Final = 1_000_000
-#: The package refuses a text of more than 200,000 tokens; a character has at most four tokens.
+#: The most characters that are counted in one call. The package refuses a text of more than 200,000 tokens, and a character
+#: has at most four tokens.
 PIECE_CHARS: Final = 40_000
 _LOADING: Final = Lock()
 
@@ -67,14 +68,14 @@ async def estimate(request: Request) -> Estimate:
 
 
 def estimated(request: Request) -> Estimate:
-    """Estimate the input tokens of a request: its texts, and the tokens around them."""
+    """Estimate the input tokens of a request: the tokens of its texts and a fixed number for everything else. Blocks."""
     texts = list(_texts(request))
     tokens, method = _of_texts(texts)
     return Estimate(tokens + _around(request), method)
 
 
 def _of_texts(texts: list[str]) -> tuple[int, str]:
-    with _LOADING:  # several threads may call this at once
+    with _LOADING:  # several threads may call this function at once; the vocabulary must be loaded only once
         encode = _vocabulary() if sum(map(len, texts)) <= MOST_CHARS else None
     if encode is not None:
         pieces = (text[at : at + PIECE_CHARS] for text in texts for at in range(0, len(text), PIECE_CHARS))
@@ -89,7 +90,8 @@ def _vocabulary() -> Callable[[str], list[int]] | None:
     if find_spec("bpe_openai") is None:
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # it opens its data in a way that Python 3.11 deprecates
+        # the module opens its data in a way that Python 3.11 deprecates
+        warnings.simplefilter("ignore", DeprecationWarning)
         module: Any = import_module("bpe_openai")  # imported late: it takes seconds and memory, and is rarely needed
         encode: Callable[[str], list[int]] = module.get_encoding(VOCABULARY).encode_ordinary
     return encode
@@ -141,5 +143,5 @@ def _of_media(media: Media) -> int:
     if media.kind == "image":
         return IMAGE_TOKENS
     if media.data is not None and (media.media_type or "").startswith("text/"):
-        return int(len(media.data) * 3 / 4 / TOKEN_BYTES)  # base64
+        return int(len(media.data) * 3 / 4 / TOKEN_BYTES)  # 4 characters of base64 are 3 bytes
     return FILE_TOKENS

@@ -10,7 +10,8 @@ import asyncio
 from collections import deque
 from typing import Final
 
-#: Requests that begin in one turn. Each takes about seven steps in later turns: together about 15 ms a turn.
+#: How many requests may begin in one turn of the event loop. Each takes about seven steps in later turns; together the steps
+#: then take about 15 ms a turn.
 AT_ONCE: Final = 4
 
 
@@ -19,7 +20,7 @@ class Turns:
 
     def __init__(self, at_once: int = AT_ONCE) -> None:
         self._at_once = at_once
-        self._begun = 0  # callers in this turn
+        self._begun = 0  # how many requests began in this turn
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._timed = False
 
@@ -37,11 +38,11 @@ class Turns:
         await mine
 
     def _next(self) -> None:
-        """Called when a turn is over."""
+        """Called when a turn is over: let the next waiting callers continue."""
         self._begun = 0
         while self._waiting and self._begun < self._at_once:
             first = self._waiting.popleft()
-            if not first.done():  # a done future: its caller was cancelled
+            if not first.done():  # a future that is done was cancelled with its caller
                 first.set_result(None)
                 self._begun += 1
         self._timed = self._begun > 0

@@ -47,9 +47,9 @@ class Opened:
 
     #: A response with status 200, its body unread, whose timers run since the request was sent; else the failure.
     answer: TimedSource | ProviderFailed
-    status: int | None = None  #: if the upstream responded
+    status: int | None = None  #: the upstream's HTTP status; None: it did not respond
     upstream_headers: Mapping[str, str] = field(default=NO_HEADERS, repr=False)  #: the headers for the client
-    cut: Cut = field(default=str, repr=False)  #: removes the keys that were sent
+    cut: Cut = field(default=str, repr=False)  #: removes the keys that were sent to the upstream from a text
 
 
 async def open_answer(
@@ -79,7 +79,8 @@ async def open_answer(
     try:
         with Hold(ask.hold.budget) as fetched:
             if over_socket:
-                request = evolve(request, stream=None)  # there every response is a stream
+                # over a WebSocket every response is a stream, so the member is not sent
+                request = evolve(request, stream=None)
             if upstream.linked_media == "fetch":
                 request = await with_fetched_media(request, upstream.wire, hold=fetched)
             write = partial(

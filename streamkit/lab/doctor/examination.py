@@ -20,7 +20,7 @@ from streamkit.web.upstream import Upstream
 
 @define(kw_only=True)
 class Examination:
-    """The results of one server so far. The caller opens and closes the session (``client_session``)."""
+    """The examination of one server, with its results so far. The caller opens and closes the session (``client_session``)."""
 
     session: ClientSession
     upstream: Upstream

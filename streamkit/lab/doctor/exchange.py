@@ -49,7 +49,7 @@ class Exchange:
 
     recording: Recording
     headers: Mapping[str, str]  #: all headers of the response, with names in lower case
-    failed: SourceFailed | None = None  #: why the response is missing or incomplete
+    failed: SourceFailed | None = None  #: why the response is missing or incomplete; None: it is complete
 
 
 async def ask(

@@ -29,14 +29,15 @@ from streamkit.text.quoting import quoted, shortened
 Severity: TypeAlias = Literal["error", "note"]
 #: The media type of errors and of responses that are not streamed, in every dialect.
 BODY_TYPE: Final = "application/json"
-#: At least this many events are needed to judge how a response arrives. ``BUNCH_EVENTS`` events in each read on average, over
-#: at least ``BUNCHED_S`` seconds, look buffered.
+#: At least this many events are needed to judge how a response arrives.
 MANY_EVENTS: Final = 6
+#: A response with this many events in each read, on average, was probably buffered on the way.
 BUNCH_EVENTS: Final = 4.0
+#: This is judged only if the response took at least so many seconds.
 BUNCHED_S: Final = 0.2
 #: If a response arrives in one read after this many seconds, something held it back, or the model was thinking.
 HELD_S: Final = 1.0
-#: A response longer than its bound times this factor is too long; a smaller excess may be rounding.
+#: A response with more tokens than the requested maximum times this factor is too long; a smaller excess may be rounding.
 OVER: Final = 1.5
 _UNBUFFERED: Final = (
     "write and flush each event by itself; on the way, turn buffering off (nginx: proxy_buffering off, or the answer's "
@@ -46,7 +47,7 @@ _BOUND: Final = (
     "keep to the request's bound on tokens: users pay for what goes beyond. If the server knows it by another name, name a "
     "provider that does, too, for --dialect"
 )
-#: Repairs of content that a server left in the text instead of parsing it.
+#: Kinds of repair for thinking or calls that a server left in the text instead of parsing them.
 IN_TEXT: Final = ("thinking_in_text", "call_in_text")
 _SEE: Final = "see the pages of repairs and field failures"
 _REPAIRED: Final[Mapping[str, str]] = {
@@ -78,7 +79,7 @@ class Finding:
 
 
 def shown(message: str) -> str:
-    """Return the beginning of a server's error message: some servers repeat the whole request in it."""
+    """Return the beginning of a server's error message, since some servers repeat the whole request in their message."""
     return shortened(" ".join(message.split()), SHOWN_CHARS)
 
 
@@ -169,7 +170,7 @@ def of_end(exchange: Exchange, *, whole: bool) -> Iterator[Finding]:
 
 
 def of_repair(kind: str) -> Finding:
-    """Return the error for a repair that is not visible in any single frame."""
+    """Return an error finding for a kind of repair that is not visible in any single frame."""
     return Finding.error(kind, REPAIRS[kind], _REPAIRED.get(kind, _SEE))
 
 

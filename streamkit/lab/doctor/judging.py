@@ -46,7 +46,7 @@ from streamkit.report import Status, StreamReport, describe
 from streamkit.testing.drive import source_of
 from streamkit.translation.bodies import decode_response
 
-#: From best to worst. The verdict on a server is its worst response.
+#: The statuses from best to worst. The verdict on a server is the status of its worst response.
 WORSE: Final = (Status.DONE, Status.WOULD_BE_REPAIRED, Status.FAILED, Status.NOT_THIS_DIALECT)
 
 _LOOKING: Final = evolve(TOLERANT, think_tags="on", text_calls=get_args(TextCalls))
@@ -84,7 +84,7 @@ class Judged:
 
 
 async def judge(probe: Probe, exchange: Exchange, dialect: str, *, first: bool, keyed: bool) -> Judged:
-    """Judge a response. ``first``: of the examination; ``keyed``: the request had an API key. Raises UsageError."""
+    """Judge a response. ``first``: it is the examination's first; ``keyed``: the request had a key. Raises UsageError."""
     named, _ = source_named(dialect)
     recording = exchange.recording
     response_line = recording.response
@@ -185,9 +185,10 @@ async def _stream(probe: Probe, exchange: Exchange, named: Dialect, dialect: str
     for read in recording.reads:
         check.feed(read.data)
     findings = list(of_content_type(named.media_type, exchange))
-    if probe.way == "left":  # how much arrived before doctor left is chance
+    if probe.way == "left":  # doctor left on purpose, so how much arrived says nothing about the server
         return _judged(probe, exchange, findings, frames=check.report.frames)
-    if recording.ending == "client_left":  # doctor left because of the length, so the end is not the server's
+    # doctor left because the response was too long, so the server did not cause the end
+    if recording.ending == "client_left":
         findings += of_end(exchange, whole=False)
         clean = not check.report.repairs and all(violation.severity == "note" for violation in check.violations)
         status = Status.DONE if clean else Status.WOULD_BE_REPAIRED
@@ -218,7 +219,8 @@ async def _stream(probe: Probe, exchange: Exchange, named: Dialect, dialect: str
     elif response.clean:
         findings += of_what_it_says(probe, response)
         findings += [of_repair(kind) for kind in await _in_text(probe, recording, dialect)]
-    if probe.calls == "none" and not probe.length:  # a short response or a tool call may arrive at once
+    # else not judged: a short response or a tool call may arrive in one read
+    if probe.calls == "none" and not probe.length:
         findings += of_reads(recording.reads, frames)
     return _judged(probe, exchange, findings, frames=frames, check=check, response=response, worst=status)
 

@@ -38,9 +38,10 @@ from streamkit.web.token_estimate import TOKEN_BYTES
 
 MAX_REQUESTS: Final = 10
 MAX_TOKENS: Final = 2000
-#: The lowest bound that every server accepts. Some refuse lower ones, so their dialects' encoders raise the bound to this.
+#: The lowest maximum of output tokens that every server accepts. Some servers refuse a lower maximum, so the encoders of their
+#: dialects raise it to this number.
 LEAST_BOUND: Final = 16
-#: The most tokens that a server's own turn may add to the follow-up request. A longer turn is not repeated.
+#: The most tokens of a response that the follow-up request repeats as history. A longer response is not repeated.
 OWN_TURN_TOKENS: Final = 160
 
 #: How to send a request: unchanged; with a number in place of the conversation; or unchanged, leaving at the first read.
@@ -59,9 +60,10 @@ class Probe:
     way: Way = "whole"
     calls: Calls = "none"
     usage: bool = False  #: whether the response must have token counts
-    length: bool = False  #: whether the bound is too low for the response, so that it must stop there
+    #: whether the maximum of tokens is too low for the whole response, so that the server must stop at the maximum
+    length: bool = False
     follows: str = ""  #: the name of the probe to whose tool calls this one gives results
-    raised: bool = False  #: whether the dialect raised the bound because it allows no lower one
+    raised: bool = False  #: whether the dialect raised the maximum of tokens because it allows no lower maximum
 
     @property
     def streams(self) -> bool:
@@ -69,7 +71,7 @@ class Probe:
 
     @property
     def bound(self) -> int:
-        """The most tokens of the response."""
+        """The maximum of output tokens that the request sets."""
         bound = self.request.options.max_tokens or 0
         return max(bound, LEAST_BOUND) if self.raised else bound
 
@@ -80,8 +82,8 @@ class Plan:
 
     probes: tuple[Probe, ...]
     left_out: Mapping[str, str]
-    prompt_tokens: int  #: estimate for all requests together
-    answer_tokens: int  #: bounds of all responses together
+    prompt_tokens: int  #: estimated tokens of all requests together
+    answer_tokens: int  #: the maxima of output tokens of all responses together
 
     @property
     def tokens(self) -> int:
@@ -98,9 +100,9 @@ _COUNT: Final = "Write the numbers from one to twelve in words, with commas."
 _LONG: Final = "Write the numbers from one to one hundred in words, with commas."
 _ONE_CITY: Final = "What is the weather in Bern? Call get_weather."
 _BOTH: Final = "What is the weather in Bern, and what is the time there? Call get_weather and get_time, both now."
-#: The tool's result for any call.
+#: The result that doctor returns for any call of the tool.
 _RESULT: Final = "12 degrees, rain"
-#: The tool call that the result refers to, if the server made none.
+#: The tool call to put into the history before the result if the server made no call.
 _CALL: Final = ToolCall(index=0, id="call_1", name=_WEATHER.name, arguments='{"city":"Bern"}')
 
 
@@ -210,6 +212,6 @@ def _probe(
 
 
 def _spoiled(body: bytes) -> bytes:
-    """Put a number in place of the conversation: every dialect must refuse that, and none can mistake it for valid input."""
+    """Return a body with a number in place of the conversation, which every server must refuse as invalid."""
     members: dict[str, Any] = orjson.loads(body)
     return orjson.dumps({name: 0 if _COUNT in str(value) else value for name, value in members.items()})

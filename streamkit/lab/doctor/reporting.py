@@ -20,7 +20,7 @@ from streamkit.lab.doctor.probes import Plan
 from streamkit.lint import VERDICTS, Found, members_of, sentence
 from streamkit.report import Status
 
-#: The text for a stream that doctor left at its first read.
+#: The report's text if the server's reaction to a disconnect can't be seen: doctor left the stream at its first read.
 NOT_OBSERVABLE: Final = (
     "left at its first read; whether the server then stops can't be seen from outside: look at its own metrics"
 )
@@ -75,7 +75,7 @@ def _probe_object(judged: Judged) -> dict[str, Any]:
 
 
 def line_of(judged: Judged) -> str:
-    """Return one line about a response, without its faults."""
+    """Return one line that summarises a response without listing its faults."""
     return f"{judged.probe.name:<9} {verdict_of(judged.status):<11} {_facts(judged)}"
 
 

@@ -25,7 +25,7 @@ from streamkit.lab.inspector.captures import Captures
 from streamkit.lab.inspector.playback import Feed
 from streamkit.web.hosts import Hosts, guarded
 
-#: Most pages that may be open at once.
+#: The most inspector pages that may be open at once.
 WATCHERS: Final = 8
 #: Seconds after which a connection is closed if the page reads nothing.
 PATIENCE_S: Final = 10.0

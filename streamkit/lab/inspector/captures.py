@@ -21,8 +21,9 @@ from streamkit.web.output_times import STALL_S
 
 #: Most streams that are kept. When another one starts, the oldest ended stream is dropped.
 CAPTURES: Final = 100
-#: Most bytes kept of one stream, and of all streams. The rest of a longer stream is only counted.
+#: The most bytes kept of one stream. The further bytes of a longer stream are only counted.
 CAPTURE_BYTES: Final = MIB
+#: The most bytes kept of all streams together.
 ALL_BYTES: Final = 32 * MIB
 #: Estimated memory of a read or write in addition to its bytes.
 STEP_BYTES: Final = 192
@@ -142,7 +143,7 @@ class Captures:
     ) -> None:
         self.capture_bytes = capture_bytes
         self.clock = clock
-        self.url: str | None = None  #: of the inspector's page, without the token
+        self.url: str | None = None  #: the URL of the inspector's page, without the token
         self.watchers: set[asyncio.Event] = set()  #: each event is set after a change
         self.size = 0
         self._captures = captures
@@ -182,7 +183,7 @@ class Captures:
                 watcher.set()
 
     def _oldest(self, but: Capture | None = None) -> Capture:
-        """Return the oldest stream that ended; if none did, the oldest one."""
+        """Return the oldest stream that has ended; if no stream has ended, return the oldest stream. Never return ``but``."""
         others = [capture for capture in self if capture is not but]
         return next((capture for capture in others if capture.ended is not None), others[0])
 

@@ -21,8 +21,9 @@ from streamkit.report import LOSSES, REPAIRS, describe
 from streamkit.text.quoting import shortened
 from streamkit.web.source import Beginning
 
-#: Most bytes of a read or characters of a text, and most characters of any value that is neither text nor number.
+#: The most bytes of a read, and the most characters of a text, that the page gets.
 TEXT_CHARS: Final = 16 * 1024
+#: The most characters that the page gets of any value that is neither text nor number.
 VALUE_CHARS: Final = 1000
 #: Event members that are shown even if they have the default value. ``type`` is renamed: messages have a ``type`` already.
 LABELS: Final = frozenset({"choice", "call"})

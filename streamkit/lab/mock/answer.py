@@ -17,7 +17,7 @@ AnswerEnd: TypeAlias = Literal["whole", "cut", "reset", "stalled"]
 
 @frozen(kw_only=True)
 class Answer:
-    """One response in ``dialect``.
+    """The mock's response to one request, in ``dialect``.
 
     ``frames`` are the bytes of each frame of a stream in order, each with its terminator: an SSE event with its blank line, a
     comment, an NDJSON line, a binary message. They may be malformed. If the response is not ``streamed``, there is one frame,

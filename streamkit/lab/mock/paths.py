@@ -74,6 +74,6 @@ def _base(name: str) -> str:
     """Return the part of the path between the server's URL and the path that official clients append to their base URL."""
     http, paths = dialect_named(name).http, [path.pattern for path in _paths(name)]
     asked = "" if http.endpoint is None else http.endpoint.url("", _MODEL, True).partition("?")[0]
-    if not asked:  # requests go to the base URL itself
+    if not asked:  # the dialect's requests go to the base URL itself, without a path
         return paths[0]
     return next((path.removesuffix(asked) for path in paths if path.endswith(asked)), "")

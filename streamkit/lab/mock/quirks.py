@@ -49,7 +49,7 @@ class Meaning:
     needs: tuple[Need, ...] = ("stream",)  #: a response is changed only if it contains all of these
     #: Other kinds of repair that always occur together with this one.
     also: tuple[str, ...] = ()
-    #: The setting that a reader needs to repair this, as in the gateway's configuration; empty: none.
+    #: The option that a reader needs in order to repair this deviation, as in the gateway's configuration; empty: none.
     reader: str = ""
 
 

@@ -29,9 +29,9 @@ def _counts_from_one(_match: Any, _attribute: Attribute[Any], turn: int | None) 
 class Match:
     """Conditions that a request must meet for a turn to answer it. All given conditions must hold."""
 
-    #: A part of the text of the user's last message.
+    #: The turn matches if the user's last message contains this text; empty: any message.
     text: str = ""
-    #: The name of an offered tool.
+    #: The turn matches if the request offers the tool with this name; empty: any tools.
     tool: str = ""
     #: The number of model responses in the history, plus 1: the first request is 1.
     turn: int | None = field(default=None, validator=_counts_from_one)
@@ -106,7 +106,7 @@ class Script:
             raise UsageError("turns: at least one is needed")
 
     def next(self, request: Request, had: set[int]) -> int | None:
-        """Return the number of the turn that answers a request; None: none. ``had`` are the conversation's earlier turns."""
+        """Return the number of the turn that answers a request; None: no turn. ``had``: the numbers already used."""
         fitting = [number for number, turn in enumerate(self.turns) if turn.match is None or turn.match.fits(request)]
         left = [number for number in fitting if number not in had]
         if not left and self.repeat:

@@ -210,7 +210,7 @@ def _refuse_unknown(kinds: Sequence[str], dialects: Sequence[str]) -> None:
 
 
 def _asked(path: Path, request: web.Request, raw: bytes) -> tuple[Request, bool]:
-    """Return the request, and whether its stream must be one JSON array. Raises BadRequest."""
+    """Return the parsed request, and whether its response must be streamed as one JSON array. Raises BadRequest."""
     asked = decode_request(raw, path.dialect)
     surface = dialect_named(path.dialect).http.surface
     if surface is not None:
@@ -248,7 +248,7 @@ def _response(answer: Answer) -> web.StreamResponse:
 
 
 async def _begin(request: web.Request, response: web.StreamResponse) -> None:
-    """Send the headers if they are not sent yet, so that they leave together with the first bytes."""
+    """Send the headers unless they are sent. Called just before the first bytes, so that both leave together."""
     if not response.prepared:
         await response.prepare(request)
 

@@ -48,7 +48,7 @@ NOTES: Final[Mapping[NoteKind, str]] = {
 }
 #: Seconds of a stall after which a client must have left, unless the script sets a bound.
 READ_TIMEOUT_S: Final = 60.0
-#: The same limit for the time after the end of a stream.
+#: Seconds after the end of a stream within which a client must have left.
 LEAVE_S: Final = 5.0
 #: Tolerance in seconds: clocks and timers are not exact, so a retry this much too early is no fault.
 EARLY_S: Final = 0.05
@@ -153,9 +153,9 @@ class Conversation:
     """The state of one conversation."""
 
     exchanges: deque[Exchange] = field(factory=lambda: deque(maxlen=EXCHANGES))
-    #: The numbers of the turns that it has had.
+    #: The numbers of the script's turns that this conversation has used.
     had: set[int] = field(factory=set)
-    depth: int = 0  #: ``Exchange.depth`` of its latest request
+    depth: int = 0  #: ``Exchange.depth`` of the conversation's latest request
 
 
 class Watch:
@@ -193,7 +193,7 @@ class Watch:
         return conversation, exchange
 
     def answer(self, exchange: Exchange, written: Written) -> None:
-        """Note the response that is about to be sent."""
+        """Remember the response that is about to be sent, to judge the client's later requests by it."""
         exchange.failed, exchange.read = written.failed, read_answer(written.answer)
 
     def out_of_turns(self, exchange: Exchange) -> None:

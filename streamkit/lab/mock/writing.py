@@ -68,7 +68,7 @@ from streamkit.web.refusals import with_status
 
 #: The creation time of every response: 2026-01-01T00:00:00Z.
 CREATED: Final = 1_767_225_600
-#: Length of a fragment of argument text.
+#: The number of characters in each streamed fragment of a call's arguments.
 FRAGMENT_CHARS: Final = 8
 #: The range of the random time between two tokens, as factors of the mean.
 JITTER: Final = (0.5, 1.5)
@@ -329,7 +329,7 @@ class Writer:
             raise self._encoder.fault
 
     def _put_stream(self, chunk: bytes) -> None:
-        """Split the encoder's bytes into frames and add each one."""
+        """Split the encoder's bytes into frames and add each frame to the response."""
         frames = self._dialect.parser(DEFAULT_LIMITS, StreamReport()).feed(chunk)
         for frame in cut_at(chunk, [frame.offset for frame in frames[1:]]):
             self._put(frame if self._array is None else self._array.feed(frame))
@@ -346,7 +346,7 @@ class Writer:
         return b"" if self._array is not None else keep_alive(self._dialect.name)
 
     def _put_body(self, *, breaks_off: bool) -> None:
-        """Replace the raw pieces by one frame with the body in its place, and all waits by one before the frame."""
+        """Make the response one frame: raw bytes, the body in its place between them. Put the sum of all waits before it."""
         body = b""
         if self._over:
             body = encode_response(

@@ -137,7 +137,7 @@ def usable_directory(name: str | Path) -> Path:
     path = Path(name)
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:  # ValueError: the name contains U+0000
+    except (OSError, ValueError) as error:  # ValueError: the directory's name contains U+0000
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise UsageError(f"the directory {quoted(str(path))} for recordings can't be made: {reason}") from error
     if not os.access(path, os.W_OK | os.X_OK):

@@ -35,7 +35,9 @@ _PATTERN: Final = re.compile(r"[^.\[\]]+(?:\.[^.\[\]]+|\[(?:[0-9]{1,9}|\*)\])*+"
 _STEP: Final = re.compile(r"\[(\*|[0-9]+)\]|([^.\[\]]+)")
 #: If two texts share at least this many characters, show both from ``_CONTEXT_CHARS`` before their first difference.
 _SHARED_CHARS: Final = QUOTED_CHARS // 2
+#: How many characters before the first difference are shown.
 _CONTEXT_CHARS: Final = 10
+#: Replaces a value that one of the two bodies does not have.
 _ABSENT: Final = object()
 
 
@@ -127,7 +129,7 @@ class RequestMatcher:
 
 
 def differences(asked: Any, recorded: Any, ignored: Sequence[Pattern] = ()) -> Iterator[Difference]:
-    """Yield the places where two JSON values differ, in the order of the first. Do not go into a value with no partner."""
+    """Yield the places where two JSON values differ, in the order of ``asked``. A value missing on one side is one place."""
     waiting: list[Difference] = [Difference((), asked, recorded)]
     while waiting:
         path, one, other = found = waiting.pop()

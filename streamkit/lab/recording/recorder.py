@@ -26,8 +26,9 @@ from streamkit.text.known_keys import KnownKeys
 
 #: The interval at which the thread writes, in seconds.
 WRITE_S: Final = 0.02
-#: Longest turn of the thread and the pause after it, in seconds. The event loop waits while the thread holds the interpreter.
+#: The longest turn of the thread, in seconds. The event loop waits while the thread holds the interpreter.
 TURN_S: Final = 0.0003
+#: The thread's pause after each such turn, in seconds.
 PAUSE_S: Final = 0.0002
 #: Estimated size of a queue item without its data, in bytes.
 ITEM_BYTES: Final = 200

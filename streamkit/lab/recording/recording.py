@@ -31,7 +31,7 @@ from streamkit.tool_calls.value_text import value_text
 SUFFIX: Final = ".stream.jsonl"
 #: The only version of the format that is read and written.
 VERSION: Final = 1
-#: The first member of the first line.
+#: The name of the first member of a recording's first line, which identifies the format.
 MARK: Final = "streamkit_recording"
 _BEGINNING: Final = b'{"streamkit_recording"'
 
@@ -140,9 +140,9 @@ class Recording:
     """One recorded exchange."""
 
     id: str = field(validator=_is_text)
-    at: str = field(default="", validator=_is_text)  #: when the exchange began: ISO 8601, UTC
+    at: str = field(default="", validator=_is_text)  #: when the exchange began, in ISO 8601 and UTC
     streamkit: str = field(default="", validator=_is_text)  #: the streamkit version that recorded the exchange
-    dialect: str = field(default="", validator=_is_text)  #: of the response; empty: unknown
+    dialect: str = field(default="", validator=_is_text)  #: the dialect of the response; empty: unknown
     provider: str = field(default="", validator=_is_text)
     #: ``upstream``: the bytes are those of the provider. ``client``: the bytes are those that the gateway sent to its client.
     side: Side = field(default="upstream", validator=_in(("upstream", "client"), "upstream or client"))

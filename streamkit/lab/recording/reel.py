@@ -30,7 +30,7 @@ from streamkit.lab.recording.recording import (
 from streamkit.text.quoting import quoted
 
 VERSION: Final = 1
-#: Marks the optional first line, which has settings for the whole file.
+#: The member that the optional first line has; this line contains settings for the whole file.
 _META: Final = "_meta"
 #: The member that holds a body in base64 if the body is not JSON.
 _RAW: Final = "__reel_raw_base64__"

@@ -27,6 +27,7 @@ from streamkit.text.quoting import quoted
 
 #: The only status of a model's response. Any other status is an error.
 OK: Final = 200
+#: The error message for a response whose connection was interrupted.
 _BROKE: Final = "the connection to the upstream broke"
 _FAILURES: Final = {
     "cut": _BROKE,

@@ -33,10 +33,11 @@ from streamkit.limits import MIB
 from streamkit.text.identifiers import random_id
 from streamkit.text.known_keys import KnownKeys
 
-#: Bytes reserved in a file for its first line and for its last line.
+#: Bytes reserved in a file for its first line.
 HEAD_BYTES: Final = 512
+#: Bytes reserved in a file for its last line.
 END_BYTES: Final = 512
-#: More pending bytes than this are written immediately.
+#: If more bytes than this wait to be written, they are written immediately.
 PENDING_BYTES: Final = MIB
 _VERSION: Final = version("streamkit-llm")
 
@@ -184,7 +185,7 @@ class RecordingWriter:
             self._open(self.dialect)
 
     def _open(self, dialect: str) -> None:
-        """Make the file once the dialect is known, and queue its first two lines before those that wait."""
+        """Make the file once the dialect is known. Put its first two lines before the lines that wait to be written."""
         self._detector = None
         if self._request is None:
             return
@@ -236,7 +237,7 @@ class RecordingWriter:
             self._detect(self._detector, data)
 
     def _release(self, until: int) -> None:
-        """Add the held reads that end at or before byte ``until`` of the held bytes."""
+        """Add lines for the held reads that end at or before byte ``until`` of all held bytes."""
         end = 0
         while self._held and not self.is_over:
             end += len(self._held[0].data)

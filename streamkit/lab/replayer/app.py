@@ -47,9 +47,9 @@ class ReplayOptions:
 
     speed: float = field(default=1.0)  #: 2 is twice as fast; 0 waits for nothing
     cut: Cut = field(factory=Cut)
-    exact: bool = False  #: bodies must have the same bytes
-    ignored: Sequence[Pattern] = ()  #: paths in JSON bodies that are not compared
-    once: bool = False  #: each recording answers one request only
+    exact: bool = False  #: whether a request's body must have the same bytes as the recorded body
+    ignored: Sequence[Pattern] = ()  #: places in JSON bodies that are not compared
+    once: bool = False  #: whether each recording answers only one request
     silence_s: float = field(default=600.0)  #: seconds of silence in place of a recorded timeout
 
     @speed.validator

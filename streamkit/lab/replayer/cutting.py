@@ -1,4 +1,4 @@
-"""Split the bytes of a recorded response into other reads. A piece gets the recorded time of its last byte.
+"""Split the bytes of a recorded response into different reads than the recorded ones. A piece has the time of its last byte.
 
 If a response has no dialect, such as a list of models, it cannot be split into events, and its reads stay as recorded.
 
@@ -36,7 +36,7 @@ class Cut:
     """How to split a response: into its recorded reads, after each event, into pieces of some bytes, or at random."""
 
     kind: Kind = "reads"
-    number: int = 0  #: bytes of a piece, or the seed of a random split
+    number: int = 0  #: the size of each piece in bytes, or the seed of a random split
 
 
 def cut_in(text: str) -> Cut:

@@ -29,7 +29,7 @@ from streamkit.web.hosts import Hosts
 #: The folder of the recordings, next to the test's file.
 FOLDER: Final = "recordings"
 MATCHES: Final = ("exact", "canonical")
-#: Most misses that a message lists.
+#: The most requests without a recording that an error message lists.
 SHOWN: Final = 5
 #: Adds to the application a handler that requests a provider's URL and records the responses in a folder. The handler passes
 #: messages about failed recordings to the callback, from any thread.
@@ -113,7 +113,7 @@ def _has_recordings(path: Path) -> bool:
 
 
 class _Opened(NamedTuple):
-    """A replay, and the conditions that it must meet."""
+    """A replay of the test, and the conditions that the test's requests must meet."""
 
     replay: Replay
     fail_on_miss: bool

@@ -53,7 +53,8 @@ def _loaded(name: str, recording: Recording) -> Loaded:
         raise BadRecording(name, None, f"{recording.end.dropped:,} reads are missing in it")
     request = recording.request
     if request is not None and "request.body" in recording.removed:
-        request = evolve(request, body=None)  # the kept body is not the sent one, so compare the hash instead
+        # the recording's body was changed (keys removed or only its shape kept), so compare the hash of the sent body
+        request = evolve(request, body=None)
     return Loaded(name, recording, request)
 
 

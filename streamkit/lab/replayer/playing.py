@@ -23,7 +23,8 @@ from aiohttp import hdrs, web
 
 from streamkit.lab.recording import Read, RecordedResponse, Recording
 
-#: Seconds between two reads. With less, 72 of 300 boundaries between reads were lost over loopback.
+#: Seconds to wait between two writes, so that the client receives them as two reads. With a shorter time, 72 of 300 boundaries
+#: between reads were lost over loopback.
 APART_S: Final = 0.000_1
 #: Headers of one connection, and headers that aiohttp adds to a response that lacks them.
 HOP_BY_HOP: Final = frozenset({
@@ -94,7 +95,7 @@ async def play(
         return response
     kind, _, _ = recording.ending.partition(":")
     if kind == "whole":
-        return response  # aiohttp writes the end of the body
+        return response  # a complete body: aiohttp writes its end
     if kind == "timeout":
         await asyncio.sleep(silence_s)
     if kind == "reset":

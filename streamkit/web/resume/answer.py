@@ -27,9 +27,9 @@ from streamkit.resume.log import End
 from streamkit.web.reply import HTTPOutlet, Reply, Writer
 from streamkit.web.resume.settings import RESUMING, Resumable, Resuming
 
-#: Seconds that a response's headers wait for its log.
+#: The most seconds that a response's headers wait until the store has created the log.
 CREATE_S: Final = 0.05
-#: The bytes that the chunked transfer coding adds to a piece, at most.
+#: The most bytes that the chunked transfer coding adds to one write.
 CHUNK_BYTES: Final = 32
 #: How often a response without its client is checked for readers within ``unattended_s``.
 LOOKS: Final = 10
@@ -111,7 +111,7 @@ class ResumableOutlet(HTTPOutlet):
         self._is_named = is_named
         self._log: Log | None = None
         self._ids = EventIDs(log_id) if has_ids else None
-        self._last: list[bytes] | None = None  # the bytes that are appended with the end
+        self._last: list[bytes] | None = None  # the last bytes; they are appended together with the log's end
         self._writer: Writer | None = None  # the writer of the HTTP response
         self.went_on_s = 0.0  #: seconds that the response continued without its client
         self._is_over = False
@@ -169,7 +169,7 @@ class ResumableOutlet(HTTPOutlet):
                 raise ConnectionResetError("the client left, and the answer is kept no longer")
             return
         piece = data if self._ids is None else self._ids.feed(data)
-        if log is None or log.lost is not None:  # the upstream waits for a slow client, as for other responses
+        if log is None or log.lost is not None:  # without a log, the upstream must wait for a slow client
             await self._caught_up()
             await self._written(piece)
         elif self._pending or self._is_slow(len(piece)):

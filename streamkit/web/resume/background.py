@@ -29,7 +29,7 @@ from streamkit.web.surfaces import Ask, surface_of
 
 @frozen(kw_only=True)
 class Kept:
-    """How a response is kept."""
+    """Where a response is written, and what the client got already."""
 
     outlet: Outlet | None = None  #: None: the usual outlet of its request or message
     shape: Shape | None = None
@@ -95,7 +95,8 @@ class BackgroundOutlet(ResumableOutlet):
             await response.write_eof()
         except BaseException as error:
             log.discard()
-            if isinstance(error, ConnectionError):  # no client knows its id
+            # the client left before it got the response's id, so nobody could read the response
+            if isinstance(error, ConnectionError):
                 raise Refused(ProviderFailed("server", "the client left")) from error
             raise
         self._log, self._ids = log, None

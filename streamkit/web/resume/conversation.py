@@ -68,7 +68,7 @@ class Conversation:
 
     async def delivered(self, log_id: str) -> None:
         """Note that a client has received all of this response, so there is nothing to resume."""
-        with suppress(StoreDown):  # then a client that resumes gets it once more
+        with suppress(StoreDown):  # if the store is down, a client that resumes gets the response once more
             if await self.log_id() == log_id:
                 await self._save(_NONE)
 
@@ -82,7 +82,7 @@ class Conversation:
         """Keep the value while the response is in progress, unless a new message or a stop has replaced it."""
         while True:
             await asyncio.sleep(REFRESH_S)
-            with suppress(StoreDown):  # tried again: the value is kept for longer than that
+            with suppress(StoreDown):  # if the store is down, the next round tries again before the value expires
                 if await self.log_id() != log_id:
                     return
                 await self._save(log_id.encode())

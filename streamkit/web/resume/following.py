@@ -29,7 +29,7 @@ from streamkit.web.source import TimedSource, Timeouts
 END_FIRST_S: Final = 0.5
 #: Very long time-outs, since a log may be silent for any time.
 _PATIENT: Final = Timeouts(first_byte_s=1e7, idle_s=1e7)
-#: The largest end of an event with its blank line.
+#: The most bytes of an event's line end and the blank line after it (two CRLF).
 _EVENT_END_BYTES: Final = 4
 
 
@@ -88,21 +88,22 @@ class Following:
             failed = error if isinstance(error, StreamError) else SourceFailed(str(error))
             report.failed(failed)
             self.is_broken = True
-            if machine is not None and self._has_ids:  # half of an event, of which the client got nothing
+            # the client got nothing of an incomplete event, so it does not count
+            if machine is not None and self._has_ids:
                 position -= len(machine.finish())
             ending = await self._reading.closing(position, failed)
             yield ending if machine is None or self._has_ids else machine.abandon() + machine.feed(ending)
             return
         if machine is not None and (rest := machine.finish()):
             yield rest
-        if machine is not None and machine.fault is not None:  # the cursor is after the end
+        if machine is not None and machine.fault is not None:  # the client asked for bytes after the log's end
             report.failure, report.clean = ProviderFailed("invalid_request", str(machine.fault)), False
             return
         report.clean = self._reading.ended == "done"
         report.completed = bool(report.clean)
 
     async def _before(self) -> bytes:
-        """Return the last bytes before the cursor. Raises LogError."""
+        """Return the log's last bytes before the cursor, which show whether an event begins there. Raises LogError."""
         begin, end = max(0, self._after - _EVENT_END_BYTES), self._after
         reading = await self._store.open(self._log_id, self._owner, begin)
         found = bytearray()

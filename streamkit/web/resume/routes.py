@@ -26,7 +26,7 @@ from streamkit.web.resume.settings import RESUMING, Resuming
 from streamkit.web.resume.stored import add_stored
 
 LAST_EVENT_ID: Final = "Last-Event-ID"
-#: Follows the path of streams.
+#: The router's pattern for a stream's id, which is added to the path of streams.
 ID_PATTERN: Final = "/{stream_id}"
 
 
@@ -68,7 +68,7 @@ async def resumed(
 
 
 def named_cursor(request: web.Request) -> Cursor | None:
-    """Return the cursor in the request's ``Last-Event-ID``; None if it has none of ours."""
+    """Return the cursor in the request's ``Last-Event-ID``; None if the header is missing or is not streamkit's id."""
     text = request.headers.get(LAST_EVENT_ID, "")
     try:
         return cursor_in(text) if text else None

@@ -30,7 +30,7 @@ from streamkit.web.resume.look_up import refusal
 from streamkit.web.resume.settings import Resuming, State
 from streamkit.web.surfaces import Stored
 
-#: Replaces a value that is deleted.
+#: The value that is stored in place of a deleted value.
 _NOTHING: Final = b""
 
 
@@ -136,7 +136,10 @@ class Recalling:
 
 @define
 class _Growth:
-    """The size of a request and all items that it refers to, as often as it does; at most the limit of a body."""
+    """The size of a request with all items that it refers to, at most the limit of a body.
+
+    An item counts as often as the request refers to it.
+    """
 
     size_bytes: int
     most_bytes: int  #: 0: no limit
@@ -152,7 +155,7 @@ class _Growth:
 
 
 class Shaping:
-    """A ``Shape`` that sets our response id, and keeps the response if its request asks for that."""
+    """A ``Shape`` that puts the gateway's response id into a response, and keeps the response if the request asks for that."""
 
     def __init__(self, writer: AnswerWriter, answer_id: str, asked: Stored | None, states: States | None) -> None:
         self._writer = writer

@@ -33,7 +33,7 @@ from streamkit.web.resume.settings import Resuming
 from streamkit.web.resume.state import Recalling, states_of
 from streamkit.web.surfaces import RECALL, misspelt, surfaces
 
-#: Seconds for reading what a log has now. A log in this process's memory has all of it at once.
+#: Seconds for reading the bytes that a log has now. A log in this process's memory returns them all at once.
 READ_S: Final = 0.25
 #: The lowest speed at which a store reads a long log, in bytes per second; no model writes as fast.
 STORED_BYTES_PER_S: Final = MIB
@@ -109,7 +109,7 @@ class StoredAnswers:
         return self.form.answer_in(await states.answer(answer_id))
 
     async def _answer(self, request: web.Request, answer_id: str, within_s: float) -> bytes:
-        """Return a response as it is now, or complete if it ends in ``within_s``, however much arrives. Raises LogError."""
+        """Return a response when it is complete, or after ``within_s`` seconds (more for a long log). Raises LogError."""
         try:
             reading = await self.resuming.store.open(answer_id, self._owner(request, answer_id))
         except LogGone:

@@ -19,7 +19,7 @@ from streamkit.errors import BadRequest, UsageError
 from streamkit.text.redact import excerpt
 from streamkit.web.upstream.value import Upstream
 
-#: The length of a path in a log. A path may contain the model's name, which the client chooses.
+#: The most characters of a path that are logged. A path may contain the model's name, which the client chooses.
 PATH_CHARS: Final = 300
 
 

@@ -15,7 +15,7 @@ from streamkit.dialects.vocabulary.error_bodies import REFUSED_KEY
 from streamkit.events import ProviderFailed
 from streamkit.web.upstream.value import Upstream
 
-#: Words in errors about a request's content. Some providers send such errors with the type of a permission error.
+#: Matches errors about a request's content. Some providers report these with the type of a permission error.
 _OF_CONTENT: Final = re.compile(r"moderat|flagged|\bcontent\b|\bsafety\b|usage polic", re.IGNORECASE)
 
 
@@ -48,7 +48,8 @@ def as_gateway_failure(
 ) -> ProviderFailed:
     """Return the failure for the client. If the upstream refused the gateway's credentials, it becomes a server error (502).
 
-    With 401, a client would report that the user's key is wrong and ask for another. If the key is the client's, 401 stays.
+    With 401, a client would report that the user's key is wrong and ask the user for another key. If the client itself sent
+    the refused key, the failure stays as it is.
     """
     if failed.type not in {"auth", "permission"} or _OF_CONTENT.search(failed.message):
         return failed

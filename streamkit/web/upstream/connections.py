@@ -44,7 +44,7 @@ def _protocol(loop: asyncio.AbstractEventLoop) -> ResponseHandler:
 class _Use:
     """The connection that a request uses."""
 
-    is_new: bool = False  #: whether the connection must have had no request before
+    is_new: bool = False  #: whether the connection must be new, not one that served an earlier request
     protocol: _Protocol | None = None
 
     @property
@@ -70,7 +70,7 @@ class Connector(TCPConnector):
         traces: list[Trace],
         timeout: ClientTimeout,  # noqa: ASYNC109 - aiohttp's own name
     ) -> Connection:
-        """Return a connection as aiohttp does. If the request needs a new one, kept connections are put back and skipped."""
+        """Return a connection as aiohttp does. If the request needs a new one, skip connections that were used before."""
         use = _USE.get() or _Use()
         kept: list[Connection] = []
         try:

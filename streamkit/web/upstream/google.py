@@ -31,7 +31,7 @@ async def token() -> str:
     """Return a token that is valid for some minutes. Raises SourceFailed if credentials are missing or can't be renewed."""
     if (
         _found.cache_info().currsize and _found().token_state is TokenState.FRESH
-    ):  # nearly always true, and then no thread is needed
+    ):  # the token is still valid, as nearly always: no thread is needed
         return str(_found().token)
     return await asyncio.to_thread(_renewed)
 

@@ -24,7 +24,8 @@ from streamkit.web.upstream.value import HEADER_TEXT, Upstream
 
 USER_AGENT: Final = f"streamkit/{version('streamkit-llm')}"
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
-#: The length of one passed value, and the number of passed headers. Some vendors send about twenty rate-limit headers.
+#: The longest header value, and the most headers, that are passed to the client. Some vendors send about twenty rate-limit
+#: headers.
 VALUE_CHARS, PASSED_HEADERS = 4096, 64
 
 
@@ -58,7 +59,8 @@ def request_headers(
         headers |= _features(wanted, client_headers)
     else:
         headers |= features
-    for name, value in upstream.headers.items():  # lists are joined: the client's body may need its features
+    # join the values of feature lists: the client's body may need the features that its own header names
+    for name, value in upstream.headers.items():
         headers[name] = f"{headers[name]},{value}" if wanted.get(name) and name in headers else value
     headers |= trace_headers
     return headers

@@ -35,7 +35,7 @@ PUBLIC: Final = frozenset({"accept", "http-referer", "referer", "user-agent", "x
 #: The longest text that is searched for beginnings of keys: in longer ones this search could take too long.
 EXCERPT_CHARS: Final = 16 * 1024
 _END: Final = re.compile(r"\\*['\"…]|\Z")
-#: The header with the session token of an AWS signature. Others could use this token until the session ends.
+#: The header with the session token of an AWS signature. Hidden, because a reader could use the token until the session ends.
 SESSION: Final = "x-amz-security-token"
 
 
@@ -81,7 +81,7 @@ def keys_of(upstream: Upstream) -> Iterator[str]:
 def _begun(key: str) -> str:
     """Return a pattern for the beginning of ``key`` and all text after it without a gap.
 
-    Other beginnings inside the match end where the match ends, so they are not searched for separately.
+    A second beginning of a key inside the match ends where the match ends, so one search is enough.
     """
     return spelled(key[:KEY_CHARS]) + r"(?:[^\s'\"…\\]++|\\++(?!['\"]))*+"
 

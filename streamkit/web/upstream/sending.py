@@ -56,7 +56,8 @@ HEADER_BYTES, HEADERS = 64 * 1024, 256
 ERROR_BODY_S: Final = 10.0
 #: Encodings that aiohttp decodes in bounded steps; the last two only if their libraries are installed.
 _DECODED: Final = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
-#: What broke, for readers who may not know the host. The first matching type counts.
+#: The words for each type of connection error in a message that must not show the upstream's host. The first matching type
+#: counts.
 _BROKE: Final[tuple[tuple[type[Exception], str], ...]] = (
     (ClientConnectorCertificateError, "the upstream's certificate was not accepted"),
     (ClientSSLError, "no TLS connection to the upstream could be made"),
@@ -159,7 +160,8 @@ async def _post(
     async def post() -> ClientResponse:
         return await session.post(
             URL(url, encoded=True),  # yarl must not decode what it thinks needs no encoding: `%3A` in an ARN
-            data=io.BytesIO(body),  # as a file, sent in pieces: more than 1 MiB of bytes blocks the loop
+            # as a file, which aiohttp sends in pieces: sending more than 1 MiB as bytes blocks the event loop
+            data=io.BytesIO(body),
             headers=headers,
             allow_redirects=False,
             timeout=ClientTimeout(total=None, connect=times.connect_s),
@@ -218,7 +220,8 @@ async def _beginning(response: ClientResponse, recording: ExchangeRecording | No
                     break
             else:
                 end = WHOLE
-    except (ClientError, OSError) as error:  # also a time-out: the status, which says most, has arrived
+    except (ClientError, OSError) as error:
+        # or a timeout; the body is incomplete, but the status, which says most, has arrived
         whole = False
         end = f"{TIMEOUT}idle" if isinstance(error, TimeoutError) else "reset" if is_reset(error) else "cut"
     finally:

@@ -33,7 +33,7 @@ def signed(service: str, region: str, method: str, url: str, content_type: str, 
 
 @cache
 def _chain() -> Any:
-    """Return credentials that renew themselves. Looked up once per process: an instance's come over the network."""
+    """Return AWS credentials, which renew themselves. Look them up once per process, since that may take network requests."""
     found = Session().get_credentials()
     if found is None:  # exceptions are not cached: credentials may appear later
         raise SourceFailed(

@@ -52,11 +52,11 @@ from streamkit.web.upstream.hiding import redactor
 from streamkit.web.upstream.sending import HEADER_BYTES, HEADERS, error_of, not_answered
 from streamkit.web.upstream.value import Upstream
 
-#: Seconds that writing the close message of a socket may take.
+#: The most seconds for writing a WebSocket's close message.
 CLOSE_S: Final = 1.0
 #: Request headers that describe a body. A handshake has no body.
 _OF_A_BODY: Final = frozenset({"accept", "content-type"})
-#: Statuses of a handshake that do not depend on the request: the server has no WebSocket there.
+#: Response statuses to a handshake that mean that the server has no WebSocket at this URL, whatever the request.
 _NO_SOCKET: Final = frozenset({405, 426, 501})
 
 
@@ -124,7 +124,7 @@ async def _opened(
                 opening.ws_connect,
                 URL(url, encoded=True),
                 headers=headers,
-                autoclose=False,  # it would wait for the server
+                autoclose=False,  # aiohttp's automatic close would wait for the server
                 autoping=False,
                 max_msg_size=DEFAULT_LIMITS.event_bytes + 1,
                 decode_text=False,
@@ -266,7 +266,7 @@ class _Messages:
                     if message.data:
                         return bytes(message.data)
                 case WSMsgType.PING:
-                    with suppress(ConnectionError):  # the close of the connection is read next
+                    with suppress(ConnectionError):  # the connection is closed; the next read reports that
                         await self._socket.pong(message.data)
                     await asyncio.sleep(0)
                     return b""

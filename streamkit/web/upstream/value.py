@@ -38,7 +38,7 @@ NOT_TO_SET: Final = frozenset({
     "accept-encoding", "connection", "content-encoding", "content-length", "content-type", "cookie", "expect", "host",
     "keep-alive", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
 })  # fmt: skip
-#: As ``LinkedMedia``, or ``fetch``: the media are fetched and put into the request.
+#: What to do with media given as a URL: the choices of ``LinkedMedia``, or ``fetch`` the media and put them into the request.
 FetchedMedia: TypeAlias = Literal["refuse", "fetch", "drop"]
 #: How requests are sent.
 Transport: TypeAlias = Literal["http", "websocket"]
