@@ -67,9 +67,7 @@ class Capabilities:
     result_errors: bool = True  #: a member marks a result as an error
     #: The vendor whose signatures may be written on reasoning (texts, calls: see below). None: no vendor's. Or ``ANYBODY``.
     signs_reasoning: str | None = None
-    takes_opaque: Callable[[str], bool] | None = (
-        None  #: which opaque reasoning of that vendor may be written; None: all
-    )
+    takes_opaque: Callable[[str], bool] | None = None  #: which of that vendor's opaque reasoning is written; None: all
     opaque_vendors: frozenset[str] = frozenset()  #: other vendors whose opaque reasoning may be written
     signs_texts: str | None = None
     signs_calls: str | None = None
