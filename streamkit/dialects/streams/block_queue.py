@@ -3,8 +3,8 @@
 Blocks keep the order in which they were first mentioned. The first block is open, and is written as it grows. Content of
 later blocks is held until they open; the held arguments of a call are then written as one delta. If another block waits, the
 open block is closed as soon as possible: text and reasoning at once, a call when it has ended or when its arguments are one
-complete object other than ``{}`` (which may be a prefix). Arguments after that object are late, even if they arrive with the closing
-bracket: they are kept for the report.
+complete object other than ``{}`` (which may be a prefix). Arguments after that object are late, even if they arrive with the
+closing bracket: they are kept for the report.
 
 The dialect defines the form of starts, deltas and stops, and the index of a block when it opens. The encoder's ``begin`` is
 called before the first block. The queue refers to the encoder weakly: a reference cycle would delay the release of memory.
