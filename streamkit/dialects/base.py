@@ -24,7 +24,7 @@ from streamkit.limits import Limits
 from streamkit.machines import Machine
 from streamkit.report import StreamReport
 
-if TYPE_CHECKING:  # the packages of dialects import these modules
+if TYPE_CHECKING:  # at run time this would be a circular import
     from streamkit.dialects.bodies.request_reader import RequestReader
     from streamkit.dialects.bodies.response_writer import ResponseWriter
     from streamkit.dialects.linting.explain import Hints
@@ -38,14 +38,14 @@ class Encoder(ErrorWriter[list[Event]], Protocol):
     """Turns events into the bytes of a dialect."""
 
     def follow(self, start: ResponseStarted | None, last: Frame, begun: Collection[str], /) -> None:
-        """Continue after frames that were forwarded without this encoder, so that its error frame fits after them.
+        """Prepare to write after frames that were forwarded without this encoder, so that an error frame fits after them.
 
-        ``begun`` has the ids of the calls that began in those frames and that clients would run (``FrameDecoder.begun``).
+        ``begun`` contains the ids of those calls in the forwarded frames that the client would run (``FrameDecoder.begun``).
         """
 
 
 class Linter(Protocol):
-    """Checks a stream against the grammar of its dialect. Each dialect's is in its ``lint.py``."""
+    """Checks a stream against the grammar of its dialect. Each dialect's linter is in the dialect's ``lint.py``."""
 
     @property
     def hints(self) -> Hints:
@@ -63,14 +63,14 @@ Decoder: TypeAlias = Machine[list[Frame], list[WireEvent]]
 
 @frozen
 class Bodies:
-    """Functions that read and write a dialect's requests and whole responses, in the order in which one exchange uses them.
+    """Functions that read and write a dialect's requests and whole responses, in the order in which an exchange calls them.
 
     See ``members/fields.py`` and ``lowering.py``.
     """
 
     #: Reads a request body. Raises BadRequest.
     decode_request: Callable[[Fields, StreamReport], Request]
-    #: Returns the body as JSON values (argument text as ``orjson.Fragment``). Raises BadRequest for what the dialect lacks.
+    #: Returns the request body as JSON values (argument text as ``orjson.Fragment``). Raises BadRequest if the dialect cannot
     encode_request: Callable[[Request, Target, StreamReport], dict[str, Any]]
     #: Returns the wire events of a whole response or error body: the events of a stream with the same content, including its
     #: terminator. Accepts as many defects as the stream decoder does. Raises StreamError if the body cannot be read.
@@ -115,7 +115,7 @@ class Errors:
 
     #: The vendors whose errors use this dialect's error words and bodies. Their errors are written unchanged.
     vendors: frozenset[str]
-    #: The dialect's words for types of errors, whichever member has the word.
+    #: The dialect's words for types of errors. A word counts in any member of the error body.
     words: Mapping[str, ErrorType]
     #: Returns the failure in an error body, or None if the body has another envelope. The second argument is the headers,
     #: with names in lower case.
@@ -123,7 +123,7 @@ class Errors:
     #: Returns the body as JSON values, and the headers that this error needs.
     encode: Callable[[ProviderFailed, StreamReport], tuple[dict[str, Any], Mapping[str, str]]]
     statuses: Mapping[ErrorType, int] = STATUSES
-    #: Whether clients display the body as it is. Then the body is only the message, as plain text.
+    #: Whether clients show the body to the user as it is. If so, the body is only the message, as plain text.
     in_words: bool = False
 
 
@@ -133,12 +133,12 @@ class CitationForm:
 
     vendor: str
     #: The unit of a citation's position: characters of a block, characters of the whole text of a choice, or bytes of that
-    #: text. Citations follow the text. "none": a citation has no position.
+    #: bytes of the text of a choice. A citation is written after its text. "none": a citation has no position.
     unit: Literal["block", "choice", "bytes", "none"]
     #: Returns asides that contain these citations. The integer is the index of the choice.
     write: Callable[[Sequence[Citation], int], list[Aside]]
-    #: Returns the citations in an aside of this vendor, and the names of its other members. Both are empty for other asides.
-    #: None: citations of this dialect have no position in a text, so no other dialect can use them.
+    #: Returns the citations in an aside of this vendor, and the names of the aside's other members; both empty for an aside
+    #: of another vendor. None: citations of this dialect have no position in a text, so no other dialect can use them.
     read: Callable[[Aside], tuple[Sequence[Citation], Sequence[str]]] | None = None
     #: Whether the dialect also cites documents of the request.
     documents: bool = False
@@ -148,10 +148,10 @@ class SearchReader(Protocol):
     """Reads the web searches of one response from the asides of a dialect."""
 
     def take(self, aside: Aside, /) -> tuple[list[WebSearched], Aside | None]:
-        """Return the searches that this aside completes, and its rest: None if all of the aside was about a search."""
+        """Return the searches that this aside completes, and the aside without them: None if nothing else is in the aside."""
 
     def finish(self) -> None:
-        """Count the searches that have no end."""
+        """Count as lost the searches that began and never ended."""
 
 
 @frozen(kw_only=True)
@@ -164,7 +164,7 @@ class SearchForm:
     #: Returns the asides for one search. The integers are the search's number in the response and the index of the choice.
     #: None: the dialect has no form for a search.
     write: Callable[[WebSearched, int, int], list[Aside]] | None = None
-    #: Whether clients accept a search in the response although their request did not offer one.
+    #: Whether clients accept a search in the response although their request did not offer a web search.
     unasked: bool = False
 
 
@@ -172,7 +172,7 @@ class SearchForm:
 class ModelPlace:
     """Where frames name the model: in the member ``model`` of the frame, or of the frame's object ``within``."""
 
-    beside: str  #: a member that this object always has; an object without it is something else, such as an error
+    beside: str  #: this object always has this member; without it, the object is something else, such as an error
     within: str = ""
 
 
@@ -193,10 +193,10 @@ class Dialect:
     encoder: Callable[[Encoding, StreamReport], Encoder]
     #: Makes a checker of the dialect's grammar. The default one only checks that payloads are JSON objects.
     linter: Callable[[], Linter] = PayloadChecker
-    #: The bytes to write while the provider is silent, as a comment and as an event. The first one is the dialect's default.
-    #: Empty: no client of the dialect would read either.
+    #: The bytes to write while the provider is silent, as a comment and as an event. The first entry is the dialect's default.
+    #: Empty: no client of the dialect would read a comment or an event.
     keep_alive: Mapping[Literal["comment", "event"], bytes] = field(factory=dict)
-    #: Written after the error frame if the stream already had output; it replaces the normal end of the HTTP body. Clients
+    #: Written after the error frame if the stream already had output, instead of the normal end of the HTTP body. Clients
     #: that ignore the error frame would take a body that ends normally for success. Non-empty bytes are the beginning of an
     #: event, for clients that do not notice a broken transfer either; other readers drop an incomplete event. None: the body
     #: ends normally, because every client knows the error frame and some would show the broken transfer instead of the
@@ -209,7 +209,7 @@ class Dialect:
     recognises: Callable[[str, Any], bool] = lambda _event, _document: False
     #: For a stream whose framing differs from the encoder's framing. Takes the parser of the forwarded bytes, their last byte
     #: that is not white space, and the encoder's error frame (empty if the stream is complete). Returns the bytes to append.
-    #: None: the bytes have the encoder's framing.
+    #: None: the encoder's framing fits.
     continued: Callable[[FramingParser, bytes, bytes], bytes | None] = lambda _parser, _last, _frame: None
     #: None if the dialect only streams.
     bodies: Bodies | None = None
@@ -219,8 +219,8 @@ class Dialect:
     http: HTTP = NO_HTTP
     #: None if the dialect does not cite web pages.
     citations: CitationForm | None = None
-    #: Whether a request must contain the bytes of this media, because a URL is refused. The second argument is True for media
-    #: in a tool's result, and False for media in a user message.
+    #: Whether a request must contain the bytes of this media, because servers refuse a URL. The second argument is True for
+    #: media in a tool's result, and False for media in a user message.
     wants_bytes: Callable[[Media, bool], bool] = lambda _media, _given: False
     #: Whether servers of this dialect can read media from a vendor's store, by an address or an id. The second argument is
     #: the name of the dialect that the media were read in.
@@ -229,7 +229,7 @@ class Dialect:
     searches: SearchForm | None = None
     #: Returns the settings of a request that its responses repeat (``Profile.settings``).
     settings: Callable[[Request], Mapping[str, Any]] = lambda _request: {}
-    #: Vendor and type of the asides of a response that the next request must repeat.
+    #: The asides of a response that the next request must repeat, as pairs of vendor and type.
     resent: Collection[tuple[str, str]] = ()
     #: Returns the headers that a request from another dialect needs, such as those for beta features.
     features: Callable[[Request], Mapping[str, str]] = lambda _request: {}
@@ -239,18 +239,18 @@ class Dialect:
     model_place: ModelPlace | None = None
     #: Whether a chunk with only usage is sent only to clients that asked for usage (``Profile.include_usage``).
     usage_on_request: bool = False
-    #: The client profile that writes call ids. None in most dialects. Strict readers of the dialect refuse such ids.
+    #: The client profile that writes call ids. None in most dialects. Strict readers of the dialect refuse responses with ids.
     with_call_ids: Profile | None = None
     #: How to request that servers continue a text. None: they cannot, or only some of them can.
     prefill: Prefill | None = None
-    #: ``gen_ai.provider.name`` of OpenTelemetry where no provider is named. Empty: the dialect's name. The second is
+    #: ``gen_ai.provider.name`` of OpenTelemetry if no provider is named (empty: the dialect's name), and
     #: ``gen_ai.operation.name``: what OpenTelemetry calls a request for a response.
     gen_ai_provider: str = ""
     gen_ai_operation: str = "chat"
-    #: How servers may depart from the dialect: for each kind of repair, a change that makes a conforming stream need it. See
-    #: ``quirks/changes.py``.
+    #: How servers may depart from the dialect: for each kind of repair, a change that damages a conforming stream so that
+    #: streamkit must repair it. See ``quirks/changes.py``.
     quirks: Mapping[str, Change] = field(factory=dict)
-    #: Providers and clients that have a name of their own here. Their names are accepted wherever the dialect's is.
+    #: Providers and clients that have their own name here. Users may write such a name instead of the dialect's.
     providers: tuple[Provider, ...] = ()
     clients: tuple[Profile, ...] = ()
 

@@ -1,7 +1,7 @@
 """The HTTP side of a dialect, as values: how to send requests to its servers, and which paths and forms its clients use.
 
-``web`` and ``gateway`` contain no dialect's name. The differences are in ``dialects/<name>/http.py``, and are read from
-``Dialect.http``. A dialect of another package may give the same value; without it, requests go to the base URL itself, and
+``web`` and ``gateway`` contain no dialect's name. What differs between dialects is in ``dialects/<name>/http.py``, and is
+read from ``Dialect.http``. A dialect of another package may have this value too; without it, requests go to the base URL, and
 its clients are not served. Nothing in this module does I/O, and nothing that a client sends chooses a host.
 
 Source: clients.md §10; limits.md T5, T6; RFC 3986 §3.3, §5.2.4.
@@ -31,18 +31,18 @@ Operation: TypeAlias = Literal["generate", "count"]
 #: The query of a URL. A name may occur several times.
 Query: TypeAlias = Mapping[str, str]
 
-#: How to send a key: the header, and the text before the key. In addition to these there are ``none`` and ``sigv4``.
+#: The ways to send a key, each with its header and the text before the key. The ways ``none`` and ``sigv4`` have neither.
 KEY_HEADERS: Final[Mapping[str, tuple[str, str]]] = {
     "bearer": ("authorization", "Bearer "),
     "x-api-key": ("x-api-key", ""),
     "x-goog-api-key": ("x-goog-api-key", ""),
     "azure": ("api-key", ""),
 }
-#: Headers with which a server says when to retry, in any dialect. Names of headers are in lower case.
+#: Headers in which a server of any dialect says when to retry. All names of headers in this module are in lower case.
 RETRY_HEADERS: Final = ("retry-after", "retry-after-ms", "x-should-retry")
 #: The beginnings of the names of headers about rate limits.
 RATE_LIMIT_PREFIXES: Final = ("x-ratelimit", "ratelimit")
-#: Headers with a server's id for the request: of most servers, Anthropic, AWS and Azure.
+#: Headers in which servers give the id of a request: most servers, Anthropic, AWS and Azure, in this order.
 REQUEST_ID_HEADERS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id")
 #: The length of the longest model name, which is an AWS ARN.
 MODEL_CHARS: Final = 2048
@@ -50,14 +50,14 @@ MODEL_CHARS: Final = 2048
 SHOWN_CHARS: Final = 200
 #: The most models on one page of a list.
 MOST: Final = 1000
-#: The error text for a request that refers to kept responses or conversations.
+#: The error text for a request that refers to an earlier response or conversation, if the server keeps none.
 STATELESS: Final = "this gateway is stateless: it keeps no responses and no conversations"
-#: The settings that make a server keep them, for error messages: of the gateway, or of an application (``add_resuming``).
+#: For error messages: the settings with which a gateway or an application keeps responses, or runs them in the background.
 STATE_SETTING: Final = "unless its operator sets [responses] state = true (Resuming.state in an application)"
 BACKGROUND_SETTING: Final = 'unless its operator sets [resume] store = "memory" (add_resuming in an application)'
 #: Characters of a path segment that are not percent-encoded (RFC 3986 §3.3), in addition to letters, digits and `-._~`.
 _AS_IT_IS: Final = "!$&'()*+,;=:@"
-#: Characters in a name that some server on the way may treat as a path separator.
+#: Characters in a model's name that a server between client and model may treat as a path separator.
 _PARTS: Final = re.compile(r"[/\\]")
 
 
@@ -70,9 +70,9 @@ class TokenCount:
 
     #: Returns the URL, from a base URL and a model. Raises BadRequest if the model's name cannot be part of a path.
     url: Callable[[str, str], str]
-    #: The members of a request that a count accepts; providers refuse any other member. None: all members.
+    #: The members of a request that the provider accepts in a count; it refuses any other member. None: it accepts all.
     takes: frozenset[str] | None = None
-    #: Returns the body, from these members and the model.
+    #: Returns the body of the count from the accepted members and the model.
     body: Callable[[dict[str, Any], str], dict[str, Any]] = lambda members, _model: members
     #: The member of the response with the number of tokens.
     member: str
@@ -100,7 +100,7 @@ class SocketEndpoint:
     event: Callable[[bytes], bytes]
     #: Whether this message is the last one of a response. The socket stays open after it.
     is_last: Callable[[bytes], bool]
-    #: Returns the refusal in a message, which replaces a response. None: the message is part of a response.
+    #: Returns the refusal, if the server sent this message instead of a response. None: the message is part of a response.
     refusal: Callable[[bytes], SocketRefusal | None]
 
 
@@ -111,10 +111,10 @@ class Endpoint:
     #: Returns the URL for a response, from a base URL (percent-encoded, without a slash at its end), a model, and whether to
     #: stream. Raises BadRequest if the model's name cannot be part of a path.
     url: Callable[[str, str, bool], str]
-    #: The end of a base URL that is really an endpoint, pasted by mistake. Empty: this mistake is not detected.
+    #: The last part of a URL that users paste by mistake as a base URL. Empty: this mistake is not detected.
     pasted: str = ""
-    #: Returns the same URL for addresses with deployments, as Azure had before ``/openai/v1``, from a base URL and a model.
-    #: None: the dialect has no such addresses.
+    #: Returns the URL for a response at a server with deployments, as Azure had before ``/openai/v1``, from a base URL and a
+    #: model. None: the dialect has no such servers.
     deployment: Callable[[str, str], str] | None = None
     #: How providers of the dialect expect the key, unless a provider has another way (``Provider.auth``).
     auth: str = "bearer"
@@ -125,7 +125,7 @@ class Endpoint:
     #: Returns the headers of every request, for the provider if one is named.
     headers: Callable[[Provider | None], Mapping[str, str]] = lambda _provider: {}
     #: Headers with which clients request features, by name in lower case. The value is True if the header is a list; then the
-    #: operator's values are added to it. These headers pass from a client to a server of the same dialect.
+    #: operator's configured values are added to it. Only a server of the client's dialect receives these headers.
     features: Mapping[str, bool] = field(factory=dict)
     #: Suffixes of a model's name (in lower case) with which clients request a feature, and the headers that request it.
     marks: Mapping[str, Mapping[str, str]] = field(factory=dict)
@@ -140,7 +140,7 @@ class Endpoint:
 
 
 def with_root(base: str, root: str) -> str:
-    """Return ``base`` with the path ``root`` (such as ``/v1``) at its end. It is not added a second time."""
+    """Return ``base`` with the path ``root`` (such as ``/v1``) at its end. ``root`` is not added to a base that has it."""
     return base if base.endswith(root) else base + root
 
 
@@ -187,8 +187,8 @@ class ModelCard:
     """One model that clients may name."""
 
     id: str
-    tools: bool = True  #: whether some upstream of this model accepts tools
-    counts: bool = False  #: whether some upstream of this model counts tokens
+    tools: bool = True  #: whether at least one upstream of this model accepts tools
+    counts: bool = False  #: whether at least one upstream of this model counts tokens
     created: int = 0  #: seconds since the epoch; 0 means unknown
     owner: str = "streamkit"
 
@@ -212,7 +212,7 @@ class Models:
     by_body: tuple[str, Callable[[Fields], str]] | None = None
     #: Other responses to ``GET`` requests, by path.
     constants: Mapping[str, dict[str, Any]] = field(factory=dict)
-    #: The end of a model's name that clients may leave out. Empty: there is none.
+    #: The end of a model's name that clients may leave out, such as ``:latest``. Empty: clients write the whole name.
     default_tag: str = ""
     #: Whether many clients cannot send a key when they look up models.
     keyless: bool = False
@@ -239,14 +239,14 @@ class SocketRequest:
 
     #: The request, as the body of a ``POST`` would have it.
     body: bytes = field(repr=False)
-    #: Whether to generate nothing, and only keep what a later message refers to.
+    #: Whether to generate no output, and only keep this request, because a later message refers to it.
     warm_up: bool = False
     #: The repairs of the message.
     report: StreamReport = field(factory=StreamReport, repr=False)
 
 
 class Conversation(Protocol):
-    """The requests and responses of one WebSocket, in order. Later messages may refer to what it keeps."""
+    """The requests and responses of one WebSocket, in order. It keeps the last response, to which later messages may refer."""
 
     @property
     def kept_bytes(self) -> int:
@@ -256,7 +256,7 @@ class Conversation(Protocol):
         """Return the request in a client's message, or the reason why the message is not a request."""
 
     def write(self, chunk: bytes) -> list[str]:
-        """Return bytes of a stream, as the dialect's encoder writes them, as messages."""
+        """Return the WebSocket messages for bytes of a stream that the dialect's encoder wrote."""
 
     def end(self) -> list[str]:
         """Return the remaining messages after the end of a stream. Keep the response if it is complete."""
@@ -265,22 +265,22 @@ class Conversation(Protocol):
         """Return an HTTP error response as a message."""
 
     def over(self) -> None:
-        """Drop the request in progress, whatever its response was."""
+        """Drop the request in progress, whether or not its response was complete."""
 
     def forget(self) -> None:
-        """Drop all kept responses, and do not keep the one in progress. For use when memory is short."""
+        """Drop all kept responses, and do not keep the response in progress. Called when memory is short."""
 
     @property
     def unknown_id(self) -> str:
         """The id of the response that the last message refers to, if it is not kept here. Otherwise empty."""
 
     def recall(self, answer_id: str, value: bytes) -> None:
-        """Keep this response, which was found in a store, as the last one. ``value`` is a ``KeptAnswer.value``."""
+        """Use a response from a store as the last response of this WebSocket. ``value`` is a ``KeptAnswer.value``."""
 
 
 @frozen(kw_only=True)
 class SocketForm:
-    """Requests and responses as WebSocket messages, for clients that open one by ``GET`` at a path of responses."""
+    """Requests and responses as WebSocket messages, for clients that open a socket by ``GET`` at a path of responses."""
 
     #: Makes the conversation of one WebSocket. The argument is the number of bytes that it may keep between two messages.
     conversation: Callable[[int], Conversation]
@@ -288,11 +288,11 @@ class SocketForm:
 
 @frozen
 class KeptAnswer:
-    """What is kept of a response, for later requests that refer to it."""
+    """What the server keeps of a response, because later requests may refer to the response."""
 
     #: The response and its complete request, in the form that the dialect's ``StoredForm`` reads.
     value: bytes = field(repr=False)
-    #: The output items that requests may name, by their ids.
+    #: The output items of the response, by id. Later requests may name these ids.
     items: Mapping[str, bytes] = field(repr=False)
 
 
@@ -313,17 +313,17 @@ class StoredRequest(Protocol):
 
     @property
     def input(self) -> bytes:
-        """The whole input of the model, including kept parts after ``resolved``. ``AnswerWriter.kept`` takes this."""
+        """The model's whole input; after ``resolved``, with the earlier parts. It is an argument of ``AnswerWriter.kept``."""
 
     def resolved(self, previous: bytes, items: Mapping[str, bytes]) -> bytes:
-        """Return a body without references, from the value of the previous response and the named items by their ids."""
+        """Return the body with kept content in place of references: ``previous`` is a kept value, ``items`` are by id."""
 
     def unknown(self, place: str) -> ProviderFailed:
-        """Return the error that nothing is kept under the id at ``place``. Empty: the previous response's id."""
+        """Return the error for an id at ``place`` that the store lacks. ``place`` is empty for the previous response's id."""
 
 
 class AnswerWriter(Protocol):
-    """Gives a response the server's id as it passes to the client, and collects it for storage."""
+    """Puts the server's id into a response that passes to the client, and collects the response for storage."""
 
     def feed(self, chunk: bytes, /) -> bytes:
         """Return whole events of a stream, with the server's id."""
@@ -332,44 +332,44 @@ class AnswerWriter(Protocol):
         """Return a whole response, with the server's id."""
 
     def kept(self, asked: bytes, /) -> KeptAnswer | None:
-        """Return the response and its input (``StoredRequest.input``) after it ended normally; otherwise None."""
+        """Return the response and its input (``StoredRequest.input``) if the response ended normally; otherwise None."""
 
 
 @frozen(kw_only=True)
 class StoredForm:
-    """Responses that a server keeps, for clients that find them by the id in the response.
+    """How clients look up responses that a server keeps, by the id in the response.
 
     Under ``path`` and an id, clients use ``GET`` (for the response or its stream), ``DELETE``, and ``POST`` to ``cancel``.
     """
 
     path: str
-    #: The prefix of ids.
+    #: The prefix of the ids of responses.
     prefix: str
-    #: Returns whether the response is generated in the background, and removes this wish from the request. The second
-    #: argument tells whether the server keeps responses. Raises BadRequest if the background is not available.
+    #: Returns whether the client requests that the response is generated in the background, and removes that member from the
+    #: request. The second argument is whether the server keeps responses. Raises BadRequest if the server has no background.
     background: Callable[[Request, bool], bool]
     #: Reads a request body. Raises BadRequest.
     request: Callable[[bytes], StoredRequest]
-    #: Makes the writer of a response. Takes its id, whether it is generated in the background, and the id of the previous
-    #: response. The response repeats the last two.
+    #: Makes the writer of a response, from the response's id, whether it is generated in the background, and the id of the
+    #: previous response. The response repeats the last two arguments.
     writer: Callable[[str, bool, str], AnswerWriter]
     #: Returns a response without output. Takes its id, its time in seconds since the epoch, its model, and the settings of
     #: its request (``Dialect.settings``).
     queued: Callable[[str, int, str, Mapping[str, Any]], bytes]
-    #: Returns the response as far as its stream goes. Takes the bytes of the stream, how it ended (``streamkit.resume.End``;
-    #: empty if it has not ended), and the ``queued`` response, which is returned if the stream contains none.
+    #: Returns the response that the bytes of its stream make so far. The other arguments: how the stream ended
+    #: (``streamkit.resume.End``; empty if it has not), and the ``queued`` response, which is returned if the stream has none.
     answer: Callable[[bytes, str, bytes], bytes]
-    #: Returns the response in a kept value. The second returns the ids of its output items.
+    #: Returns the response in a kept value (``answer_in``), and the ids of its output items (``ids_in``).
     answer_in: Callable[[bytes], bytes]
     ids_in: Callable[[bytes], Sequence[str]]
     #: Returns whether the query of a ``GET`` requests the stream, and the number of the last event that the client has (-1:
     #: none). Raises BadRequest.
     stream_asked: Callable[[Query], tuple[bool, int]]
-    #: Makes a machine that forwards the events of a stream after the one with this number. It sets ``fault`` if there is none.
+    #: Makes a machine that forwards only the events after the event with this number. It sets ``fault`` if no event has it.
     behind: Callable[[str, int], Machine[bytes, bytes]]
     #: Returns the confirmation that a response was deleted, from its id.
     deleted: Callable[[str], dict[str, Any]]
-    #: The error for cancelling a response that was never in the background.
+    #: The error for a client that cancels a response which is not generated in the background.
     not_background: ProviderFailed
 
 
@@ -384,7 +384,7 @@ class ChatForm:
     resume: str
     #: The client's word for its conversation: a name in that pattern, and in ``Request.exchange``.
     conversation: str
-    #: Gives the response an id in the request, so that a client that has the beginning of the response recognises it.
+    #: Adds the response's id to the request, so that a client that already has the start of the response recognises it.
     name_answer: Callable[[Request], None] = lambda _request: None
     #: The headers of a response.
     headers: Mapping[str, str] = field(factory=dict)
@@ -424,9 +424,9 @@ class Surface:
     path: re.Pattern[str]
     #: A header that only these clients send, for paths that several dialects share.
     header: str = ""
-    #: The header in which these clients look for the request's id. Empty: none, or ``x-request-id``, which all responses have.
+    #: The header in which these clients look for the request's id, in addition to ``x-request-id``, which all responses have.
     request_id: str = ""
-    #: The methods that may follow a colon at the end of a model's path.
+    #: The words that may follow a colon at the end of a model's path (``:generateContent``).
     methods: frozenset[str] = frozenset()
     #: A description of the paths, if the paths are patterns.
     in_words: str = ""
@@ -463,7 +463,7 @@ class Surface:
 
 @frozen(kw_only=True)
 class HTTP:
-    """How a dialect uses HTTP. Without ``endpoint``, requests go to the base URL; without ``surface``, it has no clients."""
+    """How a dialect uses HTTP. Without ``endpoint``, requests go to the base URL; without ``surface``, no client is served."""
 
     endpoint: Endpoint | None = None
     #: The endpoints of providers that differ from the dialect's, by ``Provider.name``.
@@ -471,7 +471,7 @@ class HTTP:
     surface: Surface | None = None
 
     def endpoint_of(self, provider: Provider | None) -> Endpoint | None:
-        """Return how to send a request to this provider. None: to the base URL itself."""
+        """Return how to send a request to this provider. None: send it to the base URL without a path."""
         return self.endpoint if provider is None else self.endpoints.get(provider.name, self.endpoint)
 
 
@@ -481,7 +481,7 @@ NO_HTTP: Final = HTTP()
 
 
 def place_of(models: Iterable[ModelCard], query: Query, name: str) -> int:
-    """Return the place of the model that ``name`` in the query names; -1 without it. Raises BadRequest if it is unknown."""
+    """Return the index of the model with the id in the query's ``name``; -1 without ``name``. Raises BadRequest if unknown."""
     cursor = query.get(name)
     if not cursor:
         return -1

@@ -40,7 +40,7 @@ CLOSENESS: Final = frozenset({"auto", "low", "high"})
 PART_TYPES: Final = get_args(Part)
 #: Where a part is: in a message of that role, or in a tool's result.
 Place: TypeAlias = Literal["system", "user", "assistant", "result"]
-#: Instead of a vendor: signatures of all vendors are kept, because the dialect has a place for any, or a pass that decides.
+#: A value of the ``signs_…`` fields below: signatures of all vendors may be written.
 ANYBODY: Final = "anybody"
 _parts = attrgetter("parts")
 
@@ -53,7 +53,7 @@ class Capabilities:
     vendor: str  #: the vendor whose asides and signatures belong to the dialect
     title: str  #: name of the API, for messages
     model: Model = UNKNOWN
-    is_claude: bool = False  #: whether all models of the dialect are Claude
+    is_claude: bool = False  #: whether every model of the dialect is a Claude model
 
     # parts
     #: Patterns for call ids, tool names and user names. None: any.
@@ -65,56 +65,56 @@ class Capabilities:
     turn_names: bool = False
     native_roles: bool = True  #: whether the dialect knows other dialects' words for a role (``developer``)
     result_errors: bool = True  #: a member marks a result as an error
-    #: The vendor whose signatures may be written on reasoning, on texts and on calls. None: nobody's. Or ``ANYBODY``.
+    #: The vendor whose signatures may be written on reasoning (texts, calls: see below). None: no vendor's. Or ``ANYBODY``.
     signs_reasoning: str | None = None
     takes_opaque: Callable[[str], bool] | None = None  #: which of that vendor's opaque reasoning is written; None: all
     opaque_vendors: frozenset[str] = frozenset()  #: other vendors whose opaque reasoning may be written
     signs_texts: str | None = None
     signs_calls: str | None = None
-    excuses_unsigned: bool = False  #: the first call of a turn needs a mark if it has no signature
+    excuses_unsigned: bool = False  #: an unsigned first call of a turn gets a mark in place of its signature
     unsigned_reasoning: bool = False  #: reasoning without a signature may be written
     strips_signatures: bool = False  #: reasoning with another vendor's signature is written without the signature
     refusals: bool = False  #: a refusal is a separate type of part, not a text
-    #: Which blank texts are accepted. "some": those of white space next to another part.
+    #: Which blank texts are accepted. "some": a text of white space next to another part.
     blank_texts: Literal["all", "some", "none"] = "all"
-    #: The type of arguments: a text, an object, or ("any") any JSON value, and text if they are not JSON.
+    #: The JSON type of a call's arguments: a string, an object, or ("any") any JSON value, and a string if they are not JSON.
     arguments: Literal["text", "object", "any"] = "text"
-    custom_calls: bool = False  #: calls of custom tools have text arguments, although the tools are functions
-    #: Whether an aside of this vendor is written at that place. None: always.
+    custom_calls: bool = False  #: custom tools are defined as functions, but their calls keep text arguments
+    #: Whether an aside of the dialect's vendor may be written at that place. None: always.
     asides: Callable[[Aside, Place], bool] | None = None
     #: Returns media in a form that servers accept at that place, or None for unaccepted media, whose loss it counts.
     media: Callable[[Media, Place, Lowering], Media | None] | None = None
-    #: Dialects whose cache marks mean the same, the most marks in a request (None: any number), and the types with marks.
+    #: Three facts on cache marks: dialects with the same marks, the most marks in a request (None: any number), marked types.
     same_marks: frozenset[str] = frozenset()
     most_marks: int | None = None
     marked: tuple[type, ...] = ()
 
-    #: Splits extra members of another dialect's part, or request: those that the dialect also has, in its words, and others.
+    #: Split the extra members of another dialect's part or request: members that this dialect also has, renamed; and the rest.
     part_extras: Callable[[Part, Extras], tuple[Extras, Extras]] | None = None
     request_extras: Callable[[Extras], tuple[Extras, Extras]] | None = None
 
     # the order of turns
     empty_turns: bool = False  #: a turn without parts may be a message
-    empty_answers: bool = True  #: if so, this also holds for the assistant
+    empty_answers: bool = True  #: if so, an assistant's turn without parts may be one too
     #: Where system messages may be: anywhere, only at the front, or also after user messages.
     system: Literal["anywhere", "front", "behind user"] = "anywhere"
     alternate: bool = False  #: adjacent messages of one role are joined
-    joins_users: bool = True  #: this also holds for user messages
+    joins_users: bool = True  #: if so, adjacent user messages are joined too
     #: Where tool results must be: first in the turn after their calls; in turns of their own directly after the calls; in
     #: turns of their own before the rest of their turn; or anywhere.
     results: Literal["first", "behind calls", "apart", "anywhere"] = "first"
-    needs_user: str = ""  #: the member that must contain a user message: ``messages``
-    needs_word: str = ""  #: the word for that message, if the member does not suggest it: ``step``
+    needs_user: str = ""  #: the member that must contain a user message, such as ``messages``; empty: none must
+    needs_word: str = ""  #: what errors call that message if not by the member's name, such as ``step``
     user_first: bool = False  #: the first message must be the user's
 
     # tools
     custom_tools: bool = False
     some_tools: bool = False  #: a tool choice may name several tools
-    parallel: bool = False  #: a tool choice may forbid parallel calls, or a pass of the dialect decides
-    #: For a dialect without a tool choice: who gets only the tools that may be called, in words (``an AG-UI agent``).
+    parallel: bool = False  #: parallel calls may be forbidden, or a pass of the dialect handles that
+    #: For messages, in a dialect without a tool choice: who receives only the tools that may be called (``an AG-UI agent``).
     offered_to: str = ""
     strict_tools: bool = True  #: a tool may be strict
-    #: Options of a web search that the dialect has. The provider runs one if ``can_search`` returns True.
+    #: The options of a web search that the dialect has. The provider runs a search if ``can_search`` returns True.
     search_options: frozenset[str] = frozenset()
     can_search: Callable[[Request], bool] | None = None
     #: Returns the definition of a web search, as JSON values.
@@ -132,7 +132,7 @@ class Capabilities:
     #: The accepted members of a response schema: ``name``, ``description``.
     form_members: frozenset[str] = frozenset()
 
-    #: The dialect's passes: before those over parts, after these, after the pass that orders turns, and at the end.
+    #: The dialect's passes. They run before the passes over parts, after them, and after the pass that orders turns.
     first: tuple[Pass, ...] = ()
     said: tuple[Pass, ...] = ()
     arranged: tuple[Pass, ...] = ()
@@ -151,7 +151,7 @@ class Lowering:
     target: Target
     report: StreamReport
     source: str  #: the dialect that the request was read in
-    search: Tool | None = None  #: another dialect's web search that is defined here
+    search: Tool | None = None  #: another dialect's web search, which is defined in this dialect's form
     _rewritten: set[tuple[str, str]] = field(factory=set)
 
     @property
@@ -163,13 +163,13 @@ class Lowering:
         self.report.lose(kind, what=what)
 
     def lose_members(self, value: object, path: str, *names: str, kind: str = "parameter") -> None:
-        """Count the given members of ``value`` that are not None as lost."""
+        """Count as lost those of the named members of ``value`` that are not None."""
         for name in names:
             if getattr(value, name) is not None:
                 self.lose(kind, f"{path}.{name}")
 
     def lose_look(self, media: Media, *names: str) -> None:
-        """Count as lost how closely to look at media, and the members ``names``, if media have them."""
+        """Count as lost the detail with which to look at media, and the members ``names``, if the media have them."""
         for name in ("detail", *names):
             value = getattr(media, name)
             if value is not None and (name, value) != ("detail", "auto"):
@@ -190,7 +190,7 @@ class Lowering:
         return None
 
     def lose_thinking(self, thinking: Thinking, *names: str) -> None:
-        """Count members of ``thinking`` that are not written. ``enabled`` is no loss if an effort says the same."""
+        """Count as lost the named members of ``thinking``. ``enabled`` is no loss if an effort also enables thinking."""
         told = asked_effort(thinking) not in {None, "none"}
         for name in names:
             value = getattr(thinking, name)
@@ -213,7 +213,7 @@ PartPass: TypeAlias = Callable[[Part, Place, Lowering], "Part | None"]
 
 @frozen
 class When:
-    """A pass for certain capabilities. Requests to other servers are not changed."""
+    """A pass that runs only if the server's capabilities need it. Requests to other servers are not changed."""
 
     needed: Callable[[Capabilities], object]
     run: Pass
@@ -230,7 +230,7 @@ def when(needed: Callable[[Capabilities], object]) -> Callable[[Pass], Pass]:
 
 @frozen
 class OfParts:
-    """A pass that applies the steps for its type to each part, in order. Parts inside a tool result are changed first."""
+    """A pass that applies, to each part, the steps for the part's type, in order. Parts in a tool result are changed first."""
 
     steps: Mapping[type, Sequence[PartPass]]
 
@@ -244,7 +244,7 @@ class OfParts:
         request.turns = changed or request.turns
 
     def then(self, other: OfParts) -> OfParts:
-        """Return one pass for both. If a step changes the type of a part, the steps for its original type still follow."""
+        """Return one pass that does both. If a step changes a part's type, the original type's steps are still applied."""
         return OfParts({kind: (*self.steps.get(kind, ()), *other.steps.get(kind, ())) for kind in PART_TYPES})
 
 
@@ -292,7 +292,7 @@ def of_tools(step: Callable[[Tool, Lowering], Tool]) -> Pass:
 def _stepped(
     parts: Sequence[Part], place: Place, to: Lowering, steps: Mapping[type, Sequence[PartPass]]
 ) -> list[Part] | None:
-    """Return the parts after these steps; None if nothing changed."""
+    """Return the parts after these steps; None if the steps changed nothing."""
     made = list[Part]()
     for part in parts:
         new: Part = part
@@ -309,7 +309,10 @@ def _stepped(
 
 
 def results_named(request: Request, to: Lowering, *, unnamed: bool = True) -> None:
-    """Give results the names of their calls, including ``unnamed`` calls. A name from the same dialect is kept."""
+    """Write into each result the name of its call. A result that has a name from the same dialect keeps it.
+
+    ``unnamed``: whether a call without a name also counts, so that its results get an empty name.
+    """
     parts = [part for turn in request.turns for part in turn.parts]
     called = {part.id: part.name for part in parts if isinstance(part, ToolCall) and (part.name or unnamed)}
 
@@ -344,14 +347,17 @@ def chosen_of(tools: Sequence[Tool], choice: ToolChoice | None) -> Sequence[Tool
 
 
 def asked_effort(thinking: Thinking | None) -> str | None:
-    """Return the requested effort, derived from the budget if that was given in tokens; None without a request or thinking."""
+    """Return the requested effort, or the effort that corresponds to a budget in tokens; None if thinking is not requested."""
     if thinking is None or thinking.effort is not None:
         return None if thinking is None else thinking.effort
     return None if thinking.enabled is False else effort_of(thinking.budget_tokens)
 
 
 def told_by(own: Capabilities, foreign: Capabilities, efforts: frozenset[str] | None = None) -> TellsCapabilities:
-    """Return capabilities that depend on the source and the model. A named provider has no limit of stop sequences."""
+    """Return a function that returns ``own`` for a request of the same dialect, else ``foreign`` with the model's facts.
+
+    The limit of stop sequences applies only if no provider is named.
+    """
 
     def tell(source: str, name: str | None, provider: Provider | None) -> Capabilities:
         if source == foreign.dialect:

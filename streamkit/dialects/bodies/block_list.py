@@ -19,11 +19,11 @@ Block = dict[str, Any]
 
 
 class GrowingBlock(Protocol):
-    """A block that is built from its events. Each dialect with blocks has one such class, in its ``asides.py``."""
+    """A block that is built from its events. Each dialect with blocks has a class of this kind, in its ``asides.py``."""
 
     @property
     def block(self) -> Block:
-        """The block as the message has it."""
+        """The block in the form in which a whole message contains it."""
 
     def take(self, delta: Any) -> bool:
         """Add a delta; return False if the delta does not belong in this block."""
@@ -46,7 +46,7 @@ class BlockList:
         self.blocks: list[Block] = []
         self._texts: dict[int, Block] = {}
         self._growing: dict[int, GrowingBlock] = {}
-        self._citations: dict[int, list[Any]] = {}  # citations that came before their text
+        self._citations: dict[int, list[Any]] = {}  # citations that precede their text
 
     def growing(self, start: Any) -> GrowingBlock | None:
         """Return the block that a start event begins; None for an unknown kind of block."""
@@ -67,7 +67,7 @@ class BlockList:
             self.cite(block, citation)
 
     def aside(self, part: Aside) -> None:
-        """Add the block, delta or citation in an aside of this vendor, or record a loss if it has no place."""
+        """Add the block, delta or citation that an aside contains, or count it as lost if there is no place for it."""
         if part.type == self.citation:
             text = self._texts.get(part.block)
             if text is not None:
@@ -83,7 +83,7 @@ class BlockList:
             self.report.lose(part.kind, what=part.type)
 
     def _belongs(self, part: Aside) -> bool:
-        """Add a later event to the block with its label; return False if there is no such block or it refuses the event."""
+        """Add an event to the block with the event's label. Return False if there is no such block or it refuses the event."""
         growing = self._growing.get(part.block)
         if growing is None:
             return False

@@ -1,8 +1,9 @@
 """The shared writer of whole responses for the dialects of Claude, in which a message is a list of content blocks.
 
 Blocks are in the order of the parts. The input of a call must be an object: a call with truncated arguments is withheld,
-since a client would run it. These dialects have no signatures on calls or texts. A signature on one, and opaque reasoning of
-another vendor, is written as a separate sealed block. Losses are counted as in streams (``streams/block_encoder.py``).
+since a client would run it. These dialects have no signatures on calls or texts. Such a signature, and opaque reasoning of
+another vendor, is written as a separate sealed block: base64 with the vendor's name. Losses are counted as in streams
+(``streams/block_encoder.py``).
 
 Source: dialects.md §3.3, §6.1; quirks.md R14 (opaque data must survive translation).
 """
@@ -25,7 +26,7 @@ from streamkit.report import StreamReport
 class BlockResponseWriter(ResponseWriter):
     """Writes a response whose message is a list of content blocks."""
 
-    #: The vendor whose signatures are written unsealed.
+    #: The dialect's own vendor. Its signatures are written unchanged; other vendors' are sealed.
     signer: ClassVar[str]
     #: Stop reasons for which the dialect has only an inexact word.
     inexact_stops: ClassVar[frozenset[str]]
@@ -54,7 +55,7 @@ class BlockResponseWriter(ResponseWriter):
         raise NotImplementedError
 
     def beside(self, part: Aside) -> bool:
-        """Write an aside that belongs next to the content, not in it; return False if this is not one."""
+        """Write an aside that belongs next to the list of blocks. Return False for an aside that belongs in the list."""
         raise NotImplementedError
 
     def stop(self, choice: Choice) -> StopReason:
@@ -98,13 +99,13 @@ class BlockResponseWriter(ResponseWriter):
         if arguments is None:
             self.withhold(call)
             return
-        if call.signature is not None and not self.carries(call.signature):  # the sealed signature is before its call
+        if call.signature is not None and not self.carries(call.signature):  # seal it in a block before the call
             self._sealed("call", call.signature)
         self._calls += 1
         self.blocks.add(self.use(call, arguments, self.own_extras(call.extras)))
 
     def takes(self, _redacted: str) -> bool:
-        """Return whether redacted reasoning of the signer can be written unsealed."""
+        """Return whether the dialect's own redacted reasoning may be written as it is. Subclasses may override this."""
         return True
 
     def carries(self, _signature: Opaque) -> bool:

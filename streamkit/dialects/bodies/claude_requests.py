@@ -1,12 +1,12 @@
-"""The parts of requests that all providers of Claude take alike: blocks, thinking, tools, and the output format.
+"""The parts of requests that all providers of Claude accept alike: blocks, thinking, tools, and the output format.
 
 These dialects have no signatures on calls or texts. A signature of another vendor is written as a separate sealed block, and
-the reader gives it back to its call or text.
+the reader of a later request puts it back on its call or text.
 
-The member ``thinking`` says how to think, and another member the effort. For Claude an effort alone does not turn thinking
+The member ``thinking`` says how to think, and another member says with which effort. For Claude an effort alone does not turn
 on, while in other dialects it does: for those, ``adaptive`` is written with the effort. Claude takes ``adaptive`` since
 4.6 and a token budget up to 4.6 (``vocabulary/models.py``), so an effort becomes a budget for older models, and a budget
-an effort for newer ones. An unknown model gets what the request has.
+an effort for newer models. For an unknown model, thinking is written as the request has it.
 
 Source: dialects.md §3.2, §3.3, §6.1, §7.4; quirks.md R14; AWS and Anthropic, "Adaptive thinking", "Extended thinking".
 """
@@ -43,10 +43,10 @@ from streamkit.errors import BadRequest
 from streamkit.events import Opaque
 from streamkit.text.quoting import quoted
 
-#: The values of ``thinking.display``, and the neutral word for each.
+#: The values of ``thinking.display``, with the neutral word for each.
 DISPLAYS: Final[Mapping[str, str]] = {"summarized": "auto", "omitted": "none"}
 SHOWN: Final[Mapping[str, str]] = {ours: word for word, ours in DISPLAYS.items()}
-#: The ``ttl`` of a ``cache_control`` or ``cachePoint``, and our word for it; without one, the span is the shorter.
+#: The ``ttl`` of a ``cache_control`` or ``cachePoint``, with the neutral word. Without a ``ttl``, the cache lasts 5 minutes.
 CACHE_SPANS: Final[Mapping[str | None, CacheMark]] = {None: "short", "5m": "short", "1h": "long"}
 CACHE_CONTROLS: Final[Mapping[CacheMark, Mapping[str, str]]] = {
     "short": {"type": "ephemeral"},
@@ -58,7 +58,7 @@ EFFORTS: Final = frozenset({"none", "low", "medium", "high", "xhigh", "max"})
 THINKING: Final = frozenset({"enabled", "adaptive", "disabled"})
 #: The smallest ``budget_tokens`` that the server takes.
 LEAST_BUDGET: Final = 1024
-#: The types that turn thinking on, with which no tool can be forced.
+#: The types that turn thinking on. While Claude thinks, a request must not require a tool call.
 THINKS: Final = frozenset({"enabled", "adaptive"})
 #: The schema of a function without parameters.
 NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object"}
@@ -93,14 +93,14 @@ class BlockParts:
         self.last_text: Text | None = None
         self._signer = signer
         self._calls = 0
-        self._signature: Opaque | None = None  # of the next call
+        self._signature: Opaque | None = None  # signature of the next call, from a sealed block
 
     def signature(self, blob: str | None) -> Opaque | None:
-        """Return the signature of a reasoning block: the signer's, or another vendor's that was sealed."""
+        """Return the signature of a reasoning block: the dialect's own, or another vendor's, which is sealed in the text."""
         return unsealed(blob, self._signer) if blob else None
 
     def redacted(self, data: str, number: int, extras: Extras | None = None) -> None:
-        """Add an opaque block: reasoning of the signer, or what another vendor's sealed block contains."""
+        """Add an opaque block: the dialect's own redacted reasoning, or what another vendor's sealed block contains."""
         sealed = unseal(data)
         if sealed is None:
             self.parts.append(RedactedReasoning(Opaque(self._signer, data), extras, block=number))
@@ -125,13 +125,13 @@ class BlockParts:
         self.parts.append(call)
 
     def finish(self) -> list[Part]:
-        if self._signature is not None:  # the call that it signed is missing
+        if self._signature is not None:  # no call followed the signature
             self.parts.append(RedactedReasoning(self._signature))
         return self.parts
 
 
 def read_thinking(fields: Fields | None, effort: str | None) -> Thinking | None:
-    """Read the member ``thinking`` of ``fields``, in addition to ``effort``. Raises BadRequest."""
+    """Read the member ``thinking`` of ``fields``, and combine it with ``effort``. Raises BadRequest."""
     thinking = fields.fields_of_type("thinking", THINKING) if fields else None
     if thinking is None:
         return Thinking(effort) if effort else None
@@ -151,7 +151,7 @@ UNKNOWN_CLAUDE: Final = evolve(UNKNOWN, efforts=("none", *COMMON), cache_marks="
 
 
 def write_thinking(thinking: Thinking | None) -> dict[str, Any] | None:
-    """Return the member ``thinking``; None if the request does not mention it."""
+    """Return the member ``thinking``; None if the request says nothing about it."""
     if thinking is None or (thinking.enabled is None and thinking.budget_tokens is None):
         return None
     if thinking.enabled is False:
@@ -165,7 +165,7 @@ def write_thinking(thinking: Thinking | None) -> dict[str, Any] | None:
 
 
 def thinking_fits(request: Request, to: Lowering) -> None:
-    """Adapt the amount of thinking to what this Claude model takes; the rest is a loss."""
+    """Adapt the amount of thinking to what this Claude model accepts. What it does not accept is counted as lost."""
     thinking = request.options.thinking
     if thinking is None:
         return
@@ -179,7 +179,7 @@ def thinking_fits(request: Request, to: Lowering) -> None:
 
 
 def _thinks(thinking: Thinking, request: Request, to: Lowering, *, forced: bool) -> Thinking:
-    """Return whether to think, the token budget, and whether thinking is shown."""
+    """Return the thinking to write: whether the model thinks, with which token budget, and whether the thinking is shown."""
     model, enabled, budget, effort = to.takes.model, thinking.enabled, thinking.budget_tokens, thinking.effort
     lost = ""
     if enabled is None and budget is None and effort is None:
@@ -200,7 +200,7 @@ def _thinks(thinking: Thinking, request: Request, to: Lowering, *, forced: bool)
 
 
 def _thinks_for(budget: int | None, thinking: Thinking, request: Request, to: Lowering) -> Thinking:
-    """Return thinking with a token budget, or without one if the model takes none or the request names none."""
+    """Return thinking with a token budget; without one if the model accepts no budget or the request has none."""
     model, effort = to.takes.model, thinking.effort
     if budget is not None and model.budget is None:
         to.lose("parameter", "thinking.budget_tokens")
@@ -221,7 +221,7 @@ def _thinks_for(budget: int | None, thinking: Thinking, request: Request, to: Lo
 
 
 def _effort(thinking: Thinking, to: Lowering) -> str | None:
-    """Return an effort that the server knows; None if it takes none, or if the request has none."""
+    """Return an effort that the server knows; None if the model accepts no effort, or if the request has none."""
     model, effort = to.takes.model, thinking.effort
     if not model.words or effort == "none":
         return None
@@ -233,7 +233,7 @@ def _effort(thinking: Thinking, to: Lowering) -> str | None:
 def _continues_unsigned(turns: Sequence[Turn]) -> bool:
     """Return whether the response continues a turn that called tools and does not begin with thinking.
 
-    With a token budget the server refuses such a history: it demands the thinking before the calls.
+    With a token budget the server refuses this history, because it requires the thinking before the calls.
     """
     if len(turns) < 2 or turns[-1].role != "user" or not any(isinstance(part, ToolResult) for part in turns[-1].parts):
         return False
@@ -242,7 +242,7 @@ def _continues_unsigned(turns: Sequence[Turn]) -> bool:
 
 
 def choice_fits_thinking(request: Request, to: Lowering) -> None:
-    """Let the model decide whether to call a tool, instead of requiring it, while Claude thinks (dialects.md §3.2: a 400).
+    """Replace a required tool call by ``auto`` while Claude thinks: the server refuses both together (dialects.md §3.2).
 
     Raises BadRequest if the target does not emulate what the dialect lacks.
     """
@@ -256,7 +256,7 @@ def choice_fits_thinking(request: Request, to: Lowering) -> None:
 
 
 def sampling_fits(request: Request, to: Lowering) -> None:
-    """Drop a temperature above 1, the most that Claude takes."""
+    """Drop a temperature above 1, because Claude accepts at most 1."""
     temperature = request.options.temperature
     if temperature is None or temperature <= 1:
         return
@@ -265,7 +265,7 @@ def sampling_fits(request: Request, to: Lowering) -> None:
 
 
 def parallel_if_forbidden(request: Request, _to: Lowering) -> None:
-    """Keep the setting for parallel calls only where it forbids them: they are the default."""
+    """Drop the setting for parallel calls unless it forbids them, because parallel calls are the default."""
     choice = request.tool_choice
     if choice is None or choice.parallel is None or (choice.parallel is False and choice.mode != "none"):
         return
@@ -273,7 +273,7 @@ def parallel_if_forbidden(request: Request, _to: Lowering) -> None:
 
 
 def schemas_held(request: Request, to: Lowering) -> None:
-    """Rewrite the schemas that the model must follow, of strict tools and of the output format, as Claude takes them."""
+    """Rewrite the schemas that the model must follow (of strict tools and of the output format) for Claude."""
     tools = [
         evolve(tool, parameters=_held(tool.parameters or dict(NO_PARAMETERS), f"{tool.name}.parameters", to))
         if tool.strict and tool.kind == "function"
@@ -293,7 +293,7 @@ def _held(schema: Any, path: str, to: Lowering) -> Any:
 
 
 def form_has_schema(request: Request, to: Lowering) -> None:
-    """Keep only an output format with a schema, which Claude always follows."""
+    """Drop an output format without a schema, because Claude has none; with a schema, it is always followed."""
     output = request.options.output
     if output is None:
         return
@@ -309,7 +309,7 @@ def form_has_schema(request: Request, to: Lowering) -> None:
 
 @of_tools
 def schemas_given(tool: Tool, to: Lowering) -> Tool:
-    """Give a schema to each function without one: the server demands it."""
+    """Give an empty schema to each function that has none, because the server requires a schema."""
     if tool.kind == "server":
         return tool
     empty = tool.parameters is None or (tool.parameters == {} and not to.own)

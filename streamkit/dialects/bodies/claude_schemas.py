@@ -23,17 +23,17 @@ from streamkit.text.quoting import STEP_CHARS, shortened
 FORMATS: Final = frozenset(
     {"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
 )
-#: Keywords with a list of schemas. If a schema has several, the first in this order is used.
+#: Keywords whose value is a list of schemas. Of several in one schema, only the first in this order is kept.
 UNIONS: Final = ("anyOf", "oneOf", "allOf")
-#: Keywords that belong to one type: they go with it when a list of types is split.
+#: Keywords that concern one type. If a list of types is split into schemas, each schema gets the keywords of its type.
 OF_TYPE: Final[Mapping[str, tuple[str, ...]]] = {
     "object": ("properties", "required", "additionalProperties", "minProperties", "maxProperties", "patternProperties"),
     "array": ("items", "minItems", "maxItems", "uniqueItems", "prefixItems", "contains"),
     "string": ("format", "minLength", "maxLength", "pattern"),
 }
-#: Keywords that don't restrict a value: they are dropped silently.
+#: Keywords that do not restrict a value. They are dropped, and not counted as lost.
 NAMES: Final = ("$schema", "$id", "$comment")
-#: The deepest nesting of schemas. One schema inside another adds up to four levels of JSON.
+#: The deepest nesting of schemas. Each schema inside another adds up to four levels of JSON.
 SCHEMAS_DEEP: Final = DEPTH // 4
 _PRIMITIVE: Final = (str, int, float, bool, type(None))
 
@@ -82,7 +82,7 @@ class ClaudeSchemas:
         if kind == "object":
             kept |= self._object(left, path, inner)
         elif kind == "array":
-            if isinstance(left.get("items"), Mapping) or left.get("items") is True:  # not a list of schemas by place
+            if isinstance(left.get("items"), Mapping) or left.get("items") is True:  # no list: one schema for all items
                 kept["items"] = inner(left.pop("items"), "items")
             kept |= _taken(left, ("minItems",) if left.get("minItems") in (0, 1) else ())
         elif kind == "string" and left.get("format") in FORMATS:
@@ -103,7 +103,7 @@ class ClaudeSchemas:
         return {"properties": properties, "additionalProperties": False, **_taken(left, ("required",))}
 
     def _described(self, kept: dict[str, Any], left: Mapping[str, Any], path: str) -> dict[str, Any]:
-        """Return the schema with the keywords that Claude refuses at the end of its description."""
+        """Return the schema ``kept``, with the refused keywords in ``left`` written at the end of its description."""
         if left:
             self._lose(path, left)
             refused = ", ".join(f"{keyword}: {_shown(value)}" for keyword, value in left.items())
@@ -117,7 +117,7 @@ class ClaudeSchemas:
 
 
 def _literals(left: dict[str, Any]) -> dict[str, Any]:
-    """Remove ``enum`` and ``const`` from ``left`` and return them; keep those with objects or lists, which Claude refuses."""
+    """Remove ``enum`` and ``const`` from ``left`` and return them, unless they have objects or lists, which Claude refuses."""
     enum = left.get("enum")
     takes_enum = isinstance(enum, list) and enum and all(isinstance(value, _PRIMITIVE) for value in enum)
     literals = {"enum": left.pop("enum")} if takes_enum else {}
@@ -127,7 +127,7 @@ def _literals(left: dict[str, Any]) -> dict[str, Any]:
 
 
 def _type_of(left: dict[str, Any]) -> Any:
-    """Remove the type from ``left`` and return it; without a type, return the one that other keywords imply."""
+    """Remove the type from ``left`` and return it. Without a type, return the type that the other keywords imply."""
     kind = left.pop("type", None)
     if isinstance(kind, list):
         if odd := [each for each in kind if not isinstance(each, str)]:
@@ -140,7 +140,7 @@ def _type_of(left: dict[str, Any]) -> Any:
 
 
 def _taken(left: dict[str, Any], keywords: tuple[str, ...]) -> dict[str, Any]:
-    """Remove these keywords from ``left`` and return them."""
+    """Remove these keywords from ``left`` and return those that have a value."""
     return {keyword: left.pop(keyword) for keyword in keywords if left.get(keyword) is not None}
 
 

@@ -1,4 +1,4 @@
-"""The parts of requests that both Google APIs take alike: results, tools, the tool choice, and the output format.
+"""The parts of requests that both Google APIs accept alike: results, tools, the tool choice, and the output format.
 
 Source: dialects.md §5.3, §5.5, §7.3, §7.4 (requests of both APIs).
 """
@@ -13,7 +13,7 @@ from streamkit.dialects.vocabulary.google import SERVICE_TIERS
 
 
 def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
-    """Return media of the same dialect; None, and a loss, if they have neither bytes nor a URL or file id."""
+    """Return media with bytes, a URL or a file id, from this dialect; otherwise count a loss and return None."""
     if media.data is not None or media.url or media.file_id:
         return media
     to.lose("media", media.media_type or media.kind)
@@ -21,9 +21,9 @@ def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
 
 
 def media_behind_results(request: Request, to: Lowering, *, kinds: bool = False) -> None:
-    """Move media out of tool results to after the turn's last result, for a model that takes no media in results.
+    """Move media from tool results to after the turn's last result, for a model that accepts no media in results.
 
-    With ``kinds``, the report names the kind of each.
+    With ``kinds``, the report names the kind of each moved media.
     """
 
     def apart(turn: Turn, to: Lowering) -> Turn:
@@ -44,7 +44,7 @@ def media_behind_results(request: Request, to: Lowering, *, kinds: bool = False)
 
 
 def telling_text(part: Part, _place: Place, to: Lowering) -> Part | None:
-    """Drop a text part that is empty and has no signature and no extras."""
+    """Drop an empty text part, unless it has a signature or extras."""
     if not isinstance(part, Text) or part.text or part.signature is not None or part.extras:
         return part
     to.report.repair("turn_empty")
@@ -52,7 +52,7 @@ def telling_text(part: Part, _place: Place, to: Lowering) -> Part | None:
 
 
 def schemas_anew(request: Request, _to: Lowering) -> None:
-    """Drop the older schema forms that only the other Google API has, and empty schemas of functions."""
+    """Drop schemas in the older form, which only the other Google API has, and empty schemas of functions."""
     output = request.options.output
     if output is not None:
         output = evolve(output, native_schema=None)
@@ -67,10 +67,10 @@ def _anew(tool: Tool) -> Tool:
 
 
 def choice_fits(request: Request, to: Lowering, *, validated: str, names: bool = False) -> None:
-    """Fit the tool choice: without parallel calls, and dropped if there are no functions.
+    """Adapt the tool choice: drop the setting for parallel calls, and the whole choice if there are no functions.
 
-    If the arguments of any tool must match its schema, the mode ``validated`` requests that for all tools. With ``names``,
-    so does a choice that limits the model to some tools without requiring a call.
+    If the arguments of a tool must match its schema, the mode ``validated`` requests this for all tools. With ``names``, a
+    choice that limits the model to some tools without requiring a call is written with that mode, too.
     """
     choice = request.tool_choice
     functions = [tool for tool in request.tools if tool.kind != "server"]
@@ -101,7 +101,7 @@ def form_counted(request: Request, to: Lowering) -> None:
 
 
 def tier_named(request: Request, _to: Lowering) -> None:
-    """Replace the service tier with Google's name for it."""
+    """Replace the neutral name of the service tier with Google's name."""
     tier = request.options.service_tier
     if tier is not None:
         request.options.service_tier = SERVICE_TIERS[tier]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-#: The separator between texts that are joined, unless they are fragments of one model's text.
+#: The separator between joined texts, unless they are fragments of one text.
 BLANK_LINE: Final = "\n\n"
-#: The members of a text part that has only its text.
+#: The members of a text part that has nothing but its text.
 PLAIN_TEXT: Final = frozenset({"type", "text"})
 
 
 def add_missing(body: dict[str, Any], extras: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Add to ``body`` the members of ``extras`` that it lacks, those of nested objects included; return ``body``."""
+    """Add to ``body`` the members of ``extras`` that ``body`` lacks, also inside nested objects. Return ``body``."""
     for name, value in (extras or {}).items():
         written = body.get(name)
         if isinstance(written, dict) and isinstance(value, Mapping):
@@ -28,13 +28,13 @@ def without_none(**members: Any) -> dict[str, Any]:
 
 
 def members_of(value: object, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the attributes of ``value`` in ``names`` (ours to the dialect's names) that are neither None nor empty."""
+    """Return an object with attributes of ``value``: ``names`` maps an attribute to its member. None and () are left out."""
     said = {theirs: getattr(value, ours) for ours, theirs in names.items()}
     return {name: each for name, each in said.items() if each is not None and each != ()}
 
 
 def plain_or_list(content: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """Return content as a string if it is empty or one plain text; else as the list of its parts."""
+    """Return content as a string if it is empty or one text without other members; otherwise as the list of its parts."""
     if len(content) == 1 and content[0].keys() == PLAIN_TEXT:
         return str(content[0]["text"])
     return content or ""

@@ -1,4 +1,4 @@
-"""Media types: found by the first bytes if the type is missing (Ollama's images) or wrong; and the text of text files."""
+"""Media types: found by a file's first bytes if the type is missing (Ollama's images) or wrong. Also reads text files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from streamkit.conversation.messages import Media
 from streamkit.events import MediaGenerated
 
-#: How files of some types begin, in base64.
+#: The first characters of images and documents in base64, and their media types.
 _BEGINNINGS: Final[Mapping[str, str]] = {
     "iVBORw0KGgo": "image/png",
     "/9j/": "image/jpeg",
@@ -17,14 +17,14 @@ _BEGINNINGS: Final[Mapping[str, str]] = {
     "UklGR": "image/webp",
     "JVBERi0": "application/pdf",
 }
-#: How audio files begin, in base64. A RIFF file is audio here, no image (Mistral's audio has no type).
+#: The first characters of audio files in base64. RIFF counts as audio, for Mistral, whose audio has no media type.
 _SOUNDS: Final[Mapping[str, str]] = {
     "UklGR": "audio/wav",
     **dict.fromkeys(("SUQz", "//s", "//M"), "audio/mpeg"),
     "T2dnU": "audio/ogg",
     "ZkxhQ": "audio/flac",
 }
-#: Other names of image types that some programs write.
+#: Unofficial names of image types that some programs write, and the official names.
 _SAME_IMAGES: Final[Mapping[str, str]] = {
     "image/jpg": "image/jpeg",
     "image/pjpeg": "image/jpeg",
@@ -38,20 +38,20 @@ def data_uri(media: Media | MediaGenerated) -> str:
 
 
 def media_type_of(media: Media | MediaGenerated) -> str:
-    """Return the media type; if it is missing, find it by the first bytes."""
+    """Return the media type; if there is none, the type that the first bytes show."""
     if media.media_type is not None:
         return media.media_type
     return type_by_beginning(media) or "application/octet-stream"
 
 
 def type_by_beginning(media: Media | MediaGenerated) -> str | None:
-    """Return the media type by the first bytes; None if they are of no known type."""
+    """Return the media type that the first bytes show; None if they are unknown."""
     known, data = _SOUNDS if media.kind == "audio" else _BEGINNINGS, media.data or ""
     return next((kind for start, kind in known.items() if data.startswith(start)), None)
 
 
 def image_type(media: Media) -> str | None:
-    """Return an image's type by its first bytes; if they are unknown, the usual name of its declared type."""
+    """Return the image type that the first bytes show; if they are unknown, the official name of the declared type."""
     found = type_by_beginning(media)
     if found is not None and found.startswith("image/"):
         return found

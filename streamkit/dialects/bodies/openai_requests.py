@@ -1,4 +1,4 @@
-"""The parts of requests that Chat and Responses take alike: ids, effort, files, members, and the output format.
+"""The parts of requests that Chat and Responses accept alike: ids, effort, files, members, and the output format.
 
 Source: dialects.md §1.3, §2.3, §7.4 (requests of both).
 """
@@ -43,7 +43,7 @@ def takes_marks(model: Model, *, related: bool) -> bool:
 
 
 def shared_members(extras: Extras, *, verbosity_in_text: bool) -> tuple[dict[str, Any], Extras]:
-    """Split the members that both OpenAI dialects have, in the form of one of them, from the others."""
+    """Split extras into the members that both OpenAI dialects have, in the form of the target, and the rest."""
     written = {name: extras[name] for name in SHARED if extras.get(name) is not None}
     rest = {name: value for name, value in extras.items() if name not in SHARED}
     text = rest.get("text")
@@ -56,19 +56,19 @@ def shared_members(extras: Extras, *, verbosity_in_text: bool) -> tuple[dict[str
 
 
 def effort_alone(thinking: Thinking, to: Lowering, *lost: str) -> str | None:
-    """Return the amount of thinking as an effort that the model knows, and count the members ``lost``."""
+    """Return the amount of thinking as an effort that the model knows. Count as lost the members ``lost``."""
     to.lose_thinking(thinking, *lost)
     if to.own or thinking.enabled is not False:
         to.lose_thinking(thinking, "enabled")
         return to.fit_effort(asked_effort(thinking))
     effort = to.takes.model.fit("none")
-    if effort != "none":  # ``none`` says that thinking is off; another effort does not
+    if effort != "none":  # only the effort ``none`` turns thinking off
         to.lose("parameter", "thinking.enabled")
     return effort
 
 
 def named_file(media: Media, to: Lowering) -> Media:
-    """Give a file with content a name, which the server demands; the made-up name ends as its media type says."""
+    """Give a name to a file with content, because the server requires one. Its ending fits the media type."""
     if media.name is not None or media.data is None:
         return media
     to.report.repair("file_named")
@@ -78,7 +78,7 @@ def named_file(media: Media, to: Lowering) -> Media:
 
 
 def write_form(output: OutputFormat | None, *, nested: bool) -> dict[str, Any] | None:
-    """Return the output format; None if none is requested. ``nested``: the schema is in an object of its own (Chat)."""
+    """Return the output format; None if none is requested. ``nested``: Chat puts the schema into an inner object."""
     if output is None:
         return None
     if output.kind != "schema":

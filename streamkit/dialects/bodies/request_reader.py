@@ -3,8 +3,8 @@
 A member that is read is removed from its object (``members/fields.py``); what is left at the end is kept as extras. Where a
 tool result is a separate message (role ``tool``), neighbouring results become one user turn (``TurnReader``).
 
-In some dialects calls need no ids. The reader then makes an id from the call's place. A result without an id, or with one
-that no call has, answers the first waiting call of its tool's name, or else the first waiting call (``Waiting``).
+In some dialects calls need no ids. The reader then makes an id from the position of the call. A result without an id, or with
+an id that no call has, belongs to the first waiting call of its tool's name, or else to the first waiting call (``Waiting``).
 
 Source: dialects.md §7.3, §7.4; quirks.md 35 (calls without ids).
 """
@@ -35,9 +35,9 @@ from streamkit.text.quoting import quoted
 P = TypeVar("P", bound=Part)
 #: The beginning of the aside type for content blocks that a reader does not know.
 CONTENT: Final = "content."
-#: The key of all waiting calls, whatever their names.
+#: The key in ``Waiting`` for all waiting calls, whatever their names.
 _ANY: Final = ""
-#: How the value of each single-member option is read, by our name of the option.
+#: How the value of each option is read, by our name of the option. Only options that are a single member.
 READERS: Final[Mapping[str, Callable[[Fields, str], Any]]] = {
     **dict.fromkeys(("max_tokens", "top_k", "seed", "choices", "top_logprobs"), Fields.integer),
     **dict.fromkeys(("temperature", "top_p", "presence_penalty", "frequency_penalty"), Fields.number),
@@ -53,13 +53,13 @@ class RequestReader:
     #: The dialect's name.
     dialect: ClassVar[str]
 
-    #: Members that identify the exchange or are read as part of the conversation: they are written back unchanged.
+    #: Members that identify the exchange, or are part of the conversation for the client. The response repeats them.
     exchange: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, report: StreamReport) -> None:
         self.report = report
         self.turns: list[Turn] = []
-        self.references: list[tuple[str, str]] = []  #: to data that the server keeps: see ``Request.stored``
+        self.references: list[tuple[str, str]] = []  #: references to data that the server keeps: see ``Request.stored``
         self.unreadable: list[tuple[str, str, str]] = []  #: see ``Request.unreadable``
 
     @classmethod
@@ -68,7 +68,7 @@ class RequestReader:
         return cls(report).request(fields)
 
     def begun(self, fields: Fields) -> Request:
-        """Read the model and whether to stream. Subclasses override this where these are elsewhere."""
+        """Read the model, and whether to stream. Subclasses override this if these are not members of the body."""
         return Request(self.dialect, fields.string("model"), stream=fields.boolean("stream"))
 
     def read_turns(self, fields: Fields) -> None:
@@ -82,14 +82,14 @@ class RequestReader:
         raise NotImplementedError
 
     def tool_choice(self, fields: Fields) -> ToolChoice | None:  # noqa: ARG002 - for those that override it
-        """Return the tool choice; None where the dialect has none."""
+        """Return the tool choice. Returns None by default, for dialects without one."""
         return None
 
     def options(self, fields: Fields) -> Options:
         raise NotImplementedError
 
     def stream_usage(self, fields: Fields, stream: bool | None) -> bool | None:  # noqa: ARG002 - for those that override it
-        """Return whether a stream must end with token counts. Most dialects send them unasked."""
+        """Return whether a stream must contain token counts. By default every stream does; None if not requested."""
         return stream or None
 
     def request(self, fields: Fields) -> Request:
@@ -110,9 +110,9 @@ class RequestReader:
 
 
 class TurnReader(RequestReader):
-    """Reads the messages of a request into ``turns``. A dialect's subclass reads the content of each message."""
+    """Reads the messages of a request into ``turns``. Subclasses read the content of each message."""
 
-    _results: Turn | None = None  #: the turn that further results join
+    _results: Turn | None = None  #: the turn to which further results are added
 
     def content(self, message: Fields, /) -> Sequence[Part]:
         """Return the parts of a system or user message."""
@@ -126,7 +126,7 @@ class TurnReader(RequestReader):
         raise NotImplementedError
 
     def role(self, message: Fields) -> str:
-        """Return the role of a message. Subclasses override this where the server takes several spellings."""
+        """Return the role of a message. Subclasses override this if their server accepts several spellings."""
         return message.needed("role")
 
     def read_turns(self, fields: Fields) -> None:
@@ -147,7 +147,7 @@ class TurnReader(RequestReader):
         return self.result(message) if role == "tool" else None
 
     def join(self, result: ToolResult) -> None:
-        """Add a result to the turn of the results directly before it, or begin a turn."""
+        """Add a result to the turn of the results directly before it. If there is none, begin a turn."""
         if self._results is None:
             self._results = Turn("user")
             self.turns.append(self._results)
@@ -168,7 +168,7 @@ class Waiting:
 
     def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
         self._waiting: dict[str, deque[ToolCall]] = {}
-        self._given: dict[str, int] = {}  #: the ids that the request gave to calls, with the calls' numbers
+        self._given: dict[str, int] = {}  #: the numbers of the calls that have an id in the request, by id
         self._answered: set[int] = set()
         for call in calls:
             self.add(call)
@@ -180,7 +180,7 @@ class Waiting:
             self._waiting.setdefault(key, deque()).append(call)
 
     def answer(self, call_id: str, name: str | None) -> str:
-        """Return the id of the call that a result answers; the result's id if there is no such call."""
+        """Return the id of the call to which a result belongs; the result's own id if there is no such call."""
         if call_id in self._given:
             self._answered.add(self._given[call_id])
             return call_id
@@ -191,13 +191,13 @@ class Waiting:
             return call_id
         call = waiting.popleft()
         self._answered.add(call.index)
-        if call_id:  # the result has the id that the client dropped from the call
+        if call_id:  # the client dropped the call's id, but the result has it
             call.id, call.id_made = call_id, False
         return call.id
 
 
 def read_options(fields: Fields, names: Mapping[str, str], **others: Any) -> Options:
-    """Read the options in ``names`` (our name to the dialect's), and add ``others``, which were read before.
+    """Read the options in ``names`` (our name: the dialect's name). ``others`` are options that the caller has already read.
 
     Raises BadRequest for a value of a wrong type.
     """
@@ -216,7 +216,7 @@ def function_call(call: Fields, number: int) -> ToolCall:
 
 
 def content_of(message: Fields, read: Callable[[Fields], P]) -> list[P | Text]:
-    """Return the parts of content that is a string or a list of parts; an empty string has none. Raises BadRequest."""
+    """Return the parts of a content that is a string or a list of parts. An empty string has no parts. Raises BadRequest."""
     content = message.text_or_each("content")
     if isinstance(content, str):
         return [Text(content)] if content else []
@@ -224,13 +224,13 @@ def content_of(message: Fields, read: Callable[[Fields], P]) -> list[P | Text]:
 
 
 def unknown_part(vendor: str, kind: str, part: Fields, block: int = 0) -> Aside:
-    """Return an unknown part unchanged, as an aside: only the same dialect writes it again."""
+    """Return an unknown part as an aside. Only a request in the same dialect writes it again."""
     raw = {"type": kind, **part.rest()}
     return Aside(vendor, "unknown_event", f"{CONTENT}{kind}", raw, block=block, place=part.place)
 
 
 def image_of(part: Fields) -> Media:
-    """Read the image of a part whose ``image_url`` is an object, as in OpenAI's. Raises BadRequest."""
+    """Read the image of a part whose ``image_url`` is an object, as in OpenAI's requests. Raises BadRequest."""
     image = part.needed_fields("image_url")
     media = media_at("image", image, "url")
     media.detail = image.string("detail")
@@ -238,7 +238,7 @@ def image_of(part: Fields) -> Media:
 
 
 def media_at(kind: Any, fields: Fields, name: str) -> Media:
-    """Read media at a URL; a ``data:`` URI has the content itself. Raises BadRequest."""
+    """Read media at a URL. A ``data:`` URI contains the media. Raises BadRequest."""
     url = fields.needed(name)
     if is_data_uri(url):
         return Media(kind, *media_of(url, fields.at(name)))
@@ -246,14 +246,14 @@ def media_at(kind: Any, fields: Fields, name: str) -> Media:
 
 
 def server_tool(kind: str, tool: Fields, name: str | None = None) -> Tool:
-    """Return a tool that the provider runs, unchanged: named ``name``, or by its member ``name``, or else by its type."""
+    """Return a tool that the provider runs, unchanged. Its name is ``name``, or else its member ``name``, or else its type."""
     raw = {"type": kind, **tool.rest()}
     named = raw.get("name") if name is None else name
     return Tool(named if isinstance(named, str) else kind, kind="server", raw=raw)
 
 
 def function_tool(function: Fields, tool: Fields) -> Tool:
-    """Read a function tool. ``tool`` is the object whose unread members are kept, maybe the same. Raises BadRequest."""
+    """Read a function tool. ``function`` has its name and schema; unread members of ``tool`` are kept. Raises BadRequest."""
     read = Tool(function.needed("name"), function.string("description"), function.mapping("parameters"))
     read.extras = tool.rest() or None
     return read

@@ -1,6 +1,6 @@
 """The shared writer of whole responses, and helpers for dialects with one message in each choice.
 
-Such a message has one place for each kind of part, so the order of parts of different kinds is lost. Losses are counted as
+Such a message has one place for each type of part, so the order of parts of different types is lost. Losses are counted as
 in streams (``streams/event_encoder.py``).
 
 Source: dialects.md §7.3 (calls in each dialect).
@@ -30,7 +30,7 @@ from streamkit.dialects.streams.media import with_own_media
 from streamkit.events import Aside, MediaGenerated, ProviderFailed
 from streamkit.report import StreamReport
 
-#: The order of the kinds of parts in most dialects' messages.
+#: The place of each type of part in the messages of most dialects.
 PLACES: Final[Mapping[type, int]] = {Reasoning: 0, Text: 1, Refusal: 1, ToolCall: 2}
 
 
@@ -44,9 +44,9 @@ class ResponseWriter:
         self.response = response
         self.encoding = encoding
         self.report = report
-        #: Whether the response is this vendor's: if so, data that only this vendor knows are written again.
+        #: Whether the response is of this dialect's vendor. Only then are data written that no other vendor understands.
         self.own = response.vendor == self.vendor
-        #: Members of the body that came from asides, and members that grow from several asides.
+        #: Members of the body that asides contained (``members``), and members joined from several asides (``growing``).
         self.members: dict[str, Any] = {}
         self.growing = Growing()
 
@@ -69,7 +69,7 @@ class ResponseWriter:
         raise NotImplementedError
 
     def media_form(self, _media: MediaGenerated) -> Sequence[Aside]:
-        """Return this dialect's asides for another vendor's generated media; none if it has no place for them."""
+        """Return this dialect's asides for media of another vendor's model; empty if the dialect has no place for media."""
         return ()
 
     def own_extras(self, extras: Mapping[str, Any] | None, loss: str = "metadata") -> Mapping[str, Any]:
@@ -80,15 +80,15 @@ class ResponseWriter:
         return extras or {}
 
     def withhold(self, call: ToolCall) -> None:
-        """Count a call that no client may run, and keep its text in the report."""
+        """Count a call that no client may run. Its arguments are kept in the report."""
         self.report.withhold("call_withheld", call.id, call.name, call.arguments)
 
     def place_of(self, part: Part) -> int | None:
-        """Return the place of a part in a message; None if it has none. Overridden where the places differ."""
+        """Return the place of a part in a message; None if it has none. Overridden in dialects with other places."""
         return PLACES.get(type(part))
 
     def lose_order(self, choice: Choice) -> None:
-        """Count each part that the message has before a part that came earlier."""
+        """Count a loss for each part that moves before an earlier part, because the message has fixed places."""
         order = 0
         for part in choice.parts:
             place = self.place_of(part)
@@ -99,7 +99,7 @@ class ResponseWriter:
             order = place
 
     def lose_sealed(self, choice: Choice) -> None:
-        """Count opaque reasoning and signatures as lost, for a dialect that has a place for neither."""
+        """Count opaque reasoning and signatures as lost. For dialects without a place for them."""
         for part in choice.parts:
             if isinstance(part, RedactedReasoning):
                 self.report.lose("reasoning_opaque")

@@ -1,4 +1,4 @@
-"""What the checkers of Chat and Mistral share, whose chunks have the same shape: choices, and the order of a stream.
+"""What the checkers of Chat and Mistral share. The chunks of both dialects contain choices in the same form.
 
 Source: dialects.md §0.3, §1.1, §6.3.
 """
@@ -13,7 +13,7 @@ from streamkit.dialects.linting.grammar import GrammarChecker, Severity, is_fill
 from streamkit.framing.frame import Frame
 
 DONE = b"[DONE]"
-#: Rules of both dialects. They follow each dialect's own rules in its table.
+#: Rules of both dialects. Each dialect's table has its own rules first, and then these.
 CHUNK_RULES: Mapping[str, str] = {
     "after_finish": "A choice says nothing more once it has its finish reason (§1.1).",
     "after_error": "Nothing but `[DONE]` follows an error frame (§1.1).",
@@ -46,7 +46,7 @@ CHUNK_HINTS: Hints = {
 
 
 class Finishing(Protocol):
-    """A choice that may have ended."""
+    """A choice of a stream; ``finished`` is its finish reason, if it has one."""
 
     finished: object
 
@@ -57,7 +57,7 @@ C = TypeVar("C", bound=Finishing)
 class ChunkChecker(GrammarChecker, Generic[C]):
     """Checks the chunks of one stream. Subclasses check the content of a chunk."""
 
-    #: Makes a choice of which nothing was received.
+    #: Makes the record of a choice before its first chunk.
     new_choice: Callable[[], C]
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class ChunkChecker(GrammarChecker, Generic[C]):
             super().take(frame)
 
     def close(self) -> None:
-        """Report what the stream lacks at its end."""
+        """Report what is missing when the stream ends."""
         if self.failed:
             return
         open_ones = [number for number, choice in self.choices.items() if not choice.finished]
@@ -98,7 +98,7 @@ class ChunkChecker(GrammarChecker, Generic[C]):
             self.broken("done", "the stream ends without [DONE]", "note")
 
     def same(self, document: dict[str, Any]) -> list[Any]:
-        """Check the members that all chunks have in common. Return the choices."""
+        """Check the members that must be equal in all chunks. Return the choices."""
         self.identity(document, "id")
         self.identity(document, "model")
         choices = document.get("choices")
@@ -108,7 +108,7 @@ class ChunkChecker(GrammarChecker, Generic[C]):
         return []
 
     def entry(self, entry: object) -> tuple[C, dict[str, Any], dict[str, Any]] | None:
-        """Return the choice, the entry and its delta, for an entry of ``choices``; None without a valid index."""
+        """Return the record, the entry and its delta for an entry of ``choices``; None if its index is invalid."""
         if not isinstance(entry, dict) or not is_index(entry.get("index")):
             self.broken("choices", f"a choice without an index: {shown(entry)}")
             return None
@@ -134,13 +134,13 @@ class ChunkChecker(GrammarChecker, Generic[C]):
                 self.broken("tool_calls", f"an entry is {shown(entry)}")
 
     def finish_reason(self, choice: C, reason: object) -> None:
-        """Check and keep the finish reason of a choice, which occurs once."""
+        """Check the finish reason of a choice, and keep it. A choice must have only one."""
         if reason is None:
             return
         if not is_filled(reason):
             self.broken("finish_reason", f"finish_reason is {shown(reason)}")
             return
         if choice.finished is not None:
-            same = reason == choice.finished  # OpenRouter repeats it next to the usage
+            same = reason == choice.finished  # OpenRouter repeats the finish reason next to the usage
             self.broken("finish_reason", f"a second finish reason: {shown(reason)}", "note" if same else "error")
         choice.finished = reason

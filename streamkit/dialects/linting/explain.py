@@ -1,10 +1,10 @@
-"""Explain violations: which catalogued failure a violation resembles, and how streamkit handled it.
+"""Explain violations: which known failure in the field a violation resembles, and how streamkit handled it.
 
-A checker reports that a rule is broken. The machines that read the same frame report their reaction: the repairs that they
-counted, or one of the *answers* below. Rule and answer together identify a case of the catalogue
+A checker reports that a rule is broken. The decoders that read the same frame report their reaction: the repairs that they
+counted, or an *answer* (``ANSWERS``). Rule and reaction together identify a case of the catalogue
 (``docs/reference/field-failures.md``); if no rule is broken, the answer alone does.
 
-This is only a resemblance: one violation can have many causes, and the table names the one most often reported, or None if no
+The result is only a resemblance, because one violation can have many causes. The tables name the case that is most often
 case fits. Each dialect has such a table, ``HINTS``, next to its rules.
 """
 
@@ -28,7 +28,7 @@ CUT: Final = "takes the stream for cut: it ends in an error, and no success is m
 UNFINISHED: Final = "takes the stream for cut in spite of its terminator: it ends in an error"
 ANSWERS: Final = (READS, KNOWN, STOPS, STOPPED, TORN, TOLD, CUT, UNFINISHED)
 
-#: The cases that the tables name, with their causes as the catalogue describes them.
+#: The numbers of the cases that the tables name, with their causes, as in the catalogue.
 CASES: Final[Mapping[int, str]] = {
     6: "servers leave `index` out and strict clients refuse",
     9: "every call at index 0",
@@ -100,7 +100,7 @@ CASES: Final[Mapping[int, str]] = {
     277: "each fragment says all argument text so far, or the last one says it from the start before the call is complete",
 }  # fmt: skip
 
-#: The case that a repair resembles, whatever rule is broken. The first ones have None, since the catalogue has no such case.
+#: The case that a repair resembles, if its hint names no other. The first repairs have None: no case resembles them.
 REPAIR_CASES: Final[Mapping[str, int | None]] = {
     **dict.fromkeys((
         "sse_field_unknown", "sse_error_field", "array_unclosed", "event_name_missing", "event_type_missing",
@@ -162,19 +162,19 @@ class Hint:
 
     answer: str
     case: int | None
-    says: str = ""  #: the beginning of the checker's message, for a rule that forbids several things
+    says: str = ""  #: only if the checker's message begins so: a rule may forbid several things
 
 
 Hints: TypeAlias = Mapping[str, tuple[Hint, ...]]
 """For each rule, its hints. Empty: the catalogue has no similar case, and no repair applies."""
 
-#: The key for repairs without a broken rule whose case differs from ``REPAIR_CASES``.
+#: The key for repairs in frames that break no rule, if their case differs from ``REPAIR_CASES``.
 NO_RULE: Final = ""
 
 
 @frozen
 class Explanation:
-    """``repairs`` are the kinds that were counted. If there are none, ``answer`` tells what happened instead."""
+    """What happened to a frame: the kinds of ``repairs`` that were counted or, if there were none, the ``answer``."""
 
     case: int | None
     repairs: tuple[str, ...]
@@ -182,12 +182,12 @@ class Explanation:
 
 
 def like(kind: str, case: int | None = None, says: str = "") -> Hint:
-    """Return a hint for a repair. Its case is the repair's unless another is given."""
+    """Return a hint for a repair. Its case is the case in ``REPAIR_CASES`` unless another is given."""
     return Hint(kind, REPAIR_CASES[kind] if case is None else case, says)
 
 
 def explain(looks: Hints, rule: str, message: str, counted: AbstractSet[str], answer: str) -> Explanation:
-    """Return the explanation of a broken rule in a frame with these ``counted`` repairs, or with this ``answer``."""
+    """Return the explanation of a broken rule, from the repairs ``counted`` in the frame and the ``answer`` to it."""
     fitting = [look for look in looks.get(rule, ()) if message.startswith(look.says)]
     mended = [look for look in fitting if look.answer in counted]
     named = mended or [look for look in fitting if look.answer == answer]
@@ -196,7 +196,7 @@ def explain(looks: Hints, rule: str, message: str, counted: AbstractSet[str], an
 
 
 def explain_repair(looks: Hints, kind: str, answer: str) -> Explanation:
-    """Return the explanation of a repair in a frame that breaks no rule which the repair explains."""
+    """Return the explanation of a repair in a frame, if no broken rule of that frame is explained by it."""
     own = [look.case for look in looks.get(NO_RULE, ()) if look.answer == kind]
     return Explanation(own[0] if own else REPAIR_CASES.get(kind), (kind,), answer)
 
@@ -210,13 +210,13 @@ COMMON_HINTS: Final[Hints] = {
         like("number_out_of_range"),
         Hint(STOPS, 115),
         Hint(TORN, 106),
-        Hint(READS, 100),  # a blank payload: no other payload that is not JSON is accepted
+        Hint(READS, 100),  # a blank payload, the only accepted payload that is not JSON
     ),
     "not_object": (like("payload_no_object"), like("payload_in_list"), Hint(STOPS, 115), Hint(TORN, 106)),
     "truncated": (),
     "unreadable": (Hint(STOPS, 115, "no JSON"), Hint(STOPS, 115, "a JSON value that is no object")),
 }  # fmt: skip
-#: Hints for rules that dialects share in which events start and end one message.
+#: Hints for rules of dialects in which a message has start and end events.
 MESSAGE_HINTS: Final[Hints] = {
     **COMMON_HINTS,
     "truncated": (Hint(CUT, 66),),

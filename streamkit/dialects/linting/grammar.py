@@ -2,7 +2,7 @@
 
 A checker judges a stream by its dialect's grammar and by the official clients, not by what streamkit's decoders tolerate. So
 it uses none of their code, only the tables in ``wire.py``. An ``error`` violates the grammar or breaks a client; a ``note``
-is common in the field and accepted by every known client. A checker never stops: each frame is checked, whatever the frame
+is common in the field and accepted by every known client. A checker never stops: it checks each frame, even after a violation.
 before it was.
 
 Source: dialects.md §0.3, §0.4.
@@ -29,7 +29,7 @@ Severity: TypeAlias = Literal["error", "note"]
 #: The most characters of a call's input that are kept for parsing.
 INPUT_CHARS = DEFAULT_LIMITS.arguments_chars
 
-#: Rules of every dialect. Each dialect repeats them in its own table.
+#: Rules of every dialect. Each dialect includes them in its own table.
 COMMON_RULES: Mapping[str, str] = {
     "not_utf8": "A payload is UTF-8: strict clients raise at the first other byte (§0.4).",
     "not_json": "A payload is one whole JSON text, without `NaN` or `Infinity` (§0.3).",
@@ -37,7 +37,7 @@ COMMON_RULES: Mapping[str, str] = {
     "truncated": "The stream reaches its completion point, or says in an error frame why it does not (§7.6).",
 }
 
-#: Rules that only the reader of the stream can find broken: a checker does not know what a machine cannot read.
+#: Rules that a checker cannot test, because only the decoder shows that it cannot read a stream.
 READING_RULES: Mapping[str, str] = {
     "unreadable": "streamkit can read it to its end: no frame is broken, and no limit is passed (§0.3)."
 }
@@ -51,7 +51,7 @@ class Violation:
     message: str
     offset: int  #: byte of the stream at which the frame begins
     frame: int  #: number of the frame, from 0
-    #: ``note``: common, and accepted by every known client; not a reason to call the stream broken.
+    #: ``error``, or ``note`` if it is common and every known client accepts it: then the stream is not called broken.
     severity: str = "error"
 
 
@@ -82,7 +82,7 @@ class GrammarChecker:
         return self._take_found()
 
     def take(self, frame: Frame) -> None:
-        """Check one frame. Overridden if a payload need not be JSON, or if the framing has rules of its own."""
+        """Check one frame. Overridden in dialects with payloads that are not JSON, or with rules about framing."""
         document = self.load(frame)
         if document is not None:
             self.check(document)
@@ -91,16 +91,16 @@ class GrammarChecker:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Check what only the end of the input shows."""
+        """Report violations that only the end of the input shows. Subclasses may override this."""
 
     def broken(self, rule: str, message: str, severity: Severity = "error") -> None:
-        """Report that the current frame (the last one, at the end of the input) breaks ``rule``."""
+        """Report that a frame breaks ``rule``: the current frame or, at the end of the input, the last one."""
         if rule not in self.rules:
             raise LookupError(f"{type(self).__name__} has no rule {rule!r}")
         self._found.append(Violation(rule, message, self.frame.offset, max(self._number, 0), severity))
 
     def event_type(self, document: dict[str, Any], severity: Severity, *, name: str = "type") -> str | None:
-        """Return the type of an event; None if it has none. ``severity`` is for an ``event:`` line that differs from it."""
+        """Return the type of an event; None if it has none. A different ``event:`` line is reported with ``severity``."""
         kind = document.get(name)
         if not is_filled(kind):
             self.broken("event", f"{name} is {shown(kind)}")
@@ -110,7 +110,7 @@ class GrammarChecker:
         return kind
 
     def judge(self, event: Event | None, document: dict[str, Any]) -> None:
-        """Check an event with the method that its dialect's table names. Events without a method are not checked."""
+        """Check an event with the method that its row in ``EVENTS`` names. Without a method, it is not checked."""
         judge = None if event is None else getattr(self, event.method, None)
         if judge is not None:
             judge(document)
@@ -124,9 +124,9 @@ class GrammarChecker:
         return True
 
     def counts(self, usage: object, *needed: str, may_lack: bool = True) -> dict[str, Any] | None:
-        """Return the object of token counts; None if it is missing or not an object. The latter breaks the rule ``usage``.
+        """Return the object of token counts; None if it is missing or not an object. Another type breaks the rule ``usage``.
 
-        So does each of the ``needed`` counts that is not an integer, and a missing object unless it ``may_lack``.
+        A ``needed`` count that is not an integer also breaks it, and so does a missing object unless it ``may_lack``.
         """
         if isinstance(usage, dict):
             for name in needed:
@@ -137,7 +137,7 @@ class GrammarChecker:
         return None
 
     def identity(self, document: dict[str, Any], name: str) -> None:
-        """Check a member that must be the same string in every payload. A difference breaks the rule ``identity``."""
+        """Check a member that must have the same value in every payload. Otherwise the rule ``identity`` is broken."""
         value = document.get(name)
         if not is_text(value):
             self.broken("identity", f"{name} is {shown(value)}")
@@ -146,7 +146,7 @@ class GrammarChecker:
             self._identity[name] = value
 
     def typed(self, document: dict[str, Any], name: str, rule: str) -> dict[str, Any] | None:
-        """Return the member ``name`` if it is an object with a ``type``; otherwise None, and ``rule`` is broken."""
+        """Return the member ``name`` if it is an object with a ``type``. Otherwise report that ``rule`` is broken."""
         value = document.get(name)
         if isinstance(value, dict) and is_filled(value.get("type")):
             return value
@@ -154,7 +154,7 @@ class GrammarChecker:
         return None
 
     def identify(self, rule: str, name: str, call_id: str) -> None:
-        """Check the id of a new call, in its member ``name``. An id that an earlier call had breaks ``rule``."""
+        """Check the id of a new call, which is in the member ``name``. If an earlier call had this id, ``rule`` is broken."""
         if call_id in self._call_ids:
             self.broken(rule, f"the {name} {shown(call_id)} again")
         self._call_ids.add(call_id)
@@ -179,7 +179,7 @@ class GrammarChecker:
 
 
 class PayloadChecker(GrammarChecker):
-    """Checks that each payload is a JSON object or ``[DONE]``, for a dialect without a checker of its own."""
+    """Checks that each payload is a JSON object or ``[DONE]``, for a dialect that has no checker."""
 
     rules: ClassVar = COMMON_RULES
 
@@ -205,7 +205,7 @@ class CallInput:
     def unparsable(self) -> str | None:
         """Return the text if it is neither empty nor one JSON object; otherwise None."""
         chars, found = self._judged
-        if chars != self.chars:  # otherwise the end of the call was reported before
+        if chars != self.chars:  # the result is kept, because a call may end twice
             text = "".join(self.fragments)
             found = None if self.chars > INPUT_CHARS or is_object(text) else text
             self._judged = self.chars, found

@@ -1,7 +1,7 @@
-"""Members that are joined from pieces, in time proportional to the pieces: nothing is copied for each piece.
+"""Members that are joined from pieces. The time is proportional to the pieces: what was joined before is not copied again.
 
-A list or an object is copied at its first piece, because other code may own it, and then grows in place. The pieces of a text
-are kept and joined at the end.
+A list or an object is copied once, at its first piece, because other code may also use it; then it grows in place. The pieces
+of a text are kept, and joined at the end.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Growing:
-    """The growing members of one body. Call ``finish`` before reading the texts among them."""
+    """The growing members of one body. Call ``finish`` before a text among them is read."""
 
     def __init__(self) -> None:
         self._copies: dict[int, Any] = {}  # lists and objects that were copied, by identity
@@ -25,11 +25,11 @@ class Growing:
         before.extend(values)
 
     def owns(self, value: Any) -> bool:
-        """Whether this list or object is a copy of this class."""
+        """Return whether this list or object is a copy that this class made."""
         return id(value) in self._copies
 
     def inner(self, place: dict[str, Any], name: str) -> dict[str, Any]:
-        """Return the object in this member, for changes."""
+        """Return a copy of the object in this member, which may be changed."""
         before: dict[str, Any] = place[name]
         return before if self.owns(before) else self._own(place, name, dict(before))
 
@@ -41,7 +41,7 @@ class Growing:
         self._texts[key][1].append(text)
 
     def put(self, place: dict[str, Any], name: str, value: Any) -> None:
-        """Replace the value of this member."""
+        """Replace the value of this member, and forget the pieces of its text."""
         self._texts.pop((id(place), name), None)
         place[name] = value
 

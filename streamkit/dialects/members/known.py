@@ -1,4 +1,4 @@
-"""Which members of an event are read, so that all other members are kept: none is dropped silently (law L5).
+"""Which members of an event a decoder reads. All other members are kept, so that none is dropped silently (law L5).
 
 ``Members`` describes an object: the names that a decoder reads or that have no meaning, and the inner objects with their own
 descriptions. Other members become asides of the dialect: encoders write those that have a place, and count the rest as lost.
@@ -32,7 +32,7 @@ class Members:
         self.open = False
 
     def also(self, *names: str, **inner: Members) -> Members:
-        """Return a description with additional names."""
+        """Return a copy of this description with additional names."""
         more = Members(*self.names, *names, **{**dict(self.inner), **inner})
         more.open = self.open
         return more
@@ -59,13 +59,13 @@ def unknown_event(aside: Aside) -> str | None:
 
 
 def kept(*names: str, **inner: Members) -> Members:
-    """Describe an object whose unknown members the decoder itself keeps, in extras or in asides of its own types."""
+    """Return a description of an object whose unknown members the decoder itself keeps, in extras or in its own asides."""
     members = Members(*names, **inner)
     members.open = True
     return members
 
 
-#: Such an object without any named members.
+#: Describes an object of which no member is known, and all members are kept.
 KEPT: Final = kept()
 
 

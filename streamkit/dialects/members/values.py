@@ -10,19 +10,19 @@ from typing import Any, Final
 
 import orjson
 
-#: The most levels of a payload. What is written again has a few levels more, and orjson writes 254.
+#: The most levels of a payload that is read. It is written again with a few more levels, and orjson writes at most 254.
 DEPTH = 200
 CONTAINERS: Final = frozenset({dict, list})
 #: The most digits of an index that is written as text.
 DIGITS: Final = 18
 #: Values of an unknown field that have no meaning.
 NOTHING: Final[tuple[object, ...]] = (None, "", [], {})
-#: Members with the text, in an object that is in the place of a text.
+#: Members that may contain the text, if an object is sent in place of a text.
 TEXT_MEMBERS: Final = ("text", "content", "reasoning_content", "reasoning", "thinking", "summary")
 
 
 def is_deep(container: Any) -> bool:
-    """Whether an object or list has more than ``DEPTH`` levels. Gain: nine tenths of the time of looking at each token."""
+    """Return whether an object or list has more than ``DEPTH`` levels. This takes a tenth of the time of scanning tokens."""
     level = [container]
     for _ in range(DEPTH):
         inner = [value for outer in level for value in (outer.values() if type(outer) is dict else outer)]
@@ -53,14 +53,14 @@ def text_in(value: Any, depth: int = 4) -> str:
 
 
 def text_of(value: object) -> str | None:
-    """Return a string that is not blank; None for values that count as absent (quirks.md R2: also "null" and "None")."""
+    """Return a string that has content; None if it is blank, "null" or "None" (quirks.md R2), or no string."""
     if isinstance(value, str) and value.strip() and value not in {"null", "None"}:
         return value
     return None
 
 
 def is_base64(text: str) -> bool:
-    """Whether a text is valid base64, so that clients can decode it."""
+    """Return whether a text is valid base64, so that clients can decode it."""
     try:
         b64decode(text, validate=True)
     except ValueError:
@@ -102,12 +102,12 @@ def has_member(text: str, name: str) -> bool:
 
 
 def has_value(value: object) -> bool:
-    """Whether an unknown field has a meaning: null and empty values have none."""
+    """Return whether the value of an unknown field says something. Null and empty values do not."""
     return value not in NOTHING
 
 
 def others_of(fields: Mapping[str, Any], known: AbstractSet[str]) -> dict[str, Any]:
-    """Return the members that are not ``known`` and have a meaning."""
+    """Return the members that are not in ``known`` and are not empty. A 0 counts as a value."""
     if fields.keys() <= known:  # nearly always
         return {}
     return {name: value for name, value in fields.items() if name not in known and (value or value == 0)}
@@ -116,7 +116,7 @@ def others_of(fields: Mapping[str, Any], known: AbstractSet[str]) -> dict[str, A
 def count_of(raw: Mapping[str, Any], name: str) -> int | None:
     """Return a token count; None if it is missing or cannot be a count."""
     value = raw.get(name)
-    if value is None:  # most details are absent, in usage that is in each chunk
+    if value is None:  # checked first, because most counts are absent
         return None
     if type(value) is float and value.is_integer():
         value = int(value)
@@ -124,7 +124,7 @@ def count_of(raw: Mapping[str, Any], name: str) -> int | None:
 
 
 def counts_of(raw: Mapping[str, Any], names: Collection[str]) -> list[int | None]:
-    """Return several counts like ``count_of``. Nearly all are numbers, so this takes a third of the time."""
+    """Return several counts like ``count_of``, in a third of the time if all of them are plain integers."""
     if not raw:
         return [None] * len(names)
     values = [*map(raw.get, names)]
@@ -151,6 +151,6 @@ def objects_in(value: object) -> list[dict[str, Any]]:
 
 
 def details_of(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a nested object of counts; empty if there is none."""
+    """Return the object in the member ``name``, such as detailed counts; empty if there is none."""
     value = raw.get(name)
     return value if type(value) is dict else {}

@@ -34,9 +34,9 @@ THINKING_FIELDS = frozenset({"type", "thinking", "signature", "closed"})
 
 @define
 class _Calls:
-    """The calls of a choice, numbered in their order."""
+    """The calls of a choice. They are numbered in the order in which they begin."""
 
-    at: dict[int, int] = field(factory=dict)  #: the latest call of each index
+    at: dict[int, int] = field(factory=dict)  #: the number of the latest call with each index
     ids: set[str] = field(factory=set)
     count: int = 0
 
@@ -61,7 +61,7 @@ class MistralDecoder(ChatDecoder):
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._calls: dict[int, _Calls] = {}
-        self._call_signatures: dict[int, deque[Opaque]] = {}  # signatures of the next calls of each choice
+        self._call_signatures: dict[int, deque[Opaque]] = {}  # signatures that were read before their calls, by choice
 
     def is_bare_error(self, document: dict[str, Any]) -> bool:
         """Return whether a payload is an error: a flat one, the faults of a request, or a proxy's message."""
@@ -106,7 +106,7 @@ class MistralDecoder(ChatDecoder):
         if kind == "call":
             signatures = self._call_signatures.setdefault(choice, deque())
             self._signature_chars += len(blob)
-            if len(signatures) >= self.limits.tool_calls:  # there could not be so many calls
+            if len(signatures) >= self.limits.tool_calls:  # more signatures than calls are possible
                 raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
             if self._signature_chars > self.limits.held_chars:
                 raise HeldTooLong(self.limits.held_chars, offset=self.frame.offset)
@@ -151,7 +151,7 @@ class MistralBodyDecoder(ChatBodyDecoder, MistralDecoder):
     """Decodes a whole body."""
 
     def delta(self, delta: dict[str, Any], choice: int, where: tuple[int, str]) -> None:
-        if delta.get("prefix") is False:  # every message has it
+        if delta.get("prefix") is False:  # every message has this member, which means nothing here
             delta = {name: value for name, value in delta.items() if name != "prefix"}
         super().delta(delta, choice, where)
 

@@ -99,7 +99,7 @@ class MistralEncoder(ChatEncoder):
         self._thinking(choice, b'"thinking":[],"signature":%b' % dumps(text))
 
     def _place(self, event: TextDelta | RefusalDelta | ReasoningDelta, _order: int) -> None:
-        """Keep the position of a part. Parts of the content keep their order, except after a call."""
+        """Keep the position of a part. The content can express any order of its parts, except text after a call."""
         super()._place(event, 1)
 
     def refusal(self, event: RefusalDelta) -> None:
@@ -112,7 +112,7 @@ class MistralEncoder(ChatEncoder):
     def reasoning(self, event: ReasoningDelta) -> None:
         self._place(event, 1)
         choice = self._choices[event.choice]
-        missing = choice.thought.before(event.text)  # a signature before it is already a boundary
+        missing = choice.thought.before(event.text)  # after a signature, no boundary is needed
         text = missing + event.text if choice.unsigned > 1 else event.text
         self._thinking(event.choice, b'"thinking":[{"type":"text","text":%b}]' % dumps(text))
 
@@ -121,7 +121,7 @@ class MistralEncoder(ChatEncoder):
         if event.on == "text":
             kind: Kind = "text" if choice.blocks.get(TextDelta) == event.block else "part"
         elif choice.unsigned > 1 or (choice.unsigned and choice.blocks[ReasoningDelta] != event.block):
-            self.lose("reasoning_signature")  # the text before it is not the signed text
+            self.lose("reasoning_signature")  # the last text is not the text that was signed
             return
         else:
             kind, choice.unsigned = "reasoning", 0
@@ -144,7 +144,7 @@ class MistralEncoder(ChatEncoder):
     def opaque(self, event: ReasoningOpaque) -> None:
         self._settle(event.choice)
         choice = self._choices[event.choice]
-        if choice.order > 1:  # the call before it is written later, when it is complete
+        if choice.order > 1:  # an earlier call is written later, when it is complete
             self.lose("block_order")
         self._write_signature(event.choice, seal("opaque", event.vendor, event.blob))
         choice.unsigned = 0
@@ -159,7 +159,7 @@ class MistralEncoder(ChatEncoder):
         """Do nothing, because a call is written when it is complete."""
 
     def call_finished(self, event: ToolCallFinished) -> None:
-        """Write the call after the calls mentioned before it are written."""
+        """Write this call as soon as all calls that started before it are written."""
         for start, finished in self._calls[event.choice].finish(event):
             if (call := whole_call(finished, self.encoding.limits, self.report)) is not None:
                 self._write_call(start, call)
@@ -182,7 +182,7 @@ class MistralEncoder(ChatEncoder):
             super().aside(event)
         elif chunks.aside(event):
             self._delta(event.choice, b'{"content":%b}' % dumps(chunks.written))
-        else:  # the client could not read it
+        else:  # the client could not read a message with this part
             self.lose(event.kind)
 
     # -- the end ---------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ class MistralEncoder(ChatEncoder):
         self.write(b"data: [DONE]\n\n")
 
     def flush(self) -> None:
-        """Count held signatures as lost after a failure, because part of a signature proves nothing."""
+        """Count the held signatures as lost after a failure, because a part of a signature is useless."""
         for _ in self._signatures:
             self.lose("reasoning_signature")
         self._signatures.clear()
@@ -218,7 +218,7 @@ class MistralEncoder(ChatEncoder):
 
 
 def whole_call(call: ToolCallFinished | ToolCall, limits: Limits, report: StreamReport) -> dict[str, Any] | None:
-    """Return an item of ``tool_calls`` without its index; None if the call is truncated or nameless, and withhold the call."""
+    """Return an item of ``tool_calls`` without its index. Withhold a truncated or nameless call, and return None."""
     is_cut = not call.ended
     if call.ended and call.kind == "custom":
         report.lose("custom_tool_wrapped")
@@ -255,7 +255,7 @@ class Chunks:
     def __init__(self) -> None:
         self.written: list[dict[str, Any]] = []
         self._thinking: dict[str, Any] | None = None  #: the last part, if it is a thinking that is not closed
-        self._joins = False  #: whether more text belongs to it
+        self._joins = False  #: whether more text belongs to that part
 
     @property
     def content(self) -> str | list[dict[str, Any]]:
@@ -263,7 +263,7 @@ class Chunks:
         return plain_or_list(self.written)
 
     def add(self, part: dict[str, Any]) -> None:
-        """Add a part. This closes a thinking before it."""
+        """Add a part. A thinking part before it is then complete."""
         self.written.append(part)
         self._thinking = None
 

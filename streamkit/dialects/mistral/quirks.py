@@ -1,4 +1,4 @@
-"""The departures of servers that send Mistral's chunks: one change for each repair. A chunk has each call as a whole."""
+"""Faults of servers that send Mistral's chunks: for each repair of the decoder, a change of a stream that needs the repair."""
 
 from __future__ import annotations
 

@@ -68,9 +68,9 @@ from streamkit.report import StreamReport
 from streamkit.text.identifiers import NINE
 from streamkit.text.quoting import quoted
 
-#: Roles of Chat that Mistral does not have.
+#: Roles that Chat has and Mistral does not.
 NO_ROLES = frozenset({"developer", "function"})
-#: The assistant's text between results and a user's text, where the server demands an assistant message.
+#: The text of an assistant message that is inserted between results and a user's text, because the server demands one.
 BRIDGE: Final = "OK."
 #: The schema of a function without parameters.
 NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
@@ -100,7 +100,7 @@ class MistralRequestReader(ChatRequestReader):
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
-    tools = RequestReader.tools  # all in one member
+    tools = RequestReader.tools  # Chat's older members for tools do not exist here
 
     def tool(self, tool: Fields) -> Tool:
         """Read a function, or a tool that Mistral runs. A function may lack its type."""
@@ -169,7 +169,7 @@ class MistralRequestReader(ChatRequestReader):
         for read in self.calls(message):
             read.signature = signatures.popleft() if signatures else None
             parts.append(read)
-        parts += [RedactedReasoning(signature) for signature in signatures]  # of calls that are missing
+        parts += [RedactedReasoning(signature) for signature in signatures]  # signatures without a call
         if message.peek("prefix") is False:  # the client always writes this default
             message.take("prefix")
         return Turn("assistant", parts)
@@ -181,7 +181,7 @@ class MistralRequestReader(ChatRequestReader):
         if isinstance(content, str):
             return [Text(content)] if content else [], signatures
         parts: list[Part] = []
-        text: Text | None = None  # the last one
+        text: Text | None = None  # the last text
         for part in content:
             before = len(parts)
             if part.peek("type") == "thinking":
@@ -192,7 +192,7 @@ class MistralRequestReader(ChatRequestReader):
         return parts, signatures
 
     def _thinking(self, chunk: Fields, parts: list[Part], signatures: deque[Opaque], before: Text | None) -> None:
-        """Read a thinking part, and give its signature to what it signs, maybe the text ``before`` it."""
+        """Read a thinking part. Give its signature to what it belongs to: the thinking, the text ``before`` it, or a call."""
         chunk.take("type")
         thoughts = _thoughts(chunk)
         blob = chunk.string("signature")
@@ -241,7 +241,7 @@ def _aside(where: str, kind: str, part: Fields) -> Aside:
 
 
 def _thoughts(chunk: Fields) -> list[Reasoning | Aside]:
-    """Read the content of a thinking part: neighbouring texts are joined, and other things stay between them."""
+    """Read the content of a thinking part. Adjacent texts are joined; asides between texts keep their place."""
     thoughts: list[Reasoning | Aside] = []
     texts: list[str] = []  # of the last text
 
@@ -294,7 +294,7 @@ def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
 
 
 def choice_of_offered(request: Request, _to: Lowering) -> None:
-    """Offer only the tools that the choice names, unless it names one tool, which the choice can express."""
+    """Offer only the tools that the choice names. A choice of one required tool stays, because Mistral can express it."""
     choice = request.tool_choice
     if choice is None or (choice.mode == "required" and len(choice.names) == 1):
         return
@@ -304,7 +304,7 @@ def choice_of_offered(request: Request, _to: Lowering) -> None:
 
 @of_parts
 def saying(part: Part, _place: Place, _to: Lowering) -> Part | None:
-    """Drop empty texts, and reasoning without text and signature."""
+    """Drop empty texts and empty reasoning, unless they have a signature."""
     silent = isinstance(part, Text | Reasoning) and not part.text and part.signature is None
     return None if silent else part
 
@@ -334,7 +334,7 @@ def _has(turn: Turn, kind: type[Part]) -> bool:
 
 @of_tools
 def schemas_given(tool: Tool, _to: Lowering) -> Tool:
-    """Give functions without a schema an empty one, which the server demands."""
+    """Give an empty schema to functions that have none, because the server requires a schema."""
     is_bare = tool.kind == "function" and tool.parameters is None
     return evolve(tool, parameters=dict(NO_PARAMETERS)) if is_bare else tool
 
@@ -378,7 +378,7 @@ FOREIGN: Final = Capabilities(
     arranged=(in_order,),
     last=(schemas_given, effort_said),
 )
-#: For Mistral's clients.
+#: What the servers accept in a request that was read in this dialect.
 OWN: Final = evolve(
     FOREIGN,
     model=UNKNOWN,

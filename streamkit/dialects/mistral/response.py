@@ -68,7 +68,7 @@ class MistralResponseWriter(ChatResponseWriter):
         return {**message, "tool_calls": calls} if calls else message
 
     def _add_text(self, text: str, chunks: Chunks) -> None:
-        """Add text. It is joined to a text directly before it, since readers join them too."""
+        """Add text. Append it to a text directly before it, because readers join adjacent texts."""
         last = chunks.written[-1] if chunks.written else None
         if not text:
             return

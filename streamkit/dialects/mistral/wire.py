@@ -15,7 +15,7 @@ from streamkit.report import StreamReport
 
 VENDOR = "mistral"
 
-#: Words to write. A complete response never has ``error``, whatever its reason: clients would take it for failed.
+#: The ``finish_reason`` to write for each stop reason. ``error`` is not used: clients take such a response for failed.
 FINISH_REASONS: Mapping[StopReason, str] = {**chat.FINISH_REASONS, "context_full": "model_length", "refusal": "stop"}
 #: Types of errors, in addition to Chat's.
 ERROR_TYPES: Mapping[str, ErrorType] = {
@@ -24,13 +24,13 @@ ERROR_TYPES: Mapping[str, ErrorType] = {
     "invalid_request_message_order": "invalid_request",
     "rate_limited": "rate_limit",
 }
-#: Members of the vendor's error that are not copied: those that are written anyway, and those that belong to a chunk.
+#: Members of the vendor's error that are not copied: the encoder writes them itself, or they would make it a chunk.
 NO_DETAILS = frozenset({"object", "message", "id", "model", "choices"})
 #: The kind of aside for parts of a content or thinking. Other types are unknown.
 ASIDES: Mapping[str, AsideKind] = {"reference": "citation", "tool_reference": "citation", "input_audio": "audio"}
-#: Beginnings of types of asides: a part of the content, a part of a thinking, and a member of a thinking.
+#: Beginnings of types of asides: for a part of the content, a part of a thinking, and another member of a thinking.
 CONTENT, THINKING, THINKING_MEMBER = "content.", "thinking.", "thinking:"
-#: Counts in the client's types, where they are integers.
+#: Counts that must be integers or null for the client.
 COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens", "prompt_audio_seconds")
 
 

@@ -24,7 +24,7 @@ DIALECT = Dialect(
     decoder=ChatDecoder,
     encoder=ChatEncoder,
     linter=ChatLinter,
-    # openai-python's helper forgets the usage if an event follows it (dialects.md §0.4); an encoder leaves no pause there
+    # no keep-alive is written before the usage: openai-python's helper forgets usage that an event follows (dialects.md §0.4)
     keep_alive={
         "comment": KEEP_ALIVE,
         "event": b'data: {"id":"","object":"chat.completion.chunk","created":0,"model":"","choices":[]}\n\n',

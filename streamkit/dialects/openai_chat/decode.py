@@ -57,7 +57,7 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport, Withheld
 from streamkit.tool_calls.settled import FragmentRun
 
-#: Fields that are read here, or have no meaning (``obfuscation`` is padding).
+#: Members of a chunk that the decoder reads, or that have no meaning (``obfuscation`` is padding).
 CHUNK_FIELDS = frozenset(
     {"id", "object", "created", "model", "choices", "usage", "error", "obfuscation", "type", "message", "detail"}
 )
@@ -70,20 +70,20 @@ REASONING_FIELDS = frozenset({"reasoning_details", BLOCKS, HOLDER, *PLAIN_REASON
 DELTA_FIELDS = REASONING_FIELDS - {HOLDER} | {
     *("role", "content", "refusal", "tool_calls", "function_call", "audio", "annotations")
 }
-#: Members of a delta that need more than a check for a value.
+#: Members of a delta that have their own code. For other members it is only checked whether they have a value.
 READ_OTHERWISE = DELTA_FIELDS | {"extra_content", IMAGES, HOLDER, "error"}
 CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
 FRAGMENT_FIELDS = CALL_FIELDS - {"custom"}
-#: Members that may have the same reasoning. If the first has text, the others are ignored.
+#: Members that may repeat the same reasoning. Only the first member with text is read.
 DETAILED: Mapping[str, None] = dict.fromkeys(("reasoning_details", "reasoning", "reasoning_content"))
-#: After this many consecutive chunks that differ from the remembered one, ``_remember`` looks at a chunk again.
+#: The number of consecutive chunks unlike the remembered chunk, after which another chunk may be remembered.
 ODD = 3
-#: Members of a choice that are its delta: the delta alone, or also a message that repeats it.
+#: Members of a choice that may differ in later chunks: the delta, or the delta and a message that repeats it.
 ALONE: Mapping[str, None] = {"delta": None}
 DOUBLED: Mapping[str, None] = {"delta": None, "message": None}
-#: Members of a choice, in addition to its delta, that have a meaning.
+#: Members of a choice that say something, in addition to its delta.
 SAYING = ("finish_reason", "logprobs", "usage", "error")
-#: Roles that only mean that the model speaks, or continues.
+#: Roles in a delta that mean the model itself.
 OWN_ROLES = ("assistant", None)
 #: Members of a delta with reasoning as plain text.
 PLAIN = frozenset({"reasoning_content", "reasoning"})
@@ -97,7 +97,7 @@ MEMBER: Final = b'"arguments":'
 CLOSING: Final = b"}}]}"
 #: Text between two blocks in a single string of reasoning (``text/one_string.py``).
 BOUNDARIES = frozenset({"\n", "\n\n"})
-#: Members that are read of a function, of parts of a content, and of ``reasoning_details``, whose ids nothing needs.
+#: Members that are read of a function, of parts of a content, and of ``reasoning_details``. Ids of details are not needed.
 NONE = Members()
 FUNCTION = Members("name", "arguments", "input")
 TEXT_PART = Members("type", "text")
@@ -113,11 +113,11 @@ THOUGHTS = tuple({vendor: {"thought": True}} for vendor in ("google", "vertex"))
 
 
 def recognises(_event: str, document: Any) -> bool:
-    """Whether a payload may be a Chat chunk. Old Completions, whose choices have text and no delta, are not."""
+    """Return whether a payload may be a Chat chunk. The older Completions API, with text and no delta, does not count."""
     choices = document.get("choices") if isinstance(document, dict) else None
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
         return not ("text" in choices[0] and choices[0].keys().isdisjoint({"delta", "message"}))
-    if isinstance(choices, dict):  # in place of a list
+    if isinstance(choices, dict):  # an object in place of the list of choices
         choice = choices.get("0", choices)
         return isinstance(choice, dict) and ("delta" in choice or "message" in choice)
     return isinstance(document, dict) and (
@@ -128,7 +128,7 @@ def recognises(_event: str, document: Any) -> bool:
 
 
 def thinks(extra: Any) -> bool:
-    """Whether ``extra_content`` marks the content next to it as a thought (Gemini through this dialect)."""
+    """Return whether ``extra_content`` marks the content next to it as a thought (Gemini through this dialect)."""
     return isinstance(extra, dict) and any(details_of(extra, vendor).get("thought") is True for vendor in extra)
 
 
@@ -149,7 +149,7 @@ class ChatDecoder(FrameDecoder):
     learns_alone = False
     dialect = "openai-chat"
     vendor = VENDOR
-    #: Whether a content in a list, arguments as an object and a flat error belong to the dialect, and are not repairs.
+    #: Whether the dialect allows content in a list, arguments as an object and flat errors. If not, they count as repairs.
     is_varied: ClassVar[bool] = False
     #: Whether each entry of ``tool_calls`` is a whole call, not a fragment.
     whole_calls: ClassVar[bool] = False
@@ -172,9 +172,9 @@ class ChatDecoder(FrameDecoder):
         self._state: ChoiceSoFar  # the choice that the deltas belong to
         self._beside: Mapping[str, Any] = {}  # members of the chunk; those in ``anyway`` are None
         self._beside_delta: Mapping[str, Any] = {}  # members of its choice; those in ``_aside`` are None
-        self._odd = 0  # consecutive later chunks that differ from it
+        self._odd = 0  # consecutive chunks that differ from the remembered chunk
         self._aside: Mapping[str, None] = ALONE  # members that may differ in a choice
-        self._always: Sequence[tuple[str, Any]] = ()  # asides of each such chunk: place and value
+        self._always: Sequence[tuple[str, Any]] = ()  # asides of each chunk like the remembered one: place and value
         # The same for a delta of which only the text changes.
         self._beside_text: Mapping[str, Any] | None = None
         self._detail_beside: tuple[Any, ...] | None = None  # the same for an entry of ``reasoning_details``
@@ -185,7 +185,7 @@ class ChatDecoder(FrameDecoder):
         self._head: dict[str, Any] = {}
         self._extras: dict[str, Any] = {}
         self._id: str | None = None
-        self._is_steady = False  # later chunks have the first id, so another means another response
+        self._is_steady = False  # all chunks so far had the first id, so a new id means a new response
         #: The member names of the last chunk and choice, and the names that are not read. Nearly always they are the same in
         #: the next chunk. Gain: comparing them takes half of the time of looking up each.
         self._names: list[str] = []
@@ -220,7 +220,7 @@ class ChatDecoder(FrameDecoder):
         self.out.append(TerminatorSeen(derives_calls=True))
 
     def close(self) -> None:
-        """End the input. Even a response without a choice has a start."""
+        """End the input. A response without any choice gets its start now."""
         if self.recognised and not self._started:
             self._start()
 
@@ -301,9 +301,9 @@ class ChatDecoder(FrameDecoder):
         state = self._choices.get(index) if type(index) is int else None
         if state is None or type(choice.get("delta")) is not dict or "x_groq" in chunk:
             return
-        if chunk.get("id") != self._id and self._is_steady:  # it begins another response
+        if chunk.get("id") != self._id and self._is_steady:  # the chunk begins another response
             return
-        if self.ended:  # each chunk is counted then
+        if self.ended:  # each chunk after the end is counted as a repair
             return
         aside = ALONE if choice.get("message") is None else DOUBLED
         if aside is DOUBLED and choice["message"] != choice["delta"]:
@@ -315,7 +315,7 @@ class ChatDecoder(FrameDecoder):
             return
         beside, beside_delta = {**chunk, **self._anyway}, {**choice, **aside}
         if beside != self._beside or beside_delta != self._beside_delta:
-            self._template = None  # the template has the bytes around another chunk's delta
+            self._template = None  # the template has the bytes around an earlier chunk's delta
             self._forget_deltas()
         self._state, self._goes_on, self._aside = state, True, aside
         self._beside, self._beside_delta = beside, beside_delta
@@ -327,16 +327,16 @@ class ChatDecoder(FrameDecoder):
         self._forget_deltas()
 
     def _forget_deltas(self) -> None:
-        """Forget what is known of deltas. Keep what is known of the rest of the chunk."""
+        """Forget what was learned about deltas, but not the remembered chunk."""
         self._names_tried, self._beside_text, self._detail_beside, self._templates = (), None, None, ()
 
     def _tell(self, asides: Sequence[tuple[str, Any]]) -> None:
-        """Add an aside for each unread member of a delta or its choice."""
+        """Append the asides for unread members: each has the place and the value of a member."""
         for place, value in asides:
             self.out.append(Aside(self.vendor, "metadata", place, value, self._state.number))
 
     def again(self, delta: dict[str, Any]) -> Like | None:
-        """Read the delta of a chunk that has nothing else new. None: the chunk must be decoded."""
+        """Read the delta of a chunk that is otherwise like the remembered one. None: the chunk must be decoded in full."""
         name = self._text_name
         text = delta.get(name)
         if type(text) is str and text and {**delta, name: None} == self._beside_text and not self.out:  # like before
@@ -434,7 +434,7 @@ class ChatDecoder(FrameDecoder):
                 self._detail_beside = name, event, {**detail, name: None}, {**delta, **DETAILED}
 
     def _more_of_detail(self, delta: dict[str, Any], like: tuple[Any, ...], state: ChoiceSoFar) -> Like:
-        """Read a delta with more text of such an entry. Return an empty value, and read nothing, for any other delta."""
+        """Read a delta with one more text of the same detail. If the delta has anything else, read nothing and return ()."""
         name, event, beside_text, beside = like
         details = delta.get("reasoning_details")
         if type(details) is not list or len(details) != 1 or type(detail := details[0]) is not dict:
@@ -514,7 +514,7 @@ class ChatDecoder(FrameDecoder):
         return len(texts)
 
     def _grows_calls(self, state: ChoiceSoFar) -> bool:
-        """Whether an entry of ``tool_calls`` with only an index and arguments adds text to a call."""
+        """Return whether an entry of ``tool_calls`` with only an index and arguments adds text to an earlier call."""
         is_one = state.called_before is None and state.called is not None
         return is_one and self.in_fragments and not state.in_thought
 
@@ -600,7 +600,7 @@ class ChatDecoder(FrameDecoder):
         elif self._is_steady and has_role and text_of(value) and len(choices) == 1:
             index = choices[0].get("index")
             state = self._choices.get(index if type(index) is int else 0)  # None if each choice has an id of its own
-            if state is not None and state.ended:  # the server ran the calls, and sent a new request to the model
+            if state is not None and state.ended:  # the server ran the calls and asked the model again
                 self.report.repair("response_restarted")
                 self._id = text_of(value)
                 self._forget()
@@ -648,7 +648,7 @@ class ChatDecoder(FrameDecoder):
             self.tell_counts(decode_usage(usage, self.vendor))
 
     def _keep_other(self, spoken: dict[str, Any], state: ChoiceSoFar, index: int) -> bool:
-        """Return whether a delta or message is another role's, by its own role or the last one. If so, keep it as an aside."""
+        """Return whether a delta or message is of another role than the model's. If it is, keep it as an aside."""
         self._forget_deltas()
         if role := text_of(spoken.get("role")):
             state.speaks = not is_other_role(role)
@@ -745,7 +745,7 @@ class ChatDecoder(FrameDecoder):
 
     def _read_delta(self, delta: dict[str, Any], choice: int, position: int) -> list[WireEvent]:
         """Read a delta of any kind. Return its events."""
-        self._forget_deltas()  # it may have a signature, or open a thought
+        self._forget_deltas()  # the delta may have a signature, or open a thought
         before = len(self.out)
         if delta:
             self.delta(delta, choice, (position, "delta"))
@@ -834,13 +834,13 @@ class ChatDecoder(FrameDecoder):
             self._block(self.string(each.get("thinking")), each, choice, is_read=bool(texts) and not whole)
         for name, vendor in OPAQUE_MEMBERS.items():
             blob = self.string(delta.get(name))
-            if blob and blob != state.signature:  # each delta has the id
+            if blob and blob != state.signature:  # each delta repeats the id
                 state.signature = blob
                 has_text = bool(texts) or state.thought_chars > state.signed_chars
                 self._sign(blob, choice, vendor, closes=has_text and name != BLOCK_ID)
 
     def _block(self, text: str, fields: dict[str, Any], choice: int, *, is_read: bool = False) -> None:
-        """Read one of Anthropic's blocks, or a part of it. ``is_read``: its text was read already."""
+        """Read a block in Anthropic's form, or a piece of one. ``is_read``: its text was already read."""
         signature, data = self.string(fields.get("signature")), self.string(fields.get("data"))
         block, state = self.next_block(choice), self._choices[choice]
         if text and not is_read and not (signature and state.thought_chars - state.signed_chars == len(text)):
@@ -898,7 +898,10 @@ class ChatDecoder(FrameDecoder):
             self._choices[choice].signed = block, vendor
 
     def next_block(self, choice: int) -> int:
-        """Return the block of reasoning without a label: the one after the last signed block. Raises TooManyBlocks."""
+        """Return the number of the block for reasoning that names none: the block after the last signed one.
+
+        Raises TooManyBlocks.
+        """
         return self.bounded(choice, self._choices[choice].signed[0] + 1)
 
     def _is_boundary(self, thought: str, choice: int, block: int) -> bool:
@@ -911,7 +914,7 @@ class ChatDecoder(FrameDecoder):
         return is_first and block > 0 and thought in BOUNDARIES
 
     def bounded(self, choice: int, block: int) -> int:
-        """Return the block. Raises TooManyBlocks."""
+        """Return ``block``, after it was counted. Raises TooManyBlocks if the response has too many blocks."""
         if (choice, block) not in self._blocks:
             if len(self._blocks) >= self.limits.content_blocks:
                 raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
@@ -951,7 +954,7 @@ class ChatDecoder(FrameDecoder):
         return signature is not None
 
     def parts(self, content: Any, choice: int) -> None:
-        """Read content that is a list of parts, as in Mistral's dialect."""
+        """Read content that is a list of parts, which only Mistral's dialect allows."""
         if not self.is_varied:
             self.report.repair("content_as_list")
         for each in self.items(content):
@@ -978,7 +981,7 @@ class ChatDecoder(FrameDecoder):
         self.out.append(Aside(self.vendor, "unknown_event", f"content.{kind}", part, choice))
 
     def thinking(self, part: dict[str, Any], choice: int) -> None:
-        """Read Mistral's thinking through this dialect. A signature closes its block."""
+        """Read a thinking part of Mistral's model in this dialect. A signature ends its block."""
         block = self.next_block(choice)
         for thought in self.contents(part.get("thinking")):
             if text := self.string(self.part_of(thought).get("text")):
@@ -992,7 +995,7 @@ class ChatDecoder(FrameDecoder):
     # -- calls -----------------------------------------------------------------------------------------------------
 
     def read_calls(self, listed: list[Entry], function: dict[str, Any], choice: int, where: tuple[int, str]) -> None:
-        """Read the two members for calls. Some servers write each fragment in both (llama-cpp-python)."""
+        """Read ``tool_calls`` and ``function_call``. Some servers write each fragment in both members (llama-cpp-python)."""
         state = self._choices[choice]
         self._bound(listed)
         calls = [call for _, call in listed]
@@ -1011,7 +1014,7 @@ class ChatDecoder(FrameDecoder):
             self._function(function, ToolCallDelta(0, choice=choice, anonymous=True), (*where, "function_call"))
 
     def _read_list(self, calls: list[Any], state: ChoiceSoFar, choice: int, position: int) -> None:
-        """Read the one member that nearly all servers use for calls."""
+        """Read the calls in ``tool_calls``, in a delta without ``function_call``. Nearly all servers send this."""
         if state.called_before is not None or len(calls) > self.limits.tool_calls:
             self.read_calls(self.listed(calls), {}, choice, (position, "delta"))
             return
@@ -1043,7 +1046,7 @@ class ChatDecoder(FrameDecoder):
             indices.add(index)
 
     def _is_twin(self, function: dict[str, Any], calls: list[Any], state: ChoiceSoFar) -> bool:
-        """Whether ``function_call`` repeats one of the calls next to it, or the last call of the choice."""
+        """Return whether ``function_call`` repeats a call next to it in ``tool_calls``, or the last call of the choice."""
         name, last = text_of(function.get("name")), state.called
         names = [text_of(details_of(call, "function").get("name")) for call in calls if type(call) is dict]
         if not names and last is None:
@@ -1051,7 +1054,7 @@ class ChatDecoder(FrameDecoder):
         return name is None or name in names or name == last
 
     def _repeats(self, call: Any, state: ChoiceSoFar) -> bool:
-        """Whether an entry of ``tool_calls`` repeats the call that ``function_call`` began."""
+        """Return whether an entry of ``tool_calls`` repeats the call that ``function_call`` began."""
         if type(call) is not dict or call.get("index") not in (None, 0, "0"):
             return False
         name = text_of(details_of(call, "function").get("name"))
@@ -1060,7 +1063,7 @@ class ChatDecoder(FrameDecoder):
         return name == state.called_before
 
     def _set_aside(self, function: dict[str, Any], calls: list[Any]) -> None:
-        """Report arguments that differ from those of the call that they repeat. Raises StreamArgumentsTooLong."""
+        """Report arguments in ``function_call`` that differ from the call it repeats. Raises StreamArgumentsTooLong."""
         text = function.get("arguments")
         if not calls or not isinstance(text, str) or not text.strip():
             return
@@ -1185,7 +1188,7 @@ def _fragment(delta: Any, most: int) -> tuple[int, str] | None:
 
 
 def _says_nothing(name: str, value: Any) -> bool:
-    """Return whether a member adds nothing to a delta that has a call."""
+    """Return whether a member of a delta with a call has no content."""
     if name == "role":
         return value in OWN_ROLES
     return name == "tool_calls" or value is None or (not has_value(value) and name not in READ_OTHERWISE)

@@ -55,9 +55,9 @@ BEFORE: Final = b'%b"choices":[{"index":%d,"delta":'
 BEHIND: Final = b',"finish_reason":null}]}\n\n'
 CHUNK: Final = BEFORE + b"%b" + BEHIND
 TEXT_DELTA: Final = b'{"content":%b}'
-#: With a chunk before it that has the role.
+#: The template of two chunks: the first has the role, and the second is ``CHUNK``.
 FIRST_CHUNKS: Final = BEFORE + b'{"role":"assistant","content":%b}' + BEHIND + CHUNK
-#: With a fragment of a call.
+#: The template of a chunk with a fragment of a call's arguments.
 ARGUMENTS: Final = BEFORE + b'{"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}' + BEHIND
 
 
@@ -67,7 +67,7 @@ class _OpenChoice:
     refused = False
     annotations = 0  #: number of written annotations
     details = 0  #: number of written entries of ``reasoning_details``
-    signed: tuple[str, int, str] | None = None  #: the last such entry; its signature may arrive in pieces
+    signed: tuple[str, int, str] | None = None  #: the last written entry with a signature, which may arrive in pieces
     unsigned = 0  #: blocks of reasoning since that entry
     parted = False  #: whether something of another block was written within the last block of reasoning
     order = 0  #: 0 reasoning, 1 text, 2 calls; a lower one after a higher one is a loss
@@ -89,9 +89,9 @@ class ChatEncoder(EventEncoder):
 
     #: The vendor whose extras, asides, counts and errors are written unchanged.
     vendor: ClassVar[str] = VENDOR
-    #: If more text can be written directly: its choice, its block and, for reasoning, its kind.
+    #: Set if more text may be written without checks: its choice, its block and, for reasoning, its kind.
     _goes_on: tuple[Any, ...] | None = None
-    _more: bytes  # a template of the chunks for it
+    _more: bytes  # a template of the chunks for that text
     _running: OneString  # the reasoning
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
@@ -118,7 +118,7 @@ class ChatEncoder(EventEncoder):
         self.write(b"%b%b}\n\n" % (self._head or self._started(), fields))
 
     def choice_started(self, event: ChoiceStarted) -> None:
-        """Begin a choice. Its first delta will have the role."""
+        """Begin a choice. The role is written with its first delta."""
         self._choices[event.choice], self._goes_on = _OpenChoice(), None
 
     def _delta(self, number: int, delta: bytes, *, content: bytes = b"null") -> None:
@@ -140,7 +140,7 @@ class ChatEncoder(EventEncoder):
     # -- what the model says ---------------------------------------------------------------------------------------
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
-        if (choice, block) == self._goes_on:  # nearly always
+        if (choice, block) == self._goes_on:  # the usual case
             self.parts.append(self._more % dumps(text))
         else:
             self.push(TextDelta(text, choice, block))
@@ -179,7 +179,7 @@ class ChatEncoder(EventEncoder):
         self._thought(event.choice, event.text)
 
     def _thought(self, choice: int, text: str) -> None:
-        """Write a piece of reasoning. A boundary is a separate piece, which the decoder recognises after a signature."""
+        """Write a piece of reasoning. A boundary between blocks is written alone, so that the decoder can recognise it."""
         names = self._client.reasoning_fields
         self._delta(choice, _members(names) % ((dumps(text),) * len(names)))
 
@@ -215,9 +215,9 @@ class ChatEncoder(EventEncoder):
             return
         of_last = choice.blocks.get(ReasoningDelta) == event.block
         if of_last and (choice.unsigned > 1 or choice.parted):
-            self.lose("reasoning_signature")  # it proves only its own block, whose text was joined with other text
+            self.lose("reasoning_signature")  # the signed text was joined with other text
             return
-        if choice.unsigned and not of_last:  # of a block without text: it needs another label
+        if choice.unsigned and not of_last:  # the signature of a block without text gets a new label
             choice.details += 1
             choice.parted = True
         self._detail(choice, event, "reasoning.text", "signature")
@@ -247,7 +247,7 @@ class ChatEncoder(EventEncoder):
         choice = self._choices[event.choice]
         choice.order, self._goes_on = 2, None
         if not event.name or event.cut:
-            return  # withheld when it ends
+            return  # a call without a name is withheld when it ends
         index = choice.calls[event.call] = len(choice.calls)
         if event.kind == "custom":
             choice.custom |= {event.call}
@@ -323,7 +323,7 @@ class ChatEncoder(EventEncoder):
             self._chunk(stop)
 
     def _write_stop(self, rest: bytes = b"") -> None:
-        """Write the held chunk with a stop reason, and ``rest`` after its choices."""
+        """Write the held chunk with a stop reason. ``rest`` are members that follow its choices, such as the usage."""
         if self._stop:
             self._chunk(self._stop + rest)
             self._stop = b""

@@ -14,10 +14,10 @@ from streamkit.dialects.members.values import details_of, others_of
 from streamkit.events import Aside, MediaGenerated
 
 IMAGES: Final = "images"
-#: The type of the asides.
+#: The type of an aside with images.
 DELTA_IMAGES: Final = f"delta.{IMAGES}"
 IMAGE: Final = "image_url"
-#: Members that are read of an image, and of the object in it. ``index`` is its place among the images.
+#: Members that are read of an image (``READ``), and of the object in it (``LINK``).
 READ: Final = frozenset({"type", "index", IMAGE})
 LINK: Final = frozenset({"url"})
 URLS: Final = ("data:", "http:", "https:")
@@ -33,7 +33,7 @@ def read_images(images: Any, vendor: str, choice: int) -> list[MediaGenerated]:
 
 
 def read_image(image: Any, native: Aside) -> MediaGenerated | None:
-    """Return an image in the form of messages; None for another value. ``native`` is the aside for it."""
+    """Return an image of the response as media; None if the value is no image. ``native`` is the aside for the image."""
     if not isinstance(image, dict) or image.get("type", IMAGE) != IMAGE:
         return None
     link = image.get(IMAGE)

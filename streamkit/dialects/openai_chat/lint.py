@@ -202,7 +202,7 @@ class ChatLinter(ChunkChecker[_CheckedChoice]):
         choice.calls[index] = call_id, name
 
     def _same_call(self, what: str, first: object, fields: dict[str, Any]) -> None:
-        """Check an ``id`` or ``name`` in a later fragment: null and blank ones add nothing, others are joined to the first."""
+        """Check the ``id`` or ``name`` in a later fragment. Null and "" are harmless; the client appends other values."""
         if what not in fields:
             return
         value = fields[what]

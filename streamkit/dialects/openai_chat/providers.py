@@ -75,7 +75,7 @@ class ChatClient(Profile):
 DEFAULT_CLIENT: Final = ChatClient()
 CLIENTS: Final = (
     ChatClient(name="openai-python", title="the openai package, and programs like it"),
-    # ``mistral-client-python/1.9``, ``ai-sdk/mistral/2.0``
+    # The clients below send a User-Agent such as ``mistral-client-python/1.9`` or ``ai-sdk/mistral/2.0``.
     ChatClient(
         name="mistral-sdk",
         title="Mistral's own packages, and the AI SDK's for it",
@@ -143,7 +143,7 @@ PROVIDERS: Final = (
         reasoning_history="reasoning_content",
         reasoning_history_needed=True,
         text_only=True,
-        prefill=Prefill(message={"prefix": True}),  # only at /beta
+        prefill=Prefill(message={"prefix": True}),  # only at base URLs that end with /beta
     ),
     ChatProvider(
         name="vllm",

@@ -1,4 +1,4 @@
-"""The departures of servers that send Chat chunks: one change for each repair."""
+"""Faults of servers that send Chat chunks: for each repair of the decoder, a change of a stream that needs the repair."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FUNCTION: Final = "choices.0.delta.tool_calls.0.function"
 NAME: Final = "choices.0.delta.tool_calls.0.function.name"
 ARGUMENTS: Final = "choices.0.delta.tool_calls.0.function.arguments"
 FRAGMENTS: Final = Fragments(changes=EVENTS, start=every(NAME), fragment=every(ARGUMENTS), key=INDEX, text=ARGUMENTS)
-#: The finish of a choice with calls, and of one without.
+#: Select the chunk that ends a choice with calls (``CALLED``), or a choice without calls (``STOPPED``).
 CALLED, STOPPED = every(FINISH, "tool_calls"), every(FINISH, "stop")
 FOREIGN: Final = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
 GHOST: Final = {"index": 9, "id": "call_ghost", "type": "function", "function": {"arguments": ""}}

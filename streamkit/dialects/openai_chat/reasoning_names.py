@@ -21,7 +21,7 @@ from streamkit.conversation.messages import Reasoning
 from streamkit.dialects.members.values import details_of, objects_in
 from streamkit.events import Opaque
 
-#: Members with all reasoning as one text, in order of preference, and the opaque member next to each.
+#: Members that contain all reasoning as one text, in order of preference, and the opaque member that may be next to each.
 PLAIN_REASONING: Final[Mapping[str, str]] = {
     "reasoning": "",
     "reasoning_content": "",
@@ -29,9 +29,9 @@ PLAIN_REASONING: Final[Mapping[str, str]] = {
     "reasoning_text": "reasoning_opaque",
     "cot_summary": "cot_id",
 }
-#: The opaque members and their vendors. Blank: the vendor of the model.
+#: The opaque members, and the vendor that can read each. Blank: the vendor of the model.
 OPAQUE_MEMBERS: Final[Mapping[str, str]] = {"reasoning_opaque": "copilot", "cot_id": "copilot", "signature": ""}
-#: The member that is in each delta of a block, before its text is complete.
+#: The opaque member that is in each delta of a block, even before the block's text is complete.
 BLOCK_ID: Final = "cot_id"
 #: LiteLLM's member with Anthropic's blocks, and another member that contains the blocks, too.
 BLOCKS: Final = "thinking_blocks"

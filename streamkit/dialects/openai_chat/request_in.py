@@ -75,7 +75,7 @@ from streamkit.text.quoting import quoted
 
 #: The two limits on tokens, in the order in which they are tried.
 MAX_TOKENS = ("max_completion_tokens", "max_tokens")
-#: The beginnings of URLs in members where OpenAI has content or an id.
+#: Beginnings of URLs. Some clients write a URL where OpenAI has content or an id.
 ADDRESSES = ("http:", "https:", "gs:", "s3:")
 #: Types of ``tool_choice`` that name tools of the client.
 CHOICES = frozenset({"function", "custom", "allowed_tools"})
@@ -95,7 +95,7 @@ class ChatRequestReader(TurnReader):
         self._custom: set[str] = set()  #: ids of calls of custom tools
         self._functions: dict[str, str] = {}  #: ids of calls in ``function_call`` without a result yet, by name
         self._model: str | None = None
-        self._twins: set[str] = set()  #: ids of calls that a message had in both members
+        self._twins: set[str] = set()  #: ids of calls that were in both ``tool_calls`` and ``function_call``
 
     def begun(self, fields: Fields) -> Request:
         begun = super().begun(fields)
@@ -177,7 +177,7 @@ class ChatRequestReader(TurnReader):
         return evolve(function_tool(function, tool), strict=strict)
 
     def _grammar(self, custom: Fields) -> dict[str, Any] | None:
-        """Read the format of a custom tool's input, without the object around the grammar."""
+        """Read the format of a custom tool's input. Chat has the grammar in an inner object, which is left out."""
         form = custom.fields("format")
         if form is None:
             return None
@@ -338,12 +338,12 @@ class ChatRequestReader(TurnReader):
         text = "".join(texts)
         for name in PLAIN_REASONING:
             plain = message.peek(name)
-            if plain and plain in {text, one_string(texts)}:  # the same text again
+            if plain and plain in {text, one_string(texts)}:  # the member repeats the text of the details
                 message.take(name)
             elif plain and not text:
                 text = message.needed(name)
                 signed = [part for part in parts if isinstance(part, Reasoning) and part.signature is not None]
-                # from an accumulated stream, whose text and signature were apart
+                # the message was built from a stream, in which text and signature were separate
                 if len(signed) == 1 and not signed[0].extras:
                     signed[0].text = text
                 else:

@@ -66,7 +66,7 @@ from streamkit.text.one_string import one_string
 
 #: Dialects of OpenAI: their file ids and cache marks mean the same.
 RELATIVES: Final = frozenset({"openai-chat", "openai-responses"})
-#: The member that lets a model search the web, and the names of the models that take it.
+#: The member that requests a web search, and the names of the models that accept it.
 SEARCH: Final = "web_search_options"
 SEARCH_MODELS: Final = re.compile(r"-search-(?:preview|api)")
 #: A part of reasoning, or one of OpenRouter's details of another type.
@@ -82,7 +82,7 @@ FOUR_STOPS: Final = frozenset({"", "openai", "azure"})
 
 
 def as_it_came(to: Lowering) -> bool:
-    """Return whether data that only a provider understands are written where they were read: no provider is named."""
+    """Return whether members of single providers are written as they were read, because no provider is named."""
     return to.own and to.target.provider is None
 
 
@@ -101,7 +101,7 @@ def has_form(media: Media, to: Lowering) -> bool:
 
 
 def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
-    """Return media of the user or a result, a file with a name and a type; None, and a loss, for others."""
+    """Return media of the user or a result. Give files a name and a type. Return None, and count a loss, for other media."""
     if place not in {"user", "result"} or not has_form(media, to):
         to.lose("media", media.kind)
         return None
@@ -178,7 +178,7 @@ def _marked_at_end(part: Part, _place: Place, _to: Lowering) -> Part:
 
 @of_tools
 def tools_unmarked(tool: Tool, to: Lowering) -> Tool:
-    """Drop cache marks of tools, which have no place."""
+    """Drop the cache marks of tool definitions, because Chat has no place for them."""
     if tool.cache is None:
         return tool
     to.lose("cache_mark", tool.name)
@@ -209,7 +209,7 @@ def nameless(part: Part, _place: Place, to: Lowering) -> Part:
 
 @of_turns
 def reasoning_placed(turn: Turn, to: Lowering) -> Turn:
-    """Put reasoning into the message's member that the provider takes, without what that member can't carry."""
+    """Put reasoning into the member that the provider accepts, and drop what that member cannot contain."""
     if turn.role != "assistant":
         return turn
     provider = provider_of(to.target.provider)
@@ -268,17 +268,17 @@ def _thought(part: Thought, field: str, signed: Sequence[Reasoning], to: Lowerin
 
 
 def _is_known(opaque: Opaque, to: Lowering) -> bool:
-    """Return whether OpenRouter knows the vendor that can read this."""
+    """Return whether OpenRouter knows the vendor that can read this value."""
     return to.own or opaque.vendor in wire.FORMATS
 
 
 def _goes_back(signature: Opaque, to: Lowering) -> bool:
-    """Return whether ``extra_content`` takes a signature."""
+    """Return whether a signature may be sent in ``extra_content``."""
     return as_it_came(to) or provider_of(to.target.provider).signatures == signature.vendor
 
 
 def answers_said(request: Request, to: Lowering) -> None:
-    """Drop assistant turns without content; each is a repair."""
+    """Drop assistant turns without content, and count each as a repair."""
     turns = [turn for turn in request.turns if turn.role != "assistant" or any(map(_says, turn.parts))]
     for _ in range(len(request.turns) - len(turns)):
         to.report.repair("turn_empty")
@@ -296,7 +296,7 @@ def search(asked: WebSearch, _to: Lowering) -> dict[str, Any]:
 
 
 def _can_search(request: Request) -> bool:
-    """Return whether the model is one that searches the web, as such models always do."""
+    """Return whether the model is one that always searches the web."""
     choice = request.tool_choice
     return SEARCH_MODELS.search(request.model or "") is not None and (choice is None or choice.mode != "none")
 
@@ -316,7 +316,7 @@ def search_not_chosen(request: Request, to: Lowering) -> None:
 
 
 def options_in_fields(request: Request, to: Lowering) -> None:
-    """Set the members for the token limit and the amount of thinking that the provider takes."""
+    """Set the members for the token limit and the amount of thinking that this provider accepts."""
     options, provider = request.options, provider_of(to.target.provider)
     bound, field, thinking = provider.max_tokens_field, provider.thinking_field, options.thinking
     if as_it_came(to):
@@ -373,7 +373,7 @@ FOREIGN: Final = Capabilities(
     arranged=(text_alone,),
     last=(options_in_fields,),
 )
-#: For Chat's clients. OpenAI has no ``top_k``, but many other providers have.
+#: What servers accept in a request that was read in Chat. OpenAI has no ``top_k``, but many other providers have.
 OWN: Final = evolve(
     FOREIGN,
     ids=None,
@@ -389,7 +389,7 @@ OWN: Final = evolve(
 
 
 def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
-    """Return what the servers take of a request of the dialect ``source`` for the model called ``name``."""
+    """Return what the servers accept, for a request read in the dialect ``source`` and the model ``name``."""
     chat, own = provider_of(provider), source == OWN.dialect
     words = chat.cache_marks
     marked = (Text, Media) if words else ()
@@ -530,7 +530,7 @@ class Messages:
         return self._joined([part.text for part in parts if isinstance(part, Text | Refusal)], joint.join)
 
     def _joined(self, texts: list[str], join: Callable[[list[str]], str]) -> str:
-        """Join texts; each boundary between them is a loss."""
+        """Join texts. Count each boundary between two texts as lost."""
         if len(texts) > 1:
             self.report.lose("block_boundary", len(texts) - 1)
         return join(texts)
@@ -640,7 +640,7 @@ class Messages:
 
 
 def named(message: dict[str, Any], turn: Turn) -> dict[str, Any]:
-    """Return a message with the name and the extras of its turn."""
+    """Return a message, with the name and the extras of its turn added."""
     return add_missing(message | without_none(name=turn.name), turn.extras)
 
 

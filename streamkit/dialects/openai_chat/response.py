@@ -163,7 +163,7 @@ class ChatResponseWriter(ResponseWriter):
         return message
 
     def _sign(self, message: dict[str, Any], texts: list[Text]) -> None:
-        """Write the signature of the text. There is room for one; others are losses."""
+        """Write the signature of the text. There is a place for one signature; more signatures are lost."""
         signatures = [text.signature for text in texts if text.signature is not None]
         if signatures and client_of(self.encoding.profile).reasoning_details:
             message["extra_content"] = extra_content(signatures.pop())
@@ -226,7 +226,7 @@ class ChatResponseWriter(ResponseWriter):
             self.report.lose(aside.kind, what=name)
 
     def _put(self, place: dict[str, Any], name: str, value: Any) -> None:
-        """Write a member; it is a loss if an earlier value differs."""
+        """Write a member. Count a loss if it already has another value."""
         if place.setdefault(name, value) != value:
             self.report.lose("metadata", what=name)
 

@@ -33,34 +33,34 @@ from streamkit.report import StreamReport
 
 TextEvent: TypeAlias = TextDelta | RefusalDelta | ReasoningDelta
 TEXTS: Final = (ReasoningDelta, TextDelta, RefusalDelta)
-#: A shorter text may be repeated by chance.
+#: The shortest text that counts as a repetition. A shorter text may be equal by chance.
 REPEATED_CHARS: Final = 16
-#: Kinds of content next to a text. A whole message repeats all of them.
+#: Kinds of content other than text. A whole message repeats all content of these kinds.
 LISTED: Final = frozenset({"citation", "audio", "media"})
 
-#: Block and vendor if there is no signature.
+#: The block and the vendor of the last signature, if there was none.
 UNSIGNED: Final = (-1, "")
 
 
 class ChoiceSoFar:
     """The state of one choice, which shows what is new in a whole message. The texts are in the decoder."""
 
-    # These are attributes of the class until they change: this makes a state in a fifth of the time.
+    # These are class attributes until an instance sets them, so that a state is made in a fifth of the time.
     #: The text and the reasoning of deltas, after the first of each.
     text: RunningText | None = None
     thought: RunningText | None = None
-    _begun: bool = False  # by any event
+    _begun: bool = False  # whether there was any event
     _by_delta: bool = False
     _with_calls: bool = False
     _differs: frozenset[str] = frozenset()  # kinds of texts that a whole text contradicted
-    _listed: Mapping[str, int] = {}  # how many of each kind there were
+    _listed: Mapping[str, int] = {}  # number of events so far of each kind in ``LISTED``
     spoke: bool = False  #: whether there was a delta or message with content
     speaks: bool = True  #: whether the last role was the model's, or there was none
     ended: bool = False  #: whether there was a stop reason
     in_thought: bool = False  #: whether its content is marked as a thought
     signed: tuple[int, str] = UNSIGNED  #: its last signed block and the vendor of the signature, which closes the block
     signature: str = ""  #: the last signature in a member
-    signs: bool = False  #: whether it was in the current delta
+    signs: bool = False  #: whether the current delta had that signature
     signed_chars: int = 0  #: characters of reasoning at that time
     block: int = -1  #: block of its last reasoning
     detailed: bool = False  #: whether an entry of ``reasoning_details`` had text
@@ -80,7 +80,7 @@ class ChoiceSoFar:
         return 0 if text is None else text.chars
 
     def has_thought(self, whole: str) -> bool:
-        """Whether this is all reasoning of earlier deltas."""
+        """Return whether ``whole`` is exactly the reasoning of all earlier deltas."""
         text = self._texts.begun((ReasoningDelta, self.number))
         return text is not None and text.rest_of(whole) == ""
 
@@ -90,7 +90,7 @@ class ChoiceSoFar:
         return self._texts.of((kind, self.number))
 
     def remember(self, events: Sequence[WireEvent], *, by_delta: bool = False) -> None:
-        """Remember these events."""
+        """Remember these events, to compare a later whole message with them."""
         self._begun = True
         self._by_delta = self._by_delta or by_delta
         for event in events:
@@ -119,7 +119,7 @@ class ChoiceSoFar:
         return found
 
     def _is_whole(self, found: list[WireEvent], *, ends: bool) -> bool:
-        """Whether a message after others is whole, and not a fragment."""
+        """Return whether a message after other messages is whole, and not a fragment."""
         if self._by_delta:
             return True
         chars = 0
@@ -131,7 +131,7 @@ class ChoiceSoFar:
         return chars >= (1 if ends else REPEATED_CHARS)
 
     def _missing(self, found: list[WireEvent], report: StreamReport, *, was_signed: bool) -> list[WireEvent]:
-        """Return the events of a whole message that no earlier one had."""
+        """Return those events of a whole message that no earlier delta or message had."""
         out: list[WireEvent] = []
         for kind, whole in _texts(found).items():
             first = next(event for event in found if type(event) is kind)
@@ -162,7 +162,7 @@ class ChoiceSoFar:
 
 
 def _kind_of(event: WireEvent) -> str:
-    """Return the kind of content next to a text; blank for any other event."""
+    """Return the kind of content, for content other than text; blank for any other event."""
     if isinstance(event, MediaGenerated):
         return "media"
     return event.kind if isinstance(event, Aside) else ""

@@ -114,7 +114,8 @@ def encode_usage(usage: UsageReported, report: StreamReport, vendor: str = VENDO
 
 #: The version at the end of a ``format``.
 _VERSION: Final = re.compile(r"-v\d+\Z")
-#: ``format`` of OpenRouter's reasoning details, by the vendor that can read them. Its first word is the vendor (§1.6).
+#: The ``format`` of OpenRouter's reasoning details, by the vendor that can read them. The format's first word is the vendor
+#: (§1.6).
 FORMATS: Mapping[str, str] = {
     "anthropic": "anthropic-claude-v1",
     "google": "google-gemini-v1",

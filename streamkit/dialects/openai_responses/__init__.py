@@ -25,7 +25,7 @@ DIALECT = Dialect(
     decoder=ResponsesDecoder,
     encoder=ResponsesEncoder,
     linter=ResponsesLinter,
-    # an event would have to follow `response.created`, and would need a sequence number
+    # a keep-alive as an event would have to follow `response.created`, and would need a sequence number
     keep_alive={"comment": KEEP_ALIVE},
     failed_end=None,  # Codex would show the broken transfer instead of the message
     model_place=ModelPlace("status", within="response"),
@@ -36,7 +36,7 @@ DIALECT = Dialect(
     errors=ERRORS,
     http=HTTP_HALF,
     settings=settings_of,
-    # without its phase, a message of newer models is understood differently (dialects.md §2.2)
+    # newer models misunderstand their earlier message if the next request drops its phase (dialects.md §2.2)
     resent=((VENDOR, "message.phase"),),
     reads_stored=lambda media, dialect: media.url is None and dialect == "openai-chat",
     tools=TOOLS,

@@ -1,4 +1,4 @@
-"""Citations of web pages, whose positions are characters of a text part, and web searches.
+"""Asides for citations of web pages (with positions in characters of a text part), and for web searches.
 
 A search is an item, which contains the query when it is done. The id of a search that another provider ran contains a mark,
 so that the reader of requests recognises it.
@@ -32,7 +32,7 @@ ADDED, DONE = "response.output_item.added", "response.output_item.done"
 
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
-    """Return the web page that an aside cites."""
+    """Return the web page that an aside cites; empty for any other aside."""
     is_web = isinstance(aside.raw, dict) and aside.raw.get("type") == WEB
     return read_url_citation(aside.raw) if is_web else [], ()
 
@@ -43,14 +43,14 @@ CITATIONS: Final = CitationForm(
 
 
 class SearchReader:
-    """Reads web searches from their items, one event at a time."""
+    """Reads web searches from their output items, one event at a time."""
 
     def __init__(self, _limits: Limits, report: StreamReport) -> None:
         self._report = report
         self._open = 0
 
     def take(self, aside: Aside) -> tuple[list[WebSearched], Aside | None]:
-        """Return the searches that an aside completes, and the rest of the aside for clients of this dialect."""
+        """Return the searches that an aside completes, and the aside without them; None if nothing else is in it."""
         raw = aside.raw if isinstance(aside.raw, dict) else {}
         if aside.type.startswith(f"response.{ITEM}."):
             return [], None  # the progress of the search
@@ -62,13 +62,13 @@ class SearchReader:
             return [], None
         self._open = max(self._open - 1, 0)
         action = details_of(item, "action")
-        if action.get("type", "search") != "search":  # it opened a page, or searched in one
+        if action.get("type", "search") != "search":  # the item is no search: it opened a page, or searched in one
             self._report.lose("server_tool", what=f"{ITEM}.{action.get('type')}")
             return [], None
         return [WebSearched(_query(action), read_pages(action.get("sources")), item.get("status") == "failed")], None
 
     def finish(self) -> None:
-        """Count searches that were not done as lost."""
+        """Count as lost the searches that began and never ended."""
         for _ in range(self._open):
             self._report.lose("server_tool", what=ITEM)
 
@@ -96,7 +96,7 @@ def write_search(searched: WebSearched, number: int, choice: int) -> list[Aside]
 
 
 def is_made(item: Mapping[str, Any]) -> bool:
-    """Whether an item in the history is another provider's search, or an image of another vendor's model."""
+    """Return whether streamkit made this item, for a search of another provider or an image of another vendor."""
     return str(item.get("id")).startswith(MADE_IDS)
 
 

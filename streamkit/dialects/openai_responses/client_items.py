@@ -1,6 +1,6 @@
-"""Items in requests that the client runs or approves: turn them into calls and results for other dialects, and back.
+"""Items that the client runs or approves, in requests: turn them into calls and results for other dialects, and back.
 
-Within this dialect such an item is written unchanged. If the id of a call shows that it was such an item in a response
+Within this dialect these items are written unchanged. The id of a call shows whether the call was such an item in a response
 (``streams/client_calls.py``), the call becomes the item again, provided that its arguments and its result have a form that
 the item and its output can have.
 
@@ -38,7 +38,7 @@ ANSWERS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def call_id_of(item: Any) -> str | None:
-    """Return the id that links an item to its result."""
+    """Return the id that a call item and its result item share."""
     if not isinstance(item, dict):
         return None
     names = ANSWERS.get(str(item.get("type")), ("call_id", "id"))
@@ -46,13 +46,13 @@ def call_id_of(item: Any) -> str | None:
 
 
 def answered(items: Any) -> set[str]:
-    """Return the ids of the calls that have a result among these input items."""
+    """Return the ids of the calls for which these input items contain a result."""
     answers = [item for item in objects_in(items) if str(item.get("type")) in ANSWERS]
     return {name for item in answers if (name := call_id_of(item)) is not None}
 
 
 def call_of(item: Fields, kind: str, index: int) -> ToolCall:
-    """Return an item as a call. The call keeps the whole item."""
+    """Return the call that an item requests. The call also keeps the whole item."""
     raw = {"type": kind, **item.peek_all()}
     text = arguments_of(kind, raw, item.text_of)
     item.rest()
@@ -60,7 +60,7 @@ def call_of(item: Fields, kind: str, index: int) -> ToolCall:
 
 
 def result_of(item: Fields, raw: Extras) -> ToolResult:
-    """Return a client's result. It keeps the whole item. The reader adds the tools that a tool search found."""
+    """Return the result in a client's output item, which is kept whole. The caller adds the tools that a tool search found."""
     result = ToolResult(call_id_of(raw) or "", place=item.place, item=raw)
     output = raw.get("output")
     match raw["type"]:
@@ -84,7 +84,10 @@ def result_of(item: Fields, raw: Extras) -> ToolResult:
 
 
 def with_items_again(request: Request, to: Lowering) -> None:
-    """Turn calls that were such items in a response, and their results, into items. Remove names from other results."""
+    """Turn calls that were items of this dialect in a response back into items, with their results.
+
+    Remove the tools' names from all other results.
+    """
     again = items_again(request.turns)
 
     def step(part: Part, _place: Place, _to: Lowering) -> Part:
@@ -101,7 +104,7 @@ def with_items_again(request: Request, to: Lowering) -> None:
 
 
 def items_again(turns: Iterable[Turn]) -> dict[str, tuple[Item, Item | None]]:
-    """Return items and outputs for the calls that were such items in a response, by the present ids of the calls."""
+    """Return the item and the output for each call that was an item of this dialect in a response, by the call's id."""
     parts = [part for turn in turns for part in turn.parts]
     results = {part.call_id: part for part in parts if isinstance(part, ToolResult)}
     found: dict[str, tuple[Item, Item | None]] = {}
@@ -116,20 +119,20 @@ def items_again(turns: Iterable[Turn]) -> dict[str, tuple[Item, Item | None]]:
 
 
 def _item_of(call: ToolCall) -> Item | None:
-    """Return the original item of a call; None if it was not an item, or contains what the item cannot."""
+    """Return the item that a call was in a response; None if it was none, or if the call contains what the item cannot."""
     known = kind_of_id(call.id)
     arguments = json_object(call.arguments)
     if known is None or arguments is None or call.name != NAMES[known[0]] or known[0] == SEARCH:
         return None  # the output of a search has tool definitions, which a result's text does not
     kind, item_id = known
     if kind == "mcp_approval_request":
-        if not isinstance(arguments.get("arguments", ""), str):  # its exact text, because 1.0 could change
+        if not isinstance(arguments.get("arguments", ""), str):  # keep the exact text, because parsing could change 1.0
             arguments = {**arguments, "arguments": lenient_text(call.arguments.encode(), "arguments")}
         return {"type": kind, "id": item_id, **arguments} if arguments.keys() == set(SAYING[kind]) else None
     first = SAYING[kind][0]
     members = arguments if arguments and arguments.keys() <= set(SAYING[kind]) else {first: arguments}
     item = {"type": kind, "call_id": item_id, **members, "status": "completed"}
-    if kind in {"computer_call", "local_shell_call"}:  # these need an id in addition
+    if kind in {"computer_call", "local_shell_call"}:  # these items need an id in addition to the call's
         item["id"] = f"{'cu' if kind == 'computer_call' else 'lsh'}_{MADE}{hashed(item_id, 22)}"
     if kind == "computer_call":
         item.setdefault("pending_safety_checks", [])
@@ -137,7 +140,7 @@ def _item_of(call: ToolCall) -> Item | None:
 
 
 def _output_of(result: ToolResult, item: Item) -> Item | None:
-    """Return the output for an item; None if the output has no form for this result."""
+    """Return the output item for a result; None if that output item cannot express the result."""
     text = result.text
     if item["type"] == "computer_call":
         shown = [part for part in result.parts if isinstance(part, Media) and part.kind == "image"]
@@ -161,7 +164,7 @@ def _output_of(result: ToolResult, item: Item) -> Item | None:
 
 
 def _approval(request: str, text: str, *, failed: bool) -> Item:
-    """Return the response to an approval request. Only a plain word of approval approves; other texts are reasons."""
+    """Return the reply to an approval request. A text that is no plain word of approval is a refusal with that reason."""
     value = json_object(text) or {}
     approve = not failed and (value.get("approve") is True or text.strip().lower() in {"approved", "true"})
     reason = value.get("reason") if value else "" if approve else text.strip().removeprefix("not approved").lstrip(": ")

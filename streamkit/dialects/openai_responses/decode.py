@@ -48,22 +48,22 @@ from streamkit.events import (
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
-#: Members of a response that are read. Others are extras, or asides if they appear or change later.
+#: Members of a response that the decoder reads. Others are extras; if they appear or change later, they are asides.
 RESPONSE_FIELDS: Final = frozenset({
     "id", "object", "created_at", "status", "error", "incomplete_details", "model", "output", "usage", "status_details",
 })  # fmt: skip
-#: Events of parts, without their last word. The second is vLLM's own.
+#: Names of the events of parts, without the last word. Only vLLM sends the second.
 PART_EVENTS: Final = ("response.content_part", "response.reasoning_part", "response.reasoning_summary_part")
-#: Statuses, from best to worst. If an event and its response disagree, the worse one counts.
+#: Final statuses, from best to worst. If an event's name and its response disagree, the worse status counts.
 STATUSES: Final = ("completed", "incomplete", "cancelled", "failed")
-#: The status for each terminal event.
+#: The final status that each terminal event means.
 TERMINALS: Final[Mapping[str, str]] = {f"response.{status}": status for status in STATUSES}
 CREATED: Final = "response.created"
-#: The event that an item in the response's start is read as.
+#: Items in the ``response`` of an early event are read as if this event had sent them.
 ITEM_ADDED: Final = "response.output_item.added"
-#: Another name of the last event, on servers that follow OpenAI's Realtime API. Only its response shows how it ended.
+#: The last event on servers that follow OpenAI's Realtime API. Only its response shows how the response ended.
 OTHER_TERMINAL: Final = "response.done"
-#: The status for another dialect's stop reason. For all other reasons it is ``incomplete``.
+#: The final status that another dialect's stop reason means. Any other reason means ``incomplete``.
 STATUS_OF: Final[Mapping[StopReason, str]] = {
     "stop": "completed",
     "stop_sequence": "completed",
@@ -73,7 +73,7 @@ STATUS_OF: Final[Mapping[StopReason, str]] = {
 
 
 def recognises(event: str, document: Any) -> bool:
-    """Whether a payload may be a Responses event."""
+    """Return whether a payload may be a Responses event."""
     if not isinstance(document, dict):
         return False
     kind = document.get("type") or event
@@ -99,9 +99,9 @@ class ResponsesDecoder(ItemReader):
 
     error_types = ERROR_TYPES
     _id: str | None = None
-    _failures: frozenset[str] = frozenset()  # the events that reported a failure
+    _failures: frozenset[str] = frozenset()  # names of the events that reported a failure
     _extras: Mapping[str, Any] = {}
-    _before: Mapping[str, Any] | None = None  # the response in the last event, if that had no error
+    _before: Mapping[str, Any] | None = None  # the ``response`` of the last event, unless it had an error
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
@@ -123,7 +123,7 @@ class ResponsesDecoder(ItemReader):
                 recent.append(text)
                 if len(recent) >= FOLD_EVERY or len(text) > LONG_CHARS:
                     running.fold()
-            if self._frame is None and last.event is TextDelta:  # the delta is alone, so no event is made
+            if self._frame is None and last.event is TextDelta:  # passed on without making an event object
                 self.next.push_text(text, 0, last.label)
             elif self._frame is None and running is None:
                 self.next.push_fragment(last.label, text, 0)
@@ -149,12 +149,12 @@ class ResponsesDecoder(ItemReader):
         before = len(self.out)
         read(self, document)
         if (members := EVENTS.get(kind)) is None:
-            return  # kept whole, or kept by the reader of texts
+            return  # the event was kept whole, or by the reader of texts
         for path, value in self._said_before.of_event(document):
             self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}{path}", value))
         if (members.inner or not document.keys() <= members.names) and members.unread(document):
             out = map(as_it_came, self.out[before:])
-            if not any(type(event) is Aside and event.type == kind for event in out):  # not kept as a whole
+            if not any(type(event) is Aside and event.type == kind for event in out):  # the event was not kept whole
                 self.keep_unread(document, members, where=f"{kind}.")
 
     def noting(self, event: Said | None) -> Callable[[str], object] | None:
@@ -184,7 +184,7 @@ class ResponsesDecoder(ItemReader):
             inner = {name: document.pop(name) for name in [*document] if name not in COMMON}
             if inner:
                 self.report.repair("response_bare")
-                data = b'{"response":%b}' % self.frame.data  # for the search for argument texts
+                data = b'{"response":%b}' % self.frame.data  # later searches for argument texts use these bytes
                 self.frame = evolve(self.frame, data=data)
             document["response"] = inner
         response = document["response"]
@@ -195,7 +195,7 @@ class ResponsesDecoder(ItemReader):
         if self._started:
             if document["type"] == CREATED:
                 self.restarted(self._id, response.get("id"))
-            if response == self._before:  # nearly always it repeats the last one
+            if response == self._before:  # the usual case
                 return
             self._changed(response)
         else:
@@ -209,7 +209,7 @@ class ResponsesDecoder(ItemReader):
             self.fail(error)
 
     def _changed(self, response: dict[str, Any]) -> None:
-        """Emit unknown members of the response that are new, or changed since its start."""
+        """Emit the unknown members of the response that are new or have changed since the last event."""
         self._before = response
         for name, value in self._new_members(response):
             if len(self._extras) < FEW:
@@ -245,14 +245,14 @@ class ResponsesDecoder(ItemReader):
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def _done(self, document: dict[str, Any]) -> None:
-        """Read ``response.done``. After a terminal event, it is only a repetition."""
+        """Read ``response.done``. After a terminal event, it is a repetition and is ignored."""
         if self._terminal:
             return
         self.report.repair("terminal_renamed")
         response = self._response(document)
         status = response.get("status")
         kind = f"response.{known_status(status) or 'completed'}"
-        details = self.fields(response.get("status_details"))  # the name in the Realtime API
+        details = self.fields(response.get("status_details"))  # the Realtime API's name for ``incomplete_details``
         if details and "incomplete_details" not in response:
             response = {**response, "incomplete_details": {"reason": details.get("reason")}}
         self._ended({"type": kind, "response": response})
@@ -262,14 +262,14 @@ class ResponsesDecoder(ItemReader):
         if not self._started:
             self._start(response)
         if (error := error_in(response)) is None and (error := error_in(document)) is not None:
-            self.report.repair("error_shape")  # it is next to the response, as some gateways write it
+            self.report.repair("error_shape")  # some gateways write the error next to the response
             document.pop("error", None)
         status = TERMINALS[document["type"]]
         if error is not None or response.get("status") != status:
             status = self._status(status, response, fails=error is not None)
         if not self._terminal:  # after the end, only failures and counts are emitted
             self.whole_output(self.items(response.get("output")), ended=status in {"completed", "incomplete"})
-        if self.signature is not None:  # sealed for a call that was not sent
+        if self.signature is not None:  # no call followed the signature
             self.out.append(ReasoningOpaque(self.signature.blob, self.signature.vendor, 0, self.label()))
             self.signature = None
         if usage := self.fields(response.get("usage")):
@@ -287,9 +287,9 @@ class ResponsesDecoder(ItemReader):
         self.out.append(TerminatorSeen())
 
     def _stopped(self, status: str, response: dict[str, Any]) -> None:
-        """Emit why a response ended that did not fail. A truncated response may claim to be complete.
+        """Emit why a response ended that did not fail. Its status may wrongly be ``completed`` although it was truncated.
 
-        An incomplete response with an unknown reason, or without one, has at least the reason ``length``.
+        An incomplete response without a known reason gets the reason ``length``.
         """
         if status == "completed":
             waits = bool(self.waiting)
@@ -325,7 +325,7 @@ class ResponsesDecoder(ItemReader):
         return max(of_event, of_response, key=STATUSES.index)
 
     def _keep_alive(self, document: dict[str, Any]) -> None:
-        """Ignore ``keepalive``: the model works, and there is no content."""
+        """Ignore ``keepalive``, which only says that the model is still working."""
 
     def _error(self, document: dict[str, Any]) -> None:
         """Read an error: nested, as OpenAI sends it, or flat, as it is documented. Both belong to the dialect."""
@@ -336,12 +336,12 @@ class ResponsesDecoder(ItemReader):
         self.fail(error or flat)
 
     def fail(self, error: Any, document: dict[str, Any] | None = None, told_by: str = "error") -> None:
-        """Report a failure. A second kind of event about the same failure is ignored."""
+        """Report a failure, unless an event of another name (``told_by``) already reported it."""
         if not self._failures or told_by in self._failures:
             super().fail(error, document)
         self._failures |= {told_by}
 
-    #: The method that reads an event, by its type.
+    #: By the type of an event, the method that reads the event.
     _read_by: ClassVar[Mapping[str, Callable[[Any, dict[str, Any]], None]]] = {
         **{f"{speech.events}.delta": partial(ItemReader.delta, speech=speech) for speech in SPEECHES.values()},
         **{f"{speech.events}.done": partial(ItemReader.text_done, speech=speech) for speech in SPEECHES.values()},

@@ -1,4 +1,4 @@
-"""Encode events as Responses events: the whole life of each item, and the whole output again in the last event.
+"""Encode events as Responses events: all events of each output item, and the whole output again in the last event.
 
 ``ItemWriter`` writes the events of items; this module finds the item of an event. Ids of items are made; the response and the
 calls keep their ids. The terminal event waits for ``StreamEnded``.
@@ -55,11 +55,11 @@ from streamkit.framing.frame import Frame
 from streamkit.report import StreamReport
 
 dumps = orjson.dumps
-#: Types of events that may be copied from a source: they cannot end a line (limits.md T1).
+#: Names of events that may be copied from the source. They contain no line end, so they cannot end a line (limits.md T1).
 NAME: Final = re.compile(r"[a-z][a-z0-9_.]{0,127}")
-#: Events of items and parts, which have no meaning alone.
+#: The beginnings of names of events that belong to an item or part, and mean nothing without it.
 PLACED: Final = ("response.output_item.", "response.content_part.", "response.reasoning_summary_part.")
-#: The most extra members of a response and of waiting items. A response with more is not sensible.
+#: The most extra members of a response, or of items that have not begun. More members are not a sensible response.
 FEW: Final = 64
 #: Members that the schema requires of a response, with the documented defaults, for an unknown request. Nothing is stored
 #: here. Instructions and tools are not repeated, because they may be long.
@@ -88,10 +88,10 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "truncation": "disabled",
 }
 DEFAULT_MEMBERS: Final = dumps(DEFAULTS)[1:-1]
-#: Templates of a response after its first members, at its start and at its end.
+#: Templates of a response after its first members: in the events of its start, and in its terminal event.
 STARTED: Final = b'%b,"status":"in_progress","error":null,"incomplete_details":null,"usage":null,"output":[]}'
 ENDED: Final = b'%%b,"status":"%b","error":%%b,"incomplete_details":%%b,"usage":%%b,"output":[%%b]}'
-#: Both events of a start.
+#: The template of the two events that start a response.
 STARTS: Final = b"".join(
     event_of(b"response." + name, b',"response":' + STARTED) for name in (b"created", b"in_progress")
 )
@@ -100,7 +100,7 @@ ENDS: Final = {
     status: event_of(b"response." + status, b',"response":' + ENDED % status)
     for status in (b"completed", b"incomplete", b"failed")
 }
-#: Members of a request that its response repeats.
+#: Members of the client's request that the response must repeat.
 ECHOED: Final = (
     "max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls", "prompt_cache_key", "reasoning",
     "safety_identifier", "temperature", "text", "tool_choice", "top_logprobs", "top_p", "truncation",
@@ -127,7 +127,7 @@ class ResponsesEncoder(BlockEncoder):
     signer = OPAQUE_VENDOR
     _blocks: ItemWriter
     _head = b""  # the first members of each response, as JSON without the closing brace
-    _waits = False  # whether it waits for something that the client runs in a form of this dialect
+    _waits = False  # whether the client must run an item of this dialect
     _compacted = False
     _passed: tuple[ResponseStarted | None, Frame | None] = None, None
     _changed: dict[str, Any] | None = None  # the members in ``_head``, after one of them changed
@@ -150,14 +150,14 @@ class ResponsesEncoder(BlockEncoder):
             self._head = b"%b,%b" % (dumps(made)[:-1], DEFAULT_MEMBERS)
 
     def follow(self, start: ResponseStarted | None, last: Frame, _begun: Collection[str]) -> None:
-        """Continue after the events of another encoder. ``last`` is the last of them."""
+        """Continue after events that were forwarded without this encoder. ``last`` is the last forwarded frame."""
         self._passed = start, last
 
     # -- text and reasoning ----------------------------------------------------------------------------------------
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
         items = self._blocks
-        if (choice, block) == items.goes_on:  # nearly always
+        if (choice, block) == items.goes_on:  # the usual case
             items.write_text(dumps(text))
         else:
             self.push(TextDelta(text, choice, block))
@@ -207,7 +207,7 @@ class ResponsesEncoder(BlockEncoder):
         if not event.name:
             return
         start = {"call_id": event.id, **called(event.name, event.qualified), **self.own_extras(event.extras)}
-        if event.signature is not None:  # calls have no signature here: it is written sealed, before the call
+        if event.signature is not None:  # call items have no signature: seal it in an item before the call
             self.redacted(seal("call", event.signature.vendor, event.signature.blob), event.call)
         key = "custom" if event.kind == "custom" else "call", event.call
         block = self._calls[event.call] = self._blocks.add(key, dumps(start), needs_end=True)
@@ -239,7 +239,7 @@ class ResponsesEncoder(BlockEncoder):
         elif not _is_event(event.type, event.raw):
             self.lose(event.kind)
         elif event.type == "response.output_item.added":
-            if not event.raw.keys() <= {"type", "item"}:  # members next to the item have no place
+            if not event.raw.keys() <= {"type", "item"}:  # members of the event other than the item cannot be written
                 self.lose(event.kind)
             item = event.raw["item"]
             if isinstance(item.get("type"), str):
@@ -258,7 +258,7 @@ class ResponsesEncoder(BlockEncoder):
             self.lose(event.kind)
 
     def _unknown(self, name: str, event: Aside) -> None:
-        """Write an event that belongs to no item unchanged."""
+        """Write an event of this dialect unchanged, unless its name belongs to an item."""
         if not _is_event(name, event.raw) or name.startswith(PLACED):
             self.lose(event.kind)
             return
@@ -267,7 +267,7 @@ class ResponsesEncoder(BlockEncoder):
         self._blocks.numbered(event_of(name.encode(), b",%b" if members else b"%b"), members)
 
     def _metadata(self, event: Aside) -> None:
-        """Keep a changed member of the response, or a member of an item."""
+        """Keep a member until the response, or the item to which it belongs, is written."""
         owner, _, name = event.type.partition(".")
         label: Label = owner.encode(), event.block
         if owner != "response":
@@ -279,7 +279,7 @@ class ResponsesEncoder(BlockEncoder):
         if owner not in {"response", "message", "reasoning"} or len(fields) + len(self._blocks.fields) > FEW:
             self.lose("metadata")
         else:
-            fields.pop(name, None)  # changed members follow the others
+            fields.pop(name, None)  # a changed member moves to the end
             fields[name] = event.raw
 
     # -- the end ---------------------------------------------------------------------------------------------------
@@ -326,12 +326,12 @@ class ResponsesEncoder(BlockEncoder):
 
 
 def _is_event(name: str, raw: Any) -> bool:
-    """Whether an aside is an event that can be written unchanged."""
+    """Return whether an aside is an event of this dialect, which can be written unchanged."""
     return isinstance(raw, dict) and raw.get("type") == name and NAME.fullmatch(name) is not None
 
 
 def _number_behind(last: Frame | None) -> int:
-    """Return the sequence number after a frame; 0 if the frame has none."""
+    """Return the sequence number to use after a frame; 0 if there is no frame or it has no number."""
     document = None if last is None else json_value(last.data)
     number = document.get("sequence_number") if isinstance(document, dict) else None
     return number + 1 if type(number) is int else 0

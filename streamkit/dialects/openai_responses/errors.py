@@ -14,7 +14,7 @@ from streamkit.dialects.vocabulary.openai import NO_RETRY, decode_error
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 
-#: Chat's errors are the same company's, in the same envelope.
+#: Vendors whose errors are written unchanged. Chat's errors come from the same company in the same form.
 VENDORS: Final = frozenset({VENDOR, OPAQUE_VENDOR})
 
 
@@ -24,7 +24,7 @@ def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any]
     own = failed.vendor in VENDORS and isinstance(failed.raw, dict) and isinstance(failed.raw.get("message"), str)
     if own and (failed.vendor == VENDOR or not is_overflow(failed)):
         return {"error": with_code(failed, failed.raw)}, headers
-    if not failed.vendor:  # the words belong to no known envelope
+    if not failed.vendor:  # type and code are words of no known vendor
         failed = evolve(failed, native_type=None, code=None)
     return {"error": encode_error(failed, report)}, headers
 

@@ -24,9 +24,12 @@ _COUNTED = frozenset({
 
 
 def _refuse_state(request: Request) -> None:
-    """Raise BadRequest if the request refers to state that is not kept (dialects.md §2.3). Kept state is inserted before."""
+    """Raise BadRequest if the request refers to data that are not kept. References to kept data were already replaced.
+
+    See dialects.md §2.3.
+    """
     for path, instead in request.stored:
-        if path != "prompt":  # not the state of a conversation: an upstream of this dialect may have it
+        if path != "prompt":  # a stored prompt is no conversation; the upstream may have it
             setting = "" if path == "conversation" else f", {STATE_SETTING}"
             raise BadRequest(path, f"{STATELESS}{setting}; {instead}")
 

@@ -1,6 +1,6 @@
-"""Images that a model made: items of the image tool, which contain the image when they are done.
+"""Images that a model made. Each is an output item of the image tool, which contains the image when it is done.
 
-An image of another vendor's model is such an item, too, with an id that shows this.
+An image of another vendor's model is written as such an item, too, with an id that marks it as streamkit's.
 
 Source: dialects.md §2.1, §2.4, §7.4; the types of openai.
 """
@@ -17,14 +17,14 @@ from streamkit.events import Aside, MediaGenerated, WireEvent
 from streamkit.text.identifiers import hashed
 
 ITEM: Final = "image_generation_call"
-#: Members of an item that are read.
+#: Members of an item that are read here.
 READ: Final = frozenset({"id", "type", "status", "result", "output_format"})
-#: The API's default image format.
+#: The image format that the API uses if the item names none.
 FORMAT: Final = "png"
 
 
 def read_image(item: Any, native: Aside) -> MediaGenerated | None:
-    """Return the image of an item that is done; None if there is none. ``native`` is the aside for the item."""
+    """Return the image of an item; None if the item is no image or not done. ``native`` is the aside for the item."""
     if not isinstance(item, dict) or item.get("type") != ITEM:
         return None
     data, form = item.get("result"), item.get("output_format") or FORMAT
@@ -36,13 +36,13 @@ def read_image(item: Any, native: Aside) -> MediaGenerated | None:
 
 
 def as_it_came(event: WireEvent) -> WireEvent:
-    """Return an event, or the aside that contains its original."""
+    """Return the event itself, or the aside of this dialect from which media were read."""
     native = event.native if isinstance(event, MediaGenerated) else None
     return event if native is None else native
 
 
 def write_image(media: MediaGenerated) -> list[Aside]:
-    """Return the item for another vendor's image, at its start and when it is done; empty if it has no place."""
+    """Return the asides that start and finish an item for another vendor's image; empty if the item cannot contain it."""
     if media.kind != "image" or media.data is None:
         return []
     kind = media_type_of(media)

@@ -1,6 +1,6 @@
-"""Read output items: where they begin and end, tool calls, and items that only this vendor understands.
+"""Read output items: their start and end, tool calls, and items that no other dialect understands.
 
-Items are found by index, or by id if the index is wrong. They are numbered in their order, because an index may be used
+Items are found by index, or by id if the index is wrong. They are numbered in the order in which they begin, because an index
 twice. Only ``output_item.done`` ends a call. An item without events is read from the terminal response.
 
 Source: dialects.md §2.1, §2.2, §2.4, quirks.md 80, 131, 132.
@@ -34,29 +34,29 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.tool_calls.pairs import LOOKED_AT, paired
 
-#: Members that are read of each known item. Others are kept as the vendor's.
+#: For each known type of item, the members that are read. Other members are kept for this dialect.
 ITEM_FIELDS: Mapping[str, frozenset[str]] = {
     "message": frozenset({"id", "type", "status", "role", "content"}),
     "reasoning": frozenset({"id", "type", "status", "summary", "content", "encrypted_content"}),
     "function_call": frozenset({"id", "type", "status", "call_id", "name", "arguments"}),
     "custom_tool_call": frozenset({"id", "type", "status", "call_id", "name", "input"}),
 }
-#: Outputs which show that the server ran the item: a shell in its own container.
+#: Output items which show that the server itself ran the call before them, such as a shell in the server's container.
 SERVER_ANSWERS = frozenset({"shell_call_output"})
 SERVER_ITEMS = ("_call", "_call_output", "_list_tools", "_approval_request")
 
 
 class Copy(NamedTuple):
-    """A part of an item in a later event."""
+    """A part of an item, as a later event (the end of the item or of the response) repeats it."""
 
-    speech: Speech | None  #: None if only the vendor understands it
+    speech: Speech | None  #: the kind of part; None if no other dialect understands it
     place: int
     text: str
     found: dict[str, Any]
 
     @property
     def key(self) -> tuple[str, int]:
-        """The list that contains the part, and the part's place in it."""
+        """The list that contains the part, and the part's position in that list."""
         return ("" if self.speech is None else self.speech.place), self.place
 
 
@@ -70,11 +70,11 @@ class ItemReader(TextReader):
     _last: Item | None = None
     _last_call: Item | None = None
     _calls = 0
-    _last_done: tuple[Item, dict[str, Any]] | None = None  # and its members; None after another closed item
+    _last_done: tuple[Item, dict[str, Any]] | None = None  # the item that was closed last, and its members
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        self._open: dict[Item, None] = {}  # in the order in which they began
+        self._open: dict[Item, None] = {}  # the open items, in the order in which they began
         self.began: list[Item] = []  # all items
         self._by_id: dict[str, Item] = {}
         self._by_call_id: dict[str, Item] = {}
@@ -86,11 +86,11 @@ class ItemReader(TextReader):
         raise NotImplementedError
 
     def close(self) -> None:
-        """End the input: emit the contents of starts."""
+        """End the input. Emit contents that only the starts of items had."""
         self.settle_starts()
 
     def settle_starts(self) -> None:
-        """Emit what waits in open items, and the ends of calls, because nothing more follows."""
+        """Emit the content that waits in open items, and the ends of calls, because no more events follow."""
         for item in self._open:
             self._whole_input(item, item.start)
             for part in item.parts.values():
@@ -98,7 +98,7 @@ class ItemReader(TextReader):
         self.end_lacking()
 
     def end_lacking(self) -> None:
-        """End the finished calls to which the terminal response added nothing."""
+        """End the finished calls that still lack a name or arguments, after the terminal response was read."""
         self.out += [ToolCallEnded(item.call) for item in self._lacking]
         self._lacking.clear()
 
@@ -107,7 +107,7 @@ class ItemReader(TextReader):
     def item_added(self, document: dict[str, Any], path: tuple[str | int, ...] = ("item",)) -> None:
         """Begin an item, which is at ``path`` in the frame."""
         start = document.get("item")
-        if start is None:  # some servers send an empty start, and the first delta opens the item
+        if start is None:  # the first delta opens the item, because this start is empty
             return
         if type(start) is not dict:
             start = self.fields(start)
@@ -123,7 +123,7 @@ class ItemReader(TextReader):
             if item_id or kind == before.kind:
                 return
             self._end(before, ended=False)
-        elif before is not None:  # an open one is still found by its id
+        elif before is not None:  # the earlier item is still found by its id while it is open
             self.report.repair("index_reused")
         item = self._begin(index, kind, item_id, start)
         if kind in CALL_INPUTS:
@@ -157,7 +157,7 @@ class ItemReader(TextReader):
     def located(self, document: dict[str, Any]) -> Item | None:
         index, item_id = document.get("output_index"), document.get("item_id")
         item = self.items_at.get(index) if type(index) is int else None
-        if item is not None and item.open and item.id == item_id and self._by_id.get(item_id) is item:  # nearly always
+        if item is not None and item.open and item.id == item_id and self._by_id.get(item_id) is item:  # the usual case
             return item
         self._last_done = None
         index = self.index(index)
@@ -172,7 +172,7 @@ class ItemReader(TextReader):
         return item
 
     def find(self, document: dict[str, Any], kind: str) -> Item:
-        """Return the item that an event names. If it has not begun, or is closed, begin it."""
+        """Return the item that an event names. Begin an item if there is none, or if it is of another kind and closed."""
         item = self.located(document)
         if item is None or (item.kind != kind and not item.open):
             self.report.repair("block_unopened")
@@ -188,7 +188,7 @@ class ItemReader(TextReader):
     # -- where they end --------------------------------------------------------------------------------------------
 
     def item_done(self, document: dict[str, Any]) -> None:
-        """End an item. The event may repeat the whole item."""
+        """End an item. The event may contain the whole item."""
         found = document.get("item")
         if type(found) is not dict:
             found = self.fields(found)
@@ -230,7 +230,7 @@ class ItemReader(TextReader):
                 self.settle(part)
         if item.kind in CALL_INPUTS:
             self._whole_input(item, item.start)
-            may_be_empty = item.kind == "custom_tool_call"  # the input of a custom tool may be empty
+            may_be_empty = item.kind == "custom_tool_call"  # a custom tool's input may be empty
             lacks = not item.name or not (may_be_empty or item.has_input)
             if lacks and ended and not incomplete:
                 self._lacking[item] = None
@@ -238,21 +238,21 @@ class ItemReader(TextReader):
                 self.out.append(ToolCallEnded(item.call, whole=not incomplete))
 
     def _unknown(self, item: Item, found: dict[str, Any]) -> None:
-        """Emit unknown members of an item, except those that its start had."""
+        """Emit the unknown members of an item, except those that were emitted at its start."""
         for name, value in others_of(found, ITEM_FIELDS[item.kind]).items():
             if name not in item.fields:
                 item.fields |= {name}
                 self.out.append(Aside(VENDOR, "metadata", f"{item.kind}.{name}", value, block=self.block_of(item)))
 
     def _carry(self, document: dict[str, Any], item: Item) -> None:
-        """Keep a frame of an item that only this vendor understands. All frames together are the item."""
+        """Keep a frame of an item that no other dialect understands. The item consists of all these frames."""
         item.carried = True
         block = self.block_of(item)
         found = document.get("item")
         found = found if isinstance(found, dict) else {}
         kind = aside_kind(item.kind, found)
         name = found.get("call_id") or found.get("id")
-        if isinstance(name, str) and kind == "client_tool":  # the client must return a result: the turn waits
+        if isinstance(name, str) and kind == "client_tool":  # the client must run the item and return a result
             self.waiting.add(name)
         elif isinstance(name, str) and item.kind in SERVER_ANSWERS:
             self.waiting.discard(name)
@@ -261,7 +261,7 @@ class ItemReader(TextReader):
         self.out.append(image or aside)
 
     def carry_event(self, document: dict[str, Any], kind: AsideKind) -> None:
-        """Keep an event inside such an item."""
+        """Keep an event that belongs to an item which no other dialect understands."""
         self.ensure_started()
         index = document.get("output_index")
         item = self.items_at.get(index) if type(index) is int else self._last
@@ -281,10 +281,10 @@ class ItemReader(TextReader):
         self.out.append(delta)
 
     def _identity(self, item: Item, found: dict[str, Any]) -> tuple[str | None, str | None]:
-        """Return the new id and name of a call, if any."""
+        """Return the id and the name of a call if they are new; otherwise None or an empty string."""
         call_id, name = self.string(found.get("call_id")), self.string(found.get("name"))
         if (item.call_id and call_id == "" and "call_id" in found) or (item.name and name == "" and "name" in found):
-            self.report.repair("identity_blank")  # the values of its start are kept
+            self.report.repair("identity_blank")  # the earlier id and name are kept
         new = call_id if call_id != item.call_id else "", name if name != item.name else ""
         item.call_id, item.name = call_id or item.call_id, name or item.name
         if new[0]:
@@ -311,7 +311,7 @@ class ItemReader(TextReader):
 
     def call_done(self, document: dict[str, Any], kind: str) -> None:
         item = self._open_item(document, kind) or self._call(document, kind)
-        if not item.name and (name := self.string(document.get("name"))):  # the start of the item had none
+        if not item.name and (name := self.string(document.get("name"))):  # the start of the item had no name
             item.name = name
             self.out.append(ToolCallDelta(item.call, name=name))
         self._whole_input(item, self._input(document, kind))
@@ -323,7 +323,7 @@ class ItemReader(TextReader):
             self.out.append(ToolCallWhole(item.call, text))
 
     def _open_item(self, document: dict[str, Any], kind: str) -> Item | None:
-        """Return the open item of a kind that an event names by both index and id; None if there is none."""
+        """Return the open item of this kind if the event names it by index and id; otherwise None (see ``find``)."""
         index = document.get("output_index")
         item = self.items_at.get(index) if type(index) is int else None
         named = item is not None and item.kind == kind and item.open and document.get("item_id") == item.id
@@ -339,7 +339,7 @@ class ItemReader(TextReader):
 
     def _whole_call(self, item: Item, found: dict[str, Any], path: tuple[str | int, ...]) -> None:
         call_id, name = self._identity(item, found)
-        if call_id or name:  # the start was missing or incomplete
+        if call_id or name:  # the start of the call lacked these
             self.out.append(ToolCallDelta(item.call, call_id, name))
         self._whole_input(item, self._input(found, item.kind, *path))
 
@@ -358,7 +358,7 @@ class ItemReader(TextReader):
         of_content = "reasoning_text" if found.get("type") == "reasoning" else "output_text"
         for name, kind in ("summary", "summary_text"), ("content", of_content):
             values = found.get(name)
-            if values is None or values == []:  # as in each start
+            if values is None or values == []:  # the start of an item has no parts
                 continue
             for place, value in enumerate(values if type(values) is list else self.contents(values)):
                 part = value if type(value) is dict else self.part_of(value, kind)
@@ -371,9 +371,9 @@ class ItemReader(TextReader):
         return copies
 
     def whole_parts(self, item: Item, copies: list[Copy]) -> bool:
-        """Read the parts of a finished item, and emit what is new in them.
+        """Read the parts of a finished item, and emit the content that its deltas did not have.
 
-        Return whether each part is at its place, as nearly always.
+        Return whether each part has the same position as its deltas, which is the usual case.
         """
         used: set[int] = set()
         left: list[Copy] = []
@@ -398,7 +398,7 @@ class ItemReader(TextReader):
             self.out.append(Aside(VENDOR, "unknown_event", name, copy.found, block=self.block_of(item)))
 
     def _misplaced(self, item: Item, copies: list[Copy], used: set[int]) -> None:
-        """Read copies that do not continue the part at their place: they are new, or copies of a part with another number."""
+        """Read parts of a finished item that differ from the deltas at their position: new parts, or parts that moved."""
         free = [part for part in item.parts.values() if part.number not in used and self.has_text(part)]
         texts = [copy for copy in copies if copy.text]
         if not free and texts:
@@ -435,7 +435,7 @@ class ItemReader(TextReader):
         return part
 
     def says_all(self, parts: Sequence[ItemPart], copies: Sequence[Copy]) -> bool:
-        """Whether the copies together have exactly the text of the parts, although divided differently."""
+        """Return whether the copies and the parts have the same text in total, although it is divided differently."""
         rest: str | None = "".join([copy.text for copy in copies])
         for part in parts:
             self.settle(part)
@@ -446,7 +446,7 @@ class ItemReader(TextReader):
     # -- the terminal response -------------------------------------------------------------------------------------
 
     def whole_output(self, output: list[Any], *, ended: bool) -> None:
-        """Read the items of a terminal response: items without events, items without an end, and missing contents."""
+        """Read the items of a terminal response: emit items that had no events, missing ends, and missing contents."""
         items: list[Item | None] = []
         free: list[Item] = []
         entries, left = [], []
@@ -458,7 +458,7 @@ class ItemReader(TextReader):
                 kind = self.string(kind)
             if kind in OWN_ITEMS:
                 entries.append((place, found))
-                items.append(self._at(place, found))  # nearly always there is one
+                items.append(self._at(place, found))  # the usual case: the item at this place
         if None in items or len(self.began) > LOOKED_AT:
             came = [item for item in self.began if item.kind in OWN_ITEMS]
             items = paired(
@@ -483,7 +483,7 @@ class ItemReader(TextReader):
             self.end_lacking()
 
     def _left(self, left: list[tuple[int, dict[str, Any]]], free: list[Item], *, ended: bool) -> None:
-        """Match entries of the output that have neither the place nor the id of an item with items that have no entry."""
+        """Match entries of the output with items. Neither the places nor the ids of these entries and items agree."""
         for kind in ("message", "reasoning") if free else ():
             if self._divided(kind, left, free):
                 left = [entry for entry in left if entry[1]["type"] != kind]
@@ -498,7 +498,7 @@ class ItemReader(TextReader):
             self._whole_entry(item, found, place, ended=ended)
 
     def _at(self, place: int, found: dict[str, Any]) -> Item | None:
-        """Return the item at the place of an entry of the output, if the entry names it."""
+        """Return the item at this place, if the entry of the output at the same place has the item's id."""
         item = self.items_at.get(place)
         return item if item is not None and _is_named(item, found) else None
 
@@ -525,7 +525,7 @@ class ItemReader(TextReader):
             self.out.append(ToolCallWhole(item.call, text))
 
     def _carry_entry(self, place: int, found: dict[str, Any]) -> None:
-        """Keep an entry of the output that only this vendor understands, if it had no events, or no end."""
+        """Keep an entry of the output that no other dialect understands, unless events already sent the whole item."""
         kind, item_id = self.string(found.get("type")), found.get("id")
         came = self._by_id.get(item_id) if isinstance(item_id, str) and item_id else self.items_at.get(place)
         if came is not None and came.kind == kind and came.carried and came.open:
@@ -537,20 +537,20 @@ class ItemReader(TextReader):
             self.whole_carried(self._begin(place, kind, self.string(item_id), found), found)
 
     def whole_carried(self, item: Item, found: dict[str, Any]) -> None:
-        """Keep a whole item that only this vendor understands, as the frames that a stream would have."""
+        """Keep a whole item that no other dialect understands, as the two frames that a stream would contain."""
         start = {**found, "status": "in_progress"} if "status" in found else found
         for name, value in ("added", start), ("done", found):
             self._carry({"type": f"response.output_item.{name}", "item": value}, item)
         self._end(item)
 
     def _divided(self, kind: str, entries: list[tuple[int, dict[str, Any]]], items: list[Item]) -> bool:
-        """Whether the entries of a kind together have the text of its items, although divided differently."""
+        """Return whether entries and items of a kind have the same text in total, although it is divided differently."""
         texts = [copy for _, found in entries if found["type"] == kind for copy in self._copies(found) if copy.text]
         parts = [part for item in items if item.kind == kind for part in item.parts.values() if self.has_text(part)]
         return bool(texts) and len(texts) != len(parts) > 0 and self.says_all(parts, texts)
 
     def _repeats(self, item: Item, found: dict[str, Any]) -> bool:
-        """Whether an entry of the output has the text of an item with another id."""
+        """Return whether an entry of the output has the same text as an item with another id."""
         if item.kind != found.get("type") or item.kind in CALL_INPUTS:
             return False
         texts = [copy for copy in self._copies(found) if copy.text]
@@ -563,14 +563,14 @@ def _arguments(text: str, _choice: int, call: int) -> ToolCallDelta:
 
 
 def _is_named(item: Item, found: dict[str, Any]) -> bool:
-    """Whether an entry of the output has the id of an item, or of its call."""
+    """Return whether an entry of the output has the id of an item, or of the item's call."""
     if item.kind != found["type"]:
         return False
     return bool(item.id and item.id == found.get("id")) or bool(item.call_id and item.call_id == found.get("call_id"))
 
 
 def aside_kind(kind: str, item: Mapping[str, Any]) -> AsideKind:
-    """Return the kind of aside for an item of this vendor: the client runs it, a server tool, or unknown."""
+    """Return the kind of aside for an item: run by the client, run by the server, or unknown."""
     if is_clients(kind, item):
         return "client_tool"
     return "server_tool" if kind.endswith(SERVER_ITEMS) else "unknown_event"

@@ -1,4 +1,4 @@
-"""Items of a conversation as JSON text: the input of a request and the output of its response, for the next request.
+"""Items of a conversation as JSON text, kept for later requests: the input of a request, and the output of its response.
 
 The text of items is copied from bodies and events, so that no number changes.
 
@@ -18,7 +18,7 @@ from streamkit.tool_calls.value_text import value_text
 
 
 def items_of(value: object, text: bytes) -> bytes | None:
-    """Return an ``input`` as items separated by commas; None if it is malformed, which the decoder reports."""
+    """Return ``input`` as JSON items separated by commas; None if it is malformed. The request's reader reports that."""
     if value is None:
         return b""
     if isinstance(value, str):
@@ -27,7 +27,7 @@ def items_of(value: object, text: bytes) -> bytes | None:
 
 
 def inside(text: bytes) -> bytes:
-    """Return the text between the brackets of a list."""
+    """Return the JSON text between the brackets of a list."""
     return text[1:-1].strip()
 
 
@@ -37,13 +37,13 @@ def joined(parts: Iterable[bytes]) -> bytes:
 
 
 def output_in(event: bytes, response: Mapping[str, Any], done: Sequence[bytes]) -> bytes:
-    """Return the items of a response that ended with ``event``: its own ``output``, or else the ``done`` items."""
+    """Return the output items of a response that ended with ``event``: its ``output`` or, if that is empty, ``done``."""
     own = isinstance(response.get("output"), list) and response["output"]
     return inside(value_text(event, "response", "output").encode()) if own else joined(done)
 
 
 def body_of(members: Mapping[str, bytes]) -> bytes:
-    """Return a JSON object of members with these texts."""
+    """Return a JSON object, from the names and the JSON texts of its members."""
     return b"{%b}" % b",".join(b"%b:%b" % (orjson.dumps(name), text) for name, text in members.items())
 
 
@@ -54,17 +54,17 @@ def refused(message: str, *, code: str | None = None, param: str | None = None) 
 
 
 def not_found(why: str) -> ProviderFailed:
-    """Return the failure that this response is not kept. Codex then sends the whole input (ui-protocols.md §4.1)."""
+    """Return the failure that a response is not kept. After it, Codex sends the whole input (ui-protocols.md §4.1)."""
     message = f"{why}; send the whole input, without previous_response_id"
     return refused(message, code="previous_response_not_found", param="previous_response_id")
 
 
 def value_of(asked: bytes, response: bytes) -> bytes:
-    """Return the value to keep of a response: its input items and the response itself."""
+    """Return the JSON text that is stored for a response: its input items and the response itself."""
     return b'{"input":[%b],"response":%b}' % (asked, response)
 
 
 def conversation_in(value: bytes) -> bytes:
-    """Return the items with which a conversation continues after a kept response."""
+    """Return the items that precede the input of the next request: the input and the output of a kept response."""
     paths = ("input",), ("response", "output")
     return joined(inside(value_text(value, *path).encode()) for path in paths)

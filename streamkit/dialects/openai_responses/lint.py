@@ -1,4 +1,4 @@
-"""Check Responses events against the needs of openai-python's client and its accumulating helper.
+"""Check Responses events against what openai-python's client and its accumulating helper need.
 
 The helper needs ``response.created`` first, each item added before its deltas, each part before its text, one response id,
 and a ``response.completed`` whose ``output``, if it is a list, is complete. Unknown types of events, items and parts are
@@ -87,7 +87,7 @@ HINTS: Hints = {
     "after_end": (like("foreign_terminator"), like("after_end")),
     "after_error": (like("after_error"), like("foreign_terminator")),
 }  # fmt: skip
-#: The status of the response in each event.
+#: The ``status`` that the response in each event must have.
 STATUSES: Mapping[str, str] = {
     "response.created": "in_progress",
     "response.in_progress": "in_progress",
@@ -96,20 +96,20 @@ STATUSES: Mapping[str, str] = {
     "response.incomplete": "incomplete",
     "response.failed": "failed",
 }
-#: At most so many fragments, and characters of each, fill the text that a message shows.
+#: For messages: the most fragments that are joined, and the most characters of each.
 SHOWN = 60
-#: For the name of each event without its last word: the type of its part, or of the call.
+#: The names of the delta and done events, without the last word, and the type of part or call to which each belongs.
 EVENTS: Mapping[str, str] = {**{speech.events: kind for kind, speech in SPEECHES.items()}, **CALL_EVENTS}
 
 
 @define
 class _Text(CallInput):
-    """The fragments of a part or a call."""
+    """The fragments of a part's text or of a call's input."""
 
     kind: str = field(kw_only=True)
 
     def differs(self, whole: str) -> bool:
-        """Whether a whole text differs from the deltas, if there were any."""
+        """Return whether a whole text differs from the joined deltas. Not checked if there were none or they are too long."""
         if not 0 < self.chars <= INPUT_CHARS:
             return False
         return self.chars != len(whole) or "".join(self.fragments) != whole
@@ -183,7 +183,7 @@ class ResponsesLinter(GrammarChecker):
             self._call_ids.add(call_id)
 
     def _find(self, document: dict[str, Any], item_id: object) -> _Item | None:
-        """Return the open item that an event names. If there is none, report this and return None."""
+        """Return the open item that an event names. If there is no such item, report a violation and return None."""
         index = document.get("output_index")
         item = self._items.get(index) if type(index) is int else None
         if item is None or item.done:
@@ -219,7 +219,7 @@ class ResponsesLinter(GrammarChecker):
                     self._whole_part(item, place, part)
 
     def check_output(self, output: object, *, completed: bool) -> None:
-        """Compare the items of the last response with those that were done."""
+        """Compare the items in the last response with the items of the events."""
         ids = [item.id for item in self._items.values() if item.done]
         if completed and len(ids) < len(self._items):
             self.broken("unfinished", f"{len(self._items) - len(ids)} items are not done")
@@ -249,7 +249,7 @@ class ResponsesLinter(GrammarChecker):
                 text.append(part[speech.name])
 
     def _text(self, document: dict[str, Any], kind: str) -> _Text | None:
-        """Return the open part or call that an event names. If there is none, report this and return None."""
+        """Return the open part or call that an event names. If there is no such part, report a violation and return None."""
         item = self._find(document, document.get("item_id"))
         if item is None:
             return None
@@ -300,7 +300,7 @@ class ResponsesLinter(GrammarChecker):
     def take(self, frame: Frame) -> None:
         if not frame.terminated:
             self.broken("unterminated", "no blank line after the last event")
-        done = frame.data == b"[DONE]"  # of another dialect: the client ends there
+        done = frame.data == b"[DONE]"  # another dialect's terminator, at which the client stops reading
         if self._ended:
             self.broken("after_end", f"after the last response: {shown(frame.text)}", "note" if done else "error")
         elif self._failed and done:

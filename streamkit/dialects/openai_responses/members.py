@@ -1,6 +1,6 @@
-"""The members that are read of each event of Responses, and the members of items and parts that were already emitted.
+"""Which members of each event are read, and which members of items and parts were already emitted.
 
-Everything is repeated three or four times. A member that an item or part had in an earlier event is not kept again.
+Events repeat each item three or four times. A member that an earlier event of the item had is not emitted again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streamkit.dialects.openai_responses.items import ITEM_FIELDS
 from streamkit.dialects.openai_responses.wire import CALL_EVENTS, CALL_INPUTS, PLACES, SPEECHES
 
 COMMON: Final = (*PLACES, "call_id")
-#: The decoder itself keeps the other members of a response.
+#: The members of a response that are read here. The decoder itself keeps all other members.
 RESPONSE: Final = kept("output", "error", incomplete_details=Members("reason"))
 EVENTS: Final[Mapping[str, Members]] = {
     name: members.also(*COMMON)
@@ -41,13 +41,13 @@ EVENTS: Final[Mapping[str, Members]] = {
     }.items()
 }
 PART_FIELDS: Final = frozenset({"type", "text", "refusal", "annotations", "logprobs"})
-#: The most members that are remembered. Further ones are kept each time.
+#: The most members that are remembered. Members beyond this number are emitted each time.
 FEW: Final = 1000
 
 
 @define
 class SaidBefore:
-    """Members of items and parts that were already seen, by the item's id, or else its place."""
+    """Members of items and parts that were already emitted, by the item's id or, without an id, its place."""
 
     _reported: set[tuple[Any, ...]] = field(factory=set)
 
@@ -59,7 +59,7 @@ class SaidBefore:
         return True
 
     def of_item(self, item: Any, place: Any, event: str = "") -> list[tuple[str, Any]]:
-        """Return the new members of an item; none if the reader of items keeps them, as for most kinds of ``event``."""
+        """Return the members of an item that were not emitted before; empty if the reader of items keeps them itself."""
         new: list[tuple[str, Any]] = []
         kind = item.get("type") if type(item) is dict else None
         if type(kind) is not str or (fields := ITEM_FIELDS.get(kind)) is None:  # kept whole

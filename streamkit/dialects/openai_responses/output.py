@@ -1,7 +1,7 @@
-"""Join the assistant's parts into output items, for whole responses and for the history of requests.
+"""Build output items from the assistant's parts, for whole responses and for the history in requests.
 
-An aside is placed by the label of its block: a citation with its text, a member with its item, a frame with the item that
-only this vendor understands. As in a stream, an aside may precede what it belongs to.
+The label of an aside's block says where the aside belongs: a citation to a text, a member to an item, a frame to an item that
+no other dialect understands. As in a stream, an aside may precede that text or item.
 
 Source: dialects.md §2.1, §2.2, §2.4.
 """
@@ -18,7 +18,7 @@ from streamkit.events import Aside, QualifiedName
 from streamkit.report import StreamReport
 
 Item: TypeAlias = dict[str, Any]
-#: The type of an item, and the label of one of its blocks.
+#: A key for items: the item's type, and the label of one of its blocks.
 Label: TypeAlias = tuple[str, int]
 FRAMES: Final = ("response.output_item.added", "response.output_item.done")
 
@@ -40,7 +40,7 @@ class OutputList:
         self._growing = Growing()
 
     def add(self, item: Item, labels: Iterable[int] = ()) -> None:
-        """Add a whole item, made of the blocks with these labels."""
+        """Add a whole item. The labels are those of the blocks from which it was made."""
         self._message = None
         self.items.append(item)
         for label in labels:
@@ -50,7 +50,7 @@ class OutputList:
         """Add a part of a message.
 
         It joins the message before it if ``of_item`` has the id of that message. If neither has an id, it also joins, unless
-        such parts must be ``apart``.
+        parts without an id must be ``apart``.
         """
         named = (of_item or {}).get("id")
         fresh = (apart and named is None) or ("message", label) in self._fields
@@ -66,7 +66,7 @@ class OutputList:
                 self._put(part, aside)
 
     def aside(self, part: Aside) -> None:
-        """Add the content of an aside of this vendor, or count it as lost if there is no place for it."""
+        """Add the content of an aside of this dialect. Count it as lost if the text or item it belongs to is missing."""
         kind, _, name = part.type.partition(".")
         if part.type.startswith(ITEM):
             self.add(part.raw)
@@ -108,7 +108,7 @@ class OutputList:
         self._growing.extend(text, name, values)
 
     def _frame(self, part: Aside) -> None:
-        """Add the start or the end of an item that only this vendor understands."""
+        """Add the start or the end of an item that no other dialect understands."""
         item, label, begins = dict(part.raw["item"]), part.block, part.type == FRAMES[0]
         (self._unended.add if begins else self._unended.discard)(label)
         if begins or label not in self._hosted:
@@ -125,13 +125,13 @@ def _is_item(value: Any) -> bool:
 
 
 def of_item(part: Part) -> Mapping[str, Any] | None:
-    """Return the members of the item that its first part carries; further parts have only the id."""
+    """Return the members of the item to which a part belongs. Only the item's first part has all; others have the id."""
     extras = None if isinstance(part, Aside) else part.extras
     return extras.get("item") if extras else None
 
 
 def thoughts(parts: Iterable[Part]) -> Iterator[Part | list[Reasoning]]:
-    """Yield the parts, but those of one reasoning item as a list. A signature ends an item, and so does another id."""
+    """Yield the parts. Reasoning parts of one item are yielded as a list: an item ends at a signature or another id."""
     run: list[Reasoning] = []
     for part in parts:
         joins = isinstance(part, Reasoning) and run and run[-1].signature is None and _id_of(part) == _id_of(run[-1])
@@ -151,7 +151,7 @@ def _id_of(part: Part) -> Any:
 
 
 def reasoning_item(run: list[Reasoning]) -> Item:
-    """Return the item for the texts of one reasoning. ``summary`` is required, even if empty."""
+    """Return the reasoning item for these texts. The member ``summary`` is required, even if it is empty."""
     lists: Item = {"summary": [], "content": []}
     for part in run:
         if part.text:
@@ -164,7 +164,7 @@ def reasoning_item(run: list[Reasoning]) -> Item:
 
 
 def called(name: str, qualified: QualifiedName | None) -> Item:
-    """Return the members for what is called: a tool by its name, or by its namespace and its name in it."""
+    """Return the members that name the called tool: its name, or its namespace and the name in it."""
     return {"name": name} if qualified is None else {"name": qualified.name, "namespace": qualified.namespace}
 
 

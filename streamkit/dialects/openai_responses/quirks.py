@@ -1,6 +1,6 @@
-"""The departures of servers that send Responses events: one change for each repair.
+"""Faults of servers that send Responses events: for each repair of the decoder, a change of a stream that needs the repair.
 
-A text occurs several times: in its deltas, and then as a whole. So a change of the text changes all of them.
+A text is repeated after its deltas, as a whole. So a change of a text must change all repetitions of it.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ MORE: Final = (
 
 
 def _items(payload: Payload) -> Iterator[dict[str, Any]]:
-    """Return the whole items in an event: its own item, and those of its response."""
+    """Return all whole items in an event: the event's item, and the items in its response."""
     found = [payload.get("item"), *(payload.get("response") or {}).get("output", ())]
     return (item for item in found if isinstance(item, dict))
 
 
 def _calls(change: Callable[[dict[str, Any]], None]) -> Change:
-    """Return a change of each call, wherever the whole call occurs."""
+    """Return a change of each call item. It is made in every event that contains the whole item."""
 
     def step(payload: Payload) -> None:
         for item in _items(payload):
@@ -96,7 +96,7 @@ def _call_ids(frames: Frames) -> Frames:
 
 
 def _nameless(frames: Frames) -> Frames:
-    """Remove the name of the first call."""
+    """Remove the name of the first call from all its events."""
     first_call = next(EVENTS.having(CALL_ADDED, frames), None)
     if first_call is None:
         return frames
@@ -113,7 +113,7 @@ def _bare_inputs(frames: Frames) -> Frames:
 
 
 def _text_goes_on(*deltas: str) -> Change:
-    """Return a change that adds these deltas to the text of the first message."""
+    """Return a change that appends these deltas to the text of the first message, and to the repetitions of that text."""
 
     def change(frames: Frames) -> Frames:
         said = list(EVENTS.having(every("type", TEXT), frames))
@@ -134,7 +134,7 @@ def _text_goes_on(*deltas: str) -> Change:
 
 
 def _append(payload: Payload, name: str, text: str) -> None:
-    """Add to the whole text of an item, wherever it occurs."""
+    """Append ``text`` to the whole text of the item ``name``, if this event contains it."""
     if payload.get("item_id") == name and payload["type"] == TEXT_DONE:
         payload["text"] += text
     if payload.get("item_id") == name and payload["type"] == PART_DONE:
@@ -145,7 +145,7 @@ def _append(payload: Payload, name: str, text: str) -> None:
 
 
 def _text_in_call(frames: Frames) -> Frames:
-    """Repeat the first text as a delta in the first call."""
+    """Insert a delta event that repeats the first text, but names the first call as its item."""
     first_call = next(EVENTS.having(CALL_ADDED, frames), None)
     if first_call is None:
         return frames

@@ -68,23 +68,23 @@ from streamkit.text.quoting import quoted
 PROGRAMS: Final = frozenset(
     {"additional_tools", "configuration_update", wire.TRIGGER, *(ANSWERS.keys() - LOADING), *wire.OUTPUTS.values()}
 )
-#: Items that replace earlier conversation, and that only the vendor can read.
+#: Items that stand for earlier parts of the conversation. Only their vendor can read them.
 COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", "context_compaction"})
-#: Types of parts with a neutral form: in an assistant message, and in each list of a reasoning item.
+#: Types of parts that other dialects can express: in an assistant message (``SAID``), and in a reasoning item's lists.
 SAID: Final = frozenset({"output_text", "input_text", "refusal"})
 THOUGHTS: Final = {"summary": "summary_text", "content": "reasoning_text"}
-#: How clients are configured not to rely on data that the server stores.
+#: For error messages: the client settings with which a client does not rely on stored data.
 SETTINGS: Final = "AI SDK: providerOptions.openai.store = false; openai-agents: ModelSettings(store=False)"
-#: References to a part of the conversation.
+#: Members that refer to an earlier part of the conversation, which the server stores.
 STORED: Final = ("previous_response_id", "conversation")
-#: What a client must send instead of each reference to data on the server.
+#: For error messages: what a client must send instead of each reference to stored data.
 WHOLE: Final = f"send the whole input with each request, and store: false ({SETTINGS})"
 REMEDIES: Final = {
     "previous_response_id": f"{WHOLE}, without the id of a response",
     "conversation": f"{WHOLE}, without a conversation",
     "prompt": "send the text of the prompt as instructions or input",
 }
-#: Types of ``tool_choice`` that name tools of the client.
+#: Types of ``tool_choice`` that name a tool of the client.
 NAMED: Final = frozenset({"function", "custom"})
 
 
@@ -99,14 +99,14 @@ class ResponsesRequestReader(RequestReader):
         self._tools = ToolReader(self.names)
         self._defined: list[Tool] = []  # the tools in the request's ``tools``
         self._labels = 0  # the number of text blocks so far
-        self.stored = False  #: the server has more of the conversation than the request
+        self.stored = False  #: whether the server stores a part of the conversation that the request lacks
         self.trigger: dict[str, Any] | None = None  #: the last item, if it requests only a compaction
-        self._answers: Turn | None = None  # the turn that the next output joins
+        self._answers: Turn | None = None  # the turn to which the next output is added
         self._calls: set[str] = set()
         self._said_calls = 0  # the number of calls in the current assistant turn
         self._answered: set[str] = set()  # ids of client tool items that have an output in the input
         self._text: Text | None = None  # the last text of the assistant
-        self._signature: Opaque | None = None  # of the next call, before which it was sent
+        self._signature: Opaque | None = None  # signature of the next call, from the item before that call
 
     def read_turns(self, fields: Fields) -> None:
         """Read the tools of the request, which its items may name, then the instructions and the input."""
@@ -118,7 +118,7 @@ class ResponsesRequestReader(RequestReader):
         self.read_input(fields)
 
     def tools(self, _fields: Fields) -> list[Tool]:
-        """Return the tools of the request, and those that input items loaded."""
+        """Return the tools of the request, and the tools that its input items loaded."""
         return self._defined + self._tools.loaded
 
     # -- options ---------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class ResponsesRequestReader(RequestReader):
         return options
 
     def _compaction(self, fields: Fields) -> Compaction | None:
-        """Read what the trigger at the end of the input and ``context_management`` request. Other entries stay there."""
+        """Read the compaction that the last input item (a trigger) and ``context_management`` request, if any."""
         entries = fields.peek(wire.MANAGEMENT)
         entry = next(filter(_compacts, entries), None) if isinstance(entries, list) else None
         if self.trigger is None and entry is None:
@@ -198,7 +198,7 @@ class ResponsesRequestReader(RequestReader):
         return found
 
     def _all_allowed(self, tools: Iterable[Fields]) -> tuple[str, ...]:
-        """Return the tools that a list of choices names. A namespace that is listed again adds nothing."""
+        """Return the names of the tools in a list of choices. A namespace that is listed twice counts once."""
         names: list[str] = []
         opened: set[str] = set()
         for tool in tools:
@@ -210,7 +210,7 @@ class ResponsesRequestReader(RequestReader):
         return tuple(names)
 
     def _allowed(self, tool: Fields, kind: str | None) -> Sequence[str]:
-        """Return the tools that a choice names: one of the client, all of a namespace, or one that the provider runs."""
+        """Return the names that a choice means: a client's tool, all tools of a namespace, or a tool of the provider."""
         if kind == "namespace":
             return self.names.within(tool.needed("name"))
         if kind is None or kind in NAMED:
@@ -225,7 +225,7 @@ class ResponsesRequestReader(RequestReader):
             return
         self._answered = answered(fields.peek("input"))
         items = list(fields.each("input"))
-        if items and items[-1].peek("type") == wire.TRIGGER:  # the server refuses it in other places
+        if items and items[-1].peek("type") == wire.TRIGGER:  # the server accepts a trigger only as the last item
             self.trigger = items.pop().rest()
         for item in items:
             self._item(item)
@@ -281,13 +281,13 @@ class ResponsesRequestReader(RequestReader):
         self.turns.append(turn)
 
     def _close(self) -> None:
-        """End the last turn, so that nothing joins it."""
-        if self._signature is not None:  # the call that it signed is missing
+        """End the last turn, so that no more parts or results are added to it."""
+        if self._signature is not None:  # no call followed the signature
             self._assistants().append(RedactedReasoning(self._signature))
         self._signature = self._text = self._answers = None
 
     def _assistants(self) -> list[Part]:
-        """Return the parts of the current assistant turn."""
+        """Return the parts of the current assistant turn. Begin an assistant turn if there is none."""
         self._answers = None
         if not self.turns or self.turns[-1].role != "assistant":
             self.turns.append(Turn("assistant"))
@@ -295,7 +295,7 @@ class ResponsesRequestReader(RequestReader):
         return self.turns[-1].parts
 
     def _programs(self) -> list[Part]:
-        """Return the parts of the turn that outputs join."""
+        """Return the parts of the turn to which tool outputs are added. Begin one if there is none."""
         if self._answers is None:
             self._close()
             self._answers = Turn("user")
@@ -347,7 +347,7 @@ class ResponsesRequestReader(RequestReader):
             self._assistants().append(thought)
 
     def _sealed(self, kind: str, opaque: Opaque, parts: list[Reasoning]) -> None:
-        """Restore another vendor's signature or opaque data from the reasoning item in which it was sealed."""
+        """Restore another vendor's signature or opaque data, which was sealed (base64 with the vendor's name) in an item."""
         if kind == "call":
             self._signature = opaque
         elif kind == "text" and self._text is not None:
@@ -381,7 +381,7 @@ class ResponsesRequestReader(RequestReader):
     # -- outputs ---------------------------------------------------------------------------------------------------
 
     def _is_paired(self, item: Fields) -> bool:
-        """Return whether the call of an output is in the request, or can't be on the server."""
+        """Return whether an output can be read as a result: its call is in the request, or no call is stored elsewhere."""
         call_id = item.peek("call_id")
         return not self.stored or (isinstance(call_id, str) and call_id in self._calls)
 
@@ -400,7 +400,7 @@ class ResponsesRequestReader(RequestReader):
         return [read for part in content for read in self._part(part)]
 
     def _part(self, part: Fields) -> list[Part]:
-        """Read a part, followed by the asides next to it."""
+        """Read a part. Return it and the asides for its annotations."""
         match part.needed("type"):
             case "input_text":
                 return [Text(part.needed("text"), cache=read_cache_mark(part), extras=part.rest() or None)]
@@ -427,14 +427,14 @@ class ResponsesRequestReader(RequestReader):
 
 
 def _compacts(entry: Any) -> bool:
-    """Return whether an entry of ``context_management`` requests a compaction in a known form."""
+    """Return whether an entry of ``context_management`` is a request for a compaction that we can express."""
     if not isinstance(entry, dict) or entry.get("type") != COMPACTION:
         return False
     return entry.get(wire.THRESHOLD) is None or type(entry[wire.THRESHOLD]) is int
 
 
 def _says(choice: Mapping[str, Any], names: Sequence[str]) -> bool:
-    """Return whether a choice names only tools of the client, each by the name that it has here."""
+    """Return whether a choice names only tools of the client that are in no namespace."""
     named = choice["tools"] if choice["type"] == "allowed_tools" else [choice]
     ours = all(tool.get("type", "function") in NAMED and tool.get("namespace") is None for tool in named)
     return ours and [tool["name"] for tool in named] == [*names]
@@ -446,14 +446,14 @@ def members(item: Fields) -> dict[str, Any] | None:
 
 
 def _with_item(extras: Extras | None, of_item: dict[str, Any] | None, *, first: bool) -> Extras | None:
-    """Return a part's extras with those of its item; parts after the first get only the item's id."""
+    """Return the extras of a part, and in them the extras of its item; for later parts of the item only the id."""
     if of_item is not None and not first and "id" in of_item:
         of_item = {"id": of_item["id"]}
     return {**(extras or {}), **without_none(item=of_item)} or None
 
 
 def _untyped(item: Fields) -> str:
-    """Return the type of an item without one: a message, or a reference, which has only an id."""
+    """Return the type of an item that does not state its type: a message if it has a role, otherwise a reference."""
     if "role" in item:
         return "message"
     if item.names == ["id"]:
@@ -462,18 +462,18 @@ def _untyped(item: Fields) -> str:
 
 
 def _is_answer(item: Fields) -> bool:
-    """Return whether a message can be read: not if it is the assistant's and no part has a neutral form."""
+    """Return whether other dialects can express a message: if not, it is the assistant's and has only unknown parts."""
     kinds = _kinds(item, "content")
     return item.peek("role") != "assistant" or not kinds or not SAID.isdisjoint(kinds)
 
 
 def _is_thought(item: Fields) -> bool:
-    """Return whether all parts of a reasoning item have a neutral form."""
+    """Return whether other dialects can express all parts of a reasoning item."""
     return all(_kinds(item, name) <= {kind} for name, kind in THOUGHTS.items())
 
 
 def _kinds(item: Fields, name: str) -> set[str]:
-    """Return the types in a list of parts."""
+    """Return the types of the parts in the list ``name``."""
     return {kind for part in objects_in(item.peek(name)) if isinstance(kind := part.get("type"), str)}
 
 

@@ -62,12 +62,12 @@ from streamkit.dialects.vocabulary.web_search import location_out
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 
-#: Dialects of OpenAI: their file ids and cache marks mean the same.
+#: OpenAI's dialects. File ids and cache marks mean the same in both.
 RELATIVES: Final = frozenset({"openai-chat", "openai-responses"})
-#: The web search tool, and the entry of ``include`` that requests the pages that it found.
+#: The type of the web search tool.
 SEARCH: Final = "web_search"
 SOURCES: Final = "web_search_call.action.sources"
-#: Values for the schema of a function without parameters in other dialects; this server demands a schema.
+#: The schemas that mean "no parameters" in other dialects. This server requires a schema.
 NOTHING: Final[tuple[Any, ...]] = (None, {})
 
 
@@ -86,9 +86,9 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 
 def _taken(media: Media, place: Place, to: Lowering) -> Media | None:
-    """Return an image or a file with bytes, a web URL or an id of OpenAI's store; None for others (§7.4).
+    """Return an image or a file with bytes, a web URL or a file id of OpenAI; None for other media (§7.4).
 
-    For clients of this dialect, also audio, and media that the assistant made, which are items.
+    In a request of this dialect, audio is also accepted, and media that the assistant made, which are items.
     """
     if place == "assistant":
         return media if to.own and media.native is not None and media.native.vendor == wire.VENDOR else None
@@ -103,7 +103,7 @@ def _taken(media: Media, place: Place, to: Lowering) -> Media | None:
 
 
 def same_extras(part: Part, extras: Extras) -> tuple[Extras, Extras]:
-    """Split a Chat part's extras into those that this dialect has, too, and the rest.
+    """Split the extras of a part from Chat into extras that this dialect also has, and the rest.
 
     The id of encrypted ``reasoning_details`` is the id of the item that they were here. A compaction has no extras.
     """
@@ -116,7 +116,7 @@ def same_extras(part: Part, extras: Extras) -> tuple[Extras, Extras]:
 
 @of_parts
 def placed(part: Part, place: Place, to: Lowering) -> Part:
-    """Drop cache marks on the assistant's parts and on results, and turn refusals that are not the assistant's into texts."""
+    """Drop cache marks of assistant parts and of results. Turn a refusal into text unless it is the assistant's."""
     match part:
         case Refusal() if place != "assistant":
             to.lose("refusal_as_text")
@@ -130,7 +130,7 @@ def placed(part: Part, place: Place, to: Lowering) -> Part:
 
 
 def answers_said(request: Request, to: Lowering) -> None:
-    """Drop reasoning that another vendor signed, and from other dialects unsigned reasoning and empty texts."""
+    """Drop reasoning that another vendor signed. From other dialects, also drop unsigned reasoning and empty texts."""
     turns = []
     for turn in request.turns:
         parts: list[Part] = []
@@ -150,14 +150,14 @@ def answers_said(request: Request, to: Lowering) -> None:
 
 
 def _goes_back(run: Sequence[Part], to: Lowering) -> bool:
-    """Return whether a part, or the reasoning of one item, is written."""
+    """Return whether a part is written, or the parts of one reasoning item, of which the last part decides."""
     match run[-1]:
         case Reasoning(signature=None):
             said = any(isinstance(part, Reasoning) and part.kind == "raw" and part.text for part in run)
             return to.own and (said or of_item(run[0]) is not None)
         case Reasoning(signature=Opaque(vendor=vendor)):
             return vendor == wire.OPAQUE_VENDOR
-        case Text(text="", signature=signature):  # a signed empty text exists only for its signature
+        case Text(text="", signature=signature):  # an empty text with a signature has no other content
             return to.own and signature is None
     return True
 
@@ -174,7 +174,7 @@ def _lose(run: Sequence[Part], to: Lowering) -> None:
 
 
 def messages_kept(request: Request, to: Lowering) -> None:
-    """Add an empty text to each message of the user or the system that is empty or loses all its parts."""
+    """Add an empty text to each user or system message that has no parts or loses all its parts."""
 
     def is_lost(part: Part) -> bool:
         if isinstance(part, Aside):
@@ -194,7 +194,10 @@ def messages_kept(request: Request, to: Lowering) -> None:
 
 
 def instructions_found(request: Request, _to: Lowering) -> None:
-    """Mark the system's turn as ``instructions`` if it is one plain text in front; others become items with their role."""
+    """Mark the system's turn as ``instructions`` if it is the only leading system turn and is one plain text.
+
+    Other system turns become items with their role.
+    """
     leading = [*takewhile(lambda turn: turn.role == "system", request.turns)]
     told = leading[0] if len(leading) == 1 and leading[0].name is None and _plain_text(leading[0]) is not None else None
 
@@ -208,7 +211,7 @@ def instructions_found(request: Request, _to: Lowering) -> None:
 
 
 def reasoning_followed(request: Request, to: Lowering) -> None:
-    """Drop reasoning that no other assistant item follows: the server refuses it."""
+    """Drop reasoning after which no other item of the assistant follows, because the server refuses it."""
     turns: list[Turn] = []
     follows = False
     for turn in reversed(request.turns):
@@ -233,7 +236,7 @@ def _is_item_of_reasoning(part: Part) -> bool:
 
 @of_tools
 def tools_said(tool: Tool, to: Lowering) -> Tool:
-    """Give functions a schema and ``strict``, and drop the forms that tools had in other dialects."""
+    """Give functions a schema and ``strict``. Drop members of tools that only other dialects have."""
     if tool.kind == "server":
         if tool.cache is not None:
             to.lose("cache_mark", tool.name)
@@ -254,7 +257,7 @@ def search(asked: WebSearch, _to: Lowering) -> dict[str, Any]:
 
 
 def thinking_fits(request: Request, to: Lowering) -> None:
-    """Set the amount of thinking as an effort."""
+    """Replace the request for thinking by an effort, which is all that this dialect has."""
     thinking = request.options.thinking
     if thinking is None:
         return
@@ -263,7 +266,7 @@ def thinking_fits(request: Request, to: Lowering) -> None:
 
 
 def compaction_fits(request: Request, to: Lowering) -> None:
-    """Keep the threshold of a compaction, and drop its other options, which have no place."""
+    """Keep only the threshold of a compaction, because this dialect has no other options for it."""
     options, asked = request.options, request.options.compaction
     if asked is None or (to.own and asked.native is not None):
         return
@@ -275,7 +278,7 @@ def compaction_fits(request: Request, to: Lowering) -> None:
 
 
 def bound_fits(request: Request, to: Lowering) -> None:
-    """Raise a token limit below the server's least."""
+    """Raise a token limit that is below the server's minimum."""
     bound = request.options.max_tokens
     if bound is None or not 0 < bound < wire.LEAST_TOKENS:
         return
@@ -284,7 +287,7 @@ def bound_fits(request: Request, to: Lowering) -> None:
 
 
 def input_and_sources(request: Request, to: Lowering) -> None:
-    """Write ``input`` even if it is empty, and request the pages that a search found."""
+    """Write ``input`` even if it is empty. Request the pages that a web search finds."""
     include = [wire.LOGPROBS, SOURCES] if request.options.logprobs else [SOURCES]
     extras = {"input": [], **request.extras, **({} if to.search is None else {"include": include})}
     request.extras = extras
@@ -300,7 +303,7 @@ FOREIGN: Final = Capabilities(
     result_errors=False,
     signs_reasoning=wire.OPAQUE_VENDOR,
     opaque_vendors=frozenset({OPENAIS}),
-    unsigned_reasoning=True,  # within an encrypted item: see ``answers_said``
+    unsigned_reasoning=True,  # its text may be next to an encrypted part: see ``answers_said``
     refusals=True,
     media=fit_media,
     marked=(Text, Media),
@@ -320,7 +323,7 @@ FOREIGN: Final = Capabilities(
     arranged=(reasoning_followed, tools_said),
     last=(thinking_fits, bound_fits, input_and_sources),
 )
-#: For clients of this dialect.
+#: What the servers accept in a request that was read in this dialect.
 OWN: Final = evolve(
     FOREIGN,
     ids=None,
@@ -333,7 +336,7 @@ OWN: Final = evolve(
 
 
 def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
-    """Return what the servers take of a request of the dialect ``source`` for the model called ``name``."""
+    """Return what the servers accept, for a request read in the dialect ``source`` and the model ``name``."""
     if source == FOREIGN.dialect:
         return OWN
     model = model_for(name, provider, UNKNOWN, None)
@@ -385,7 +388,7 @@ def _reasoning(thinking: Thinking | None) -> dict[str, Any] | None:
 
 
 def _management(compaction: Compaction) -> dict[str, Any]:
-    """Return the member that requests compaction of a long conversation."""
+    """Return the member that requests a compaction when the conversation reaches a length."""
     if compaction.native is not None:
         return {name: value for name, value in compaction.native.items() if name == wire.MANAGEMENT}
     if compaction.now and compaction.threshold is None:
@@ -397,12 +400,12 @@ def _management(compaction: Compaction) -> dict[str, Any]:
 
 
 def _tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
-    """Return the definitions of tools; neighbours of one namespace are written into it again."""
+    """Return the definitions of tools. Adjacent tools of one namespace are written as one namespace."""
     written: list[dict[str, Any]] = []
     last: Namespace | None = None
     for tool in tools:
         if tool.loaded:
-            continue  # the item that loaded it defines it
+            continue  # an input item already defines this tool
         definition, namespace = _tool(tool), tool.namespace
         if namespace is None:
             written.append(definition)
@@ -462,14 +465,14 @@ def _instructions(turns: Sequence[Turn]) -> str | None:
 
 
 def _plain_text(turn: Turn) -> str | None:
-    """Return the text of a turn that is one plain text; None if it has anything else."""
+    """Return the text of a turn that is only one plain text; None for any other turn."""
     text = turn.parts[0] if len(turn.parts) == 1 and not turn.extras else None
     plain = isinstance(text, Text) and text.cache is None and text.signature is None and not text.extras
     return text.text if isinstance(text, Text) and plain else None
 
 
 def _messages(turn: Turn, report: StreamReport) -> list[Item]:
-    """Return messages, and other items between them. The first message has the turn's extras."""
+    """Return the items of a turn: messages, and other items between them. The first message gets the turn's extras."""
     role = "developer" if turn.native_role == "developer" else turn.role
     output, extras = OutputList(report, _begun), turn.extras
     for is_content, parts in groupby(turn.parts, key=_is_content):
@@ -491,7 +494,7 @@ def _is_content(part: Part) -> bool:
 
 
 def _lose_extras(extras: Extras | None, report: StreamReport) -> None:
-    """Count extras of a turn that has no message for them."""
+    """Count the extras of a turn as lost, because the turn has no message to contain them."""
     for name in extras or ():
         report.lose("metadata", what=name)
 
@@ -504,7 +507,7 @@ def _result(result: ToolResult) -> Item:
 
 
 def _contents(parts: Sequence[Part]) -> str | list[Item]:
-    """Return content as a string if it is one plain text, else as a list of parts."""
+    """Return content as a string if it is one plain text; otherwise as a list of parts."""
     return plain_or_list([_content(part) for part in parts])
 
 
@@ -597,7 +600,7 @@ def _begun(members: Extras) -> Item:
 
 
 def _plain(item: Item) -> Item:
-    """Shorten a message of one plain text, unless it has an id: then the server demands its full form with a status."""
+    """Shorten a message of one plain text, unless it has an id: with an id, the server requires the full form."""
     if item.get("type") != "message" or "content" not in item:
         return item
     if "id" in item:

@@ -1,6 +1,6 @@
 """Read and write whole responses: the ``response`` object and error bodies.
 
-The object is the same as in the last event of a stream, so the stream decoder reads it, and its items as if they were just
+The object is the same as in the last event of a stream, so the stream decoder reads it; its items are read as items that just
 done. A status such as ``queued``, or none, is no end. When written, parts become items in their order: neighbouring texts are
 one message, reasoning up to its signature one item. Data that only another vendor can read are sealed in a reasoning item.
 
@@ -38,7 +38,7 @@ from streamkit.dialects.vocabulary.stop_reasons import was_stopped
 from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed
 
-#: Members that a stream sends only at its end.
+#: Members of a response that a stream only sends in its last event.
 LAST: Final = frozenset({"completed_at"})
 
 
@@ -127,7 +127,7 @@ class ResponsesBodyWriter(ResponseWriter):
             return None
         count_usage_losses(usage, self.report)
         body = encode_usage(usage)
-        if usage.vendor != VENDOR:  # a whole body must have this member; a stream leaves it out
+        if usage.vendor != VENDOR:  # required in a whole body, but not in a stream
             body["input_tokens_details"].setdefault("cache_write_tokens", 0)
         return body
 
@@ -172,7 +172,7 @@ class ResponsesBodyWriter(ResponseWriter):
         return item
 
     def _sealed(self, kind: Kind, opaque: Opaque) -> Item:
-        """Return a reasoning item with opaque data and no text."""
+        """Return a reasoning item that has only opaque data."""
         made = self.encoding.make_id("rs_")
         blob = _blob(kind, opaque)
         return {"id": made, "type": "reasoning", "status": "completed", "summary": [], "encrypted_content": blob}
@@ -182,7 +182,7 @@ class ResponsesBodyWriter(ResponseWriter):
         if not call.name:
             self.withhold(call)
             return
-        if call.signature is not None:  # items of calls have no signature: it is sealed in an item before the call
+        if call.signature is not None:  # seal it in an item before the call
             output.add(self._sealed("call", call.signature))
         cut = not call.ended or (call.verdict is not None and call.verdict.kind == "truncated")
         made = self.encoding.make_id("ctc_" if call.kind == "custom" else "fc_")
@@ -204,11 +204,11 @@ class ResponsesBodyWriter(ResponseWriter):
         elif part.kind == "metadata" and owner == "response":
             self.members[name] = part.raw
         else:
-            self._calls += part.kind == "client_tool"  # the client runs this, too
+            self._calls += part.kind == "client_tool"  # an item that the client runs counts as a call
             output.aside(part)
 
 
 def _blob(kind: Kind, opaque: Opaque) -> str:
-    """Return ``encrypted_content``: this vendor's reasoning unchanged; other data sealed."""
+    """Return ``encrypted_content``: OpenAI's reasoning unchanged; other data sealed (base64 with the vendor's name)."""
     own = kind in {"opaque", "reasoning"} and opaque.vendor == OPAQUE_VENDOR
     return opaque.blob if own else seal(kind, opaque.vendor, opaque.blob)

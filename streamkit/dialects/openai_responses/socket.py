@@ -1,7 +1,7 @@
 """Responses over a WebSocket: a request is a message ``response.create``, and each event of its response is a message.
 
 A connection keeps the last response that ended normally, with its whole input, as JSON text up to a limit in bytes. The next
-message may name it as ``previous_response_id``, and then contain only new items. For other ids, the client gets the error
+message may name it as ``previous_response_id``, and then contains only new items. For other ids, the client gets an error,
 after which Codex sends the whole input, unless a store has the response (``recall``).
 
 Nothing may follow the last event of a response: a client would take it for the next response. So ``response.failed`` replaces
@@ -43,13 +43,13 @@ from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.value_text import ValueTexts, value_text
 
-#: Members of a message that a body does not have.
+#: Members that only a WebSocket message has. They are removed from the request body.
 _ENVELOPE: Final = ("type", "generate", "previous_response_id")
-#: The last events after which the output is usable, so that a conversation may continue.
+#: Last events of a response whose output is complete enough that the next message may continue it.
 ENDS: Final = frozenset({"response.completed", "response.incomplete"})
 FAILED: Final = "response.failed"
 ITEM_DONE: Final = "response.output_item.done"
-#: The last events. A client takes what follows them for the response to its next message.
+#: All events that are the last of a response. A client takes a later event for the response to its next message.
 _LAST: Final = frozenset({*ENDS, FAILED, "response.cancelled", "error"})
 _NOTHING: Final = ("", b"")
 
@@ -60,12 +60,12 @@ class SocketConversation:
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self._id = ""  # id of the last response
-        self._items = b""  # its input and output, separated by commas
-        self._left_out = ""  # the id of a response that was not kept
-        self._input: bytes | None = b""  # of the request in progress; None if its response is not kept
-        self._output: list[bytes] = []  # of the response in progress
+        self._items = b""  # the input and output items of that response, separated by commas
+        self._left_out = ""  # the id of the last response, if it was too large to keep
+        self._input: bytes | None = b""  # input of the request in progress; None: do not keep its response
+        self._output: list[bytes] = []  # output items of the response in progress
         self._output_bytes = 0
-        self._last = _NOTHING  # the last event of the response in progress, which waits for the end
+        self._last = _NOTHING  # the final event of the response in progress; sent when the stream ends
         self._parser = SSEParser()
         self.unknown_id = ""
 
@@ -114,7 +114,7 @@ class SocketConversation:
                     self._input, self._output = None, []
             if kind not in _LAST:
                 written.append(payload.decode("utf-8", "replace"))
-            elif self._last[0] != "error" or kind == FAILED:  # response.failed repeats the error
+            elif self._last[0] != "error" or kind == FAILED:  # response.failed replaces an error before it
                 self._last = kind, payload
         return written
 
@@ -142,7 +142,7 @@ class SocketConversation:
         self._input, self._output = None, []
 
     def _keep(self, payload: bytes) -> None:
-        """Keep a response that ended: its own ``output``, or else the collected items (dialects.md §2.2)."""
+        """Keep a response that ended, with its ``output`` or, if that is empty, the items of its events (dialects.md §2.2)."""
         response = orjson.loads(payload).get("response")
         if not isinstance(response, dict):
             return
@@ -170,7 +170,7 @@ class SocketConversation:
 
 
 def _error_of(event: Mapping[str, Any]) -> str:
-    """Return an ``error`` that ends a response, with the status that it would have over HTTP."""
+    """Return an ``error`` event for a client, with the status that the error would have over HTTP."""
     flat = {name: value for name, value in event.items() if name not in {"type", "sequence_number"}}
     failed = provider_failed(event.get("error") or flat, VENDOR, ERROR_TYPES)
     status = failed.http_status or ERRORS.statuses["invalid_request" if is_overflow(failed) else failed.type]
@@ -180,9 +180,9 @@ def _error_of(event: Mapping[str, Any]) -> str:
 
 
 def typed(frame: Frame) -> tuple[str, bytes]:
-    """Return the type of an event, and a payload with that type: some servers write the type only in the event's line.
+    """Return the type of an event, and its payload with that type. Some servers write the type only in the ``event:`` line.
 
-    A last event by another name, at which no client stops, is renamed.
+    A last event with another server's name (``response.done``) is renamed, because clients would not stop at it.
     """
     kind, payload = type_of(frame.data), frame.data
     if not kind and NAME.fullmatch(frame.event) and frame.event != "message":
@@ -196,6 +196,6 @@ def typed(frame: Frame) -> tuple[str, bytes]:
 
 
 def _is_warm_up(members: Mapping[str, Any]) -> bool:
-    """Return whether nothing must be generated. Preparing the prompt cache takes precedence over ``generate``."""
+    """Return whether the server must generate no output, only prepare the prompt cache or keep the request."""
     cache = members.get("prompt_cache_options")
     return members.get("generate") is False or (isinstance(cache, dict) and cache.get("prewarm") is True)

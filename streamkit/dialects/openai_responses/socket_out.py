@@ -1,8 +1,8 @@
 """Send requests to a Responses server over a WebSocket: a request is a message ``response.create``, its events are messages.
 
 A message is turned into the event that it would be over HTTP, so that one decoder reads both. The type of a message shows
-whether it is the last, because the socket stays open. An error instead of a response is a message with an HTTP status. Its
-headers are next to the error (Codex) or in it (openai-python); they are meant for the server's own client, so no event
+whether it is the last, because the socket stays open. An error instead of a response is a message with an HTTP status. The
+error's headers are next to the error (Codex) or in it (openai-python). Only streamkit uses these headers, so no event
 contains them. ``stream`` is left out, as in openai-python.
 
 Source: ui-protocols.md §4.1; dialects.md §2.1, §2.2.
@@ -20,11 +20,11 @@ from streamkit.dialects.http import SocketEndpoint, SocketRefusal
 from streamkit.dialects.members.values import CONTAINERS, is_deep, json_value
 from streamkit.framing.sse import serialize_sse
 
-#: Types of last messages.
+#: Types of messages that are the last message of a response.
 ENDS: Final = frozenset({
     "error", "response.cancelled", "response.completed", "response.done", "response.failed", "response.incomplete",
 })  # fmt: skip
-#: The type, where servers write it. A pattern is used because parsing a delta for it takes as long as decoding the delta.
+#: Finds the type where servers usually write it: first. Parsing the whole message would take as long as decoding it.
 TYPE: Final = re.compile(rb'\s*\{\s*"type"\s*:\s*"([a-z_.]{1,64})"')
 NAME: Final = re.compile(r"[a-z_.]{1,64}")
 
@@ -35,7 +35,7 @@ def message(body: bytes) -> bytes:
 
 
 def event(received: bytes) -> bytes:
-    """Return a message of a response as an event of a stream."""
+    """Return the bytes of a stream's event for a message of a response."""
     kind = type_of(received)
     if kind == "error":
         received = _without_headers(received)
@@ -43,12 +43,15 @@ def event(received: bytes) -> bytes:
 
 
 def is_last(received: bytes) -> bool:
-    """Whether a message is the last one of its response."""
+    """Return whether a message is the last message of its response."""
     return type_of(received) in ENDS
 
 
 def refusal(received: bytes) -> SocketRefusal | None:
-    """Return the error in a message that replaces a response; None for events, including an ``error`` without a status."""
+    """Return the error in a message that the server sent instead of a response; None for events.
+
+    An ``error`` without an HTTP status is an event.
+    """
     members = json_value(received) if type_of(received) == "error" else None
     if not isinstance(members, dict):
         return None
@@ -62,7 +65,7 @@ def refusal(received: bytes) -> SocketRefusal | None:
 
 
 def type_of(received: bytes) -> str:
-    """Return the type of a message; "" if it has none that could be an event's name."""
+    """Return the type of a message; "" if its type is missing or cannot be an event's name."""
     found = TYPE.match(received)
     if found is not None:
         return found[1].decode()
@@ -90,7 +93,7 @@ def _without_headers(received: bytes) -> bytes:
 
 
 def _bare(value: Any) -> Any:
-    """Return a value of an error without headers; None if it is nested too deeply to be written."""
+    """Return a value inside an error; None if it is nested so deeply that it cannot be written."""
     if type(value) in CONTAINERS and is_deep(value):
         return None
     return {name: inner for name, inner in value.items() if name != "headers"} if isinstance(value, dict) else value

@@ -1,4 +1,4 @@
-"""Responses that a server keeps: in the background, and for requests that refer to earlier ones.
+"""Responses that a server keeps: responses generated in the background, and responses that later requests continue.
 
 An id of this server replaces the provider's id, because local engines' ids can be guessed and repeated. The id is in the
 ``response`` of a few events, which are the only text that changes. The kept value is JSON text: the input of a response, and
@@ -53,7 +53,7 @@ NUMBER: Final = "sequence_number"
 UNDERWAY: Final = frozenset({"queued", "in_progress"})
 _RESPONSE: Final = b'"response"'
 _DONE: Final = ITEM_DONE.encode()
-#: The end of an event and its blank lines.
+#: Matches the line ends after an event.
 _EVENT_END: Final = re.compile(rb"(?:\r\n|\n|\r)(?:\r\n|\n|\r)+")
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 _TRUTH: Final = {"true": True, "1": True, "false": False, "0": False, "": False}
@@ -95,20 +95,20 @@ class KeptRequest:
 
 
 def _is_reference(item: Any) -> bool:
-    """Whether an item refers to another. Its type may be missing if it has only an id."""
+    """Return whether an input item refers to a kept item. A reference needs no type if it has nothing but an id."""
     if not isinstance(item, dict) or not isinstance(item.get("id"), str):
         return False
     return item.get("type") == "item_reference" or item.keys() == {"id"}
 
 
 class ResponseWriter:
-    """Writes a response with that id. Its output is kept even if only the events of its items contain it."""
+    """Puts the server's id into a response, and collects the output items in case the last event lacks them."""
 
     def __init__(self, response_id: str, is_background: bool, previous_id: str) -> None:
         said = {"id": response_id, "background": is_background, PREVIOUS: previous_id or None, "store": True}
         self._said = {name: dumps(value) for name, value in said.items()}
-        self._done: list[bytes] = []  # items of the output
-        self._response = b""  # the response that ended normally, with its output
+        self._done: list[bytes] = []  # finished output items
+        self._response = b""  # the complete response, after it ended normally
 
     def feed(self, chunk: bytes, /) -> bytes:
         if _RESPONSE not in chunk and _DONE not in chunk:
@@ -165,27 +165,27 @@ def _items_in(response: bytes) -> dict[str, bytes]:
 
 
 def _frames(event: bytes) -> list[Any]:
-    """Return the frames of events whose payload is a JSON object."""
+    """Return those frames of the events whose payload is a JSON object."""
     return [frame for frame in SSEParser().feed(event) if frame.data.lstrip().startswith(b"{")]
 
 
 class Behind:
-    """Forwards the events of a stream after the one with this number. Events without a number are counted.
+    """Forwards the events of a stream after a given sequence number. Events without a number are counted instead.
 
-    A failure with a number that the client already has gets the next number; otherwise the client would silently ignore it
+    If a failure has a number that the client has already seen, it gets the next number, because the client would ignore it
     (R6).
     """
 
     def __init__(self, response_id: str, number: int) -> None:
         self.fault: Exception | None = None
         self._writer = ResponseWriter(response_id, is_background=True, previous_id="")
-        self._number = number  # the number of the client's last event
-        self._last = -1  # the number of the last event
+        self._number = number  # the number of the last event that the client has
+        self._last = -1  # the number of the last event that was read
         self._held = bytearray()
         self._passes = number < 0
 
     def feed(self, chunk: bytes, /) -> bytes:
-        begun = max(0, len(self._held) - len(b"\r\n\r"))  # earlier bytes were searched already
+        begun = max(0, len(self._held) - len(b"\r\n\r"))  # the bytes before were already searched
         self._held += chunk
         end = max((found.end() for found in _EVENT_END.finditer(self._held, begun)), default=0)
         events = bytes(self._held[:end])
@@ -224,7 +224,7 @@ class Behind:
 
 
 def read_background(request: Request, is_served: bool) -> bool:
-    """Return whether a response is generated in the background, and remove the member: no upstream needs it.
+    """Return whether a response must be generated in the background. Remove the member, which no upstream needs.
 
     Raises BadRequest if the background is not available.
     """
@@ -243,7 +243,7 @@ def read_background(request: Request, is_served: bool) -> bool:
 
 
 def queued(response_id: str, created: int, model: str, settings: Mapping[str, Any]) -> bytes:
-    """Return a response without content."""
+    """Return a response that has not begun, as JSON."""
     begun = {"id": response_id, "object": "response", "created_at": created, "model": model, "status": "queued"}
     nothing: dict[str, Any] = {"error": None, "incomplete_details": None, "output": [], "usage": None}
     return dumps({**begun, **nothing, **DEFAULTS, **settings, "background": True, "store": True})
@@ -266,7 +266,7 @@ def answer_of(log: bytes, end: str, begun: bytes) -> bytes:
 
 
 def _ended(response: bytes, end: str, error: Mapping[str, Any] | None) -> bytes:
-    """Return the response with the status for the end of its stream, if the response itself does not say that it ended."""
+    """Return the response with a status that says how its stream ended, unless it already has a final status."""
     status = _object(response).get("status")
     if end == "cancelled" and status not in {"completed", "incomplete"}:
         return with_members(response, {"status": b'"cancelled"', "error": b"null"})

@@ -1,13 +1,13 @@
-"""Read the parts of items: text, refusals, reasoning, and the content next to the text.
+"""Read the parts of items: text, refusals, reasoning, and other members of these parts.
 
-Everything is repeated three or four times: in deltas, in the ``done`` events of the part and the item, and in the terminal
-response. The first one counts, and only what is missing is taken from later copies: some servers send no deltas at all. A
-contradiction is withheld (``streamkit/dialects/streams/running_text.py``; ``items.py`` finds the part of a copy).
+Each text is repeated three or four times: in deltas, in the ``done`` events of the part and the item, and in the terminal
+response. The first copy counts, and later copies only add what is missing: some servers send no deltas at all. A text that
+contradicts the first copy is withheld (``streamkit/dialects/streams/running_text.py``; ``items.py`` finds the part of a copy).
 
 **Starts with text.** If a part starts with text, its deltas repeat the text or continue it. Only the deltas show which, so
 the text waits for them.
 
-**Messages that begin anew.** Bedrock's Mantle begins a long response again in one message after another, each with all
+**Messages that repeat earlier ones.** Bedrock's Mantle repeats a long response in several messages, each with all
 earlier text. A message that begins with a whole earlier one of at least ``REPEATED_CHARS`` characters only adds what follows
 it.
 
@@ -31,27 +31,27 @@ from streamkit.report import StreamReport
 from streamkit.tool_calls.pairs import LOOKED_AT
 
 DELTA_FIELDS: Final = frozenset({*PLACES, "delta", "logprobs"})
-#: Members that differ in each delta.
+#: Members that may differ between two deltas of one text.
 EACH_DELTA: Final = frozenset({"delta", "sequence_number", "obfuscation"})
-#: The most open items, and parts of them, that are compared with a whole text. Each may be a copy of another.
+#: The most open items and parts that are compared with a whole text, to find the part that it repeats.
 OPEN_LOOKED_AT: Final = 4 * LOOKED_AT
-#: A message that begins with a whole earlier one of this length repeats it.
+#: The shortest earlier message that a later message may repeat.
 REPEATED_CHARS: Final = 64
 
 
 class ItemPart:
     """A part of an item with text."""
 
-    annotations = 0  #: how many there were
-    logprobs = False  #: whether there were any
-    differs = False  #: whether this was counted
-    start = ""  #: the text that it started with, until its deltas show whether they repeat it
-    echo: ItemPart | None = None  #: an earlier message's part, until it is clear whether this one repeats it
+    annotations = 0  #: number of annotations that were emitted
+    logprobs = False  #: whether log probabilities were emitted
+    differs = False  #: whether a contradicting text was already counted
+    start = ""  #: text in the part's start, which waits until deltas show if they repeat it
+    echo: ItemPart | None = None  #: an earlier message's part that this part may be repeating
     held_chars = 0
 
     def __init__(self, speech: Speech, block: int, number: int, *, is_other_role: bool) -> None:
         self.speech = speech
-        self.block = block  #: the label of its events
+        self.block = block  #: the label of the part's events
         self.number = number  #: number of its text in the decoder's ``texts``
         self.is_other_role = is_other_role  #: whether its message has another role than the model's
         self.whole_in: set[str] = set()  #: kinds of events that had its whole text
@@ -59,18 +59,18 @@ class ItemPart:
 
 
 class Item:
-    """An output item, as far as events described it."""
+    """What is known of an output item from its events."""
 
-    block: int | None = None  #: the label of its events, and of its first part; None before any content
+    block: int | None = None  #: the label of the item's first part; None before any content
     open = True
     fields: frozenset[str] = frozenset()  #: names of unknown members that were emitted
-    carried = False  #: whether it was kept as asides, in part or as a whole
+    carried = False  #: whether frames of the item were kept as asides
     # for calls
-    call = 0  #: its place among the calls
+    call = 0  #: the number of the call
     call_id = ""
     name = ""
-    start = ""  #: arguments of its start, until another event shows whether they count
-    has_input = False  #: whether one event had all arguments
+    start = ""  #: arguments in the item's start, used if no event repeats them
+    has_input = False  #: whether an event contained all arguments
 
     def __init__(self, kind: str, item_id: str, *, is_other_role: bool) -> None:
         self.kind, self.id = kind, item_id
@@ -83,12 +83,12 @@ def _other_role_text(text: str, choice: int, block: int) -> WireEvent:
 
 
 def _event_of(part: ItemPart, speech: Speech) -> Callable[[str, int, int], WireEvent]:
-    """Return a function that makes the event of a text: an unknown event if the message has another role than the model's."""
+    """Return a function that makes the event for a text: an aside if the message has another role than the model's."""
     return _other_role_text if part.is_other_role else speech.event
 
 
 class LastDelta:
-    """The last event, if it was a delta that named its part or call, and was emitted without changes.
+    """The last delta event, remembered so that a next delta of the same text can be read faster.
 
     ``each`` has the members that may differ in the next event; ``at`` is the member with the index of the part. ``text`` is
     the text that it continues, None for a call. ``event`` makes an event from a text, its choice, and its block or call
@@ -117,7 +117,7 @@ class TextReader(FrameDecoder):
     """The part of the decoder that reads the parts of items."""
 
     next_index = 0  #: one more than the highest index of an item
-    signature: Opaque | None = None  #: signature of the next call, which precedes it
+    signature: Opaque | None = None  #: signature of the next call, from an item before that call
     _labels = 0
     _text = 0  # the block of the latest text
     _parts = 0
@@ -146,7 +146,7 @@ class TextReader(FrameDecoder):
         return item.block
 
     def _open_part(self, document: dict[str, Any], speech: Speech) -> ItemPart | None:
-        """Return the part of an open item that an event names completely, as nearly always; None otherwise."""
+        """Return the part that an event names by its open item and place, which is the usual case; None otherwise."""
         index, place = document.get("output_index"), document.get(speech.place)
         if type(index) is int and type(place) is int and (item := self.items_at.get(index)) is not None:
             part = item.parts.get((speech.place, place))
@@ -225,10 +225,10 @@ class TextReader(FrameDecoder):
             self.beside(self._whole_event(document, speech, found, "part"), found)
 
     def _whole_event(self, document: dict[str, Any], speech: Speech, found: dict[str, Any], event: str) -> ItemPart:
-        """Read the whole text in an event (``found``), and emit what is new. Return its part.
+        """Read an event with a whole text (in ``found``), and emit the part of it that is new. Return its part.
 
-        Some servers use other numbers here than in deltas: then it belongs to a part of an open item with whose text it
-        begins.
+        Some servers use other numbers here than in deltas. Then the text belongs to the part of an open item whose text it
+        begins with.
         """
         text, logprobs = self.string(found.get(speech.name)), found.get("logprobs")
         item = self.located(document)
@@ -262,7 +262,7 @@ class TextReader(FrameDecoder):
         raise NotImplementedError
 
     def located(self, document: dict[str, Any]) -> Item | None:
-        """Return the item that an event names, if there is one."""
+        """Return the item that an event names; None if there is none."""
         raise NotImplementedError
 
     def _carry_part(self, document: dict[str, Any], found: dict[str, Any]) -> None:
@@ -278,7 +278,7 @@ class TextReader(FrameDecoder):
     # -- text ------------------------------------------------------------------------------------------------------
 
     def beside(self, part: ItemPart, found: dict[str, Any]) -> None:
-        """Emit the other members of a whole part that were not emitted before."""
+        """Emit log probabilities and annotations of a whole part that were not emitted before."""
         if not part.logprobs and (logprobs := found.get("logprobs")):
             self._logprobs(part, logprobs)
         if (annotations := found.get("annotations")) not in (None, []):
@@ -305,7 +305,7 @@ class TextReader(FrameDecoder):
             self.out.append(_event_of(part, speech)(text, 0, part.block))
 
     def _behind_start(self, part: ItemPart, text: str) -> None:
-        """Read text of a part that started with text: a repetition of it, or a continuation."""
+        """Read a delta of a part that started with text: it repeats that text, or continues it."""
         start, at = part.start, part.held_chars
         size = min(len(text), len(start) - at)
         repeats = start.startswith(text[:size], at)
@@ -319,7 +319,7 @@ class TextReader(FrameDecoder):
         self._say(part, part.speech, start + self._taken(part))
 
     def _behind_message(self, part: ItemPart, echo: ItemPart, text: str) -> None:
-        """Read the beginning of a message after another one, which may repeat all of that one."""
+        """Read the beginning of a message, which may repeat the whole message before it."""
         earlier, at = self.texts.of(echo.number), part.held_chars
         size = min(len(text), len(earlier.head) - at)
         repeats = size <= 0 or earlier.head.startswith(text[:size], at)
@@ -343,13 +343,13 @@ class TextReader(FrameDecoder):
         part.held_chars += len(text)
 
     def _taken(self, part: ItemPart) -> str:
-        """Return the held text of a part, and stop holding it."""
+        """Return the held deltas of a part as one text, and hold them no longer."""
         text = "".join(part.held)
         part.held, part.held_chars = [], 0
         return text
 
     def settle(self, part: ItemPart) -> None:
-        """Emit what waits, because no delta can show any more whether it is a repetition."""
+        """Emit the held text of a part, because no more deltas can show whether it is a repetition."""
         if part.start:
             if part.held:
                 self.report.repair("text_repeated")
@@ -362,14 +362,14 @@ class TextReader(FrameDecoder):
                 self._say(part, part.speech, text)
 
     def whole_text(self, part: ItemPart, speech: Speech, text: str, logprobs: Any = None) -> None:
-        """Read the whole text of a part, and emit what is new in it. A contradiction is withheld."""
+        """Read the whole text of a part, and emit the part of it that is new. A text that contradicts the part is withheld."""
         if text and not self.adds(part, speech, text, logprobs):
             self._differs(part)
 
     def adds(self, part: ItemPart, speech: Speech, text: str, logprobs: Any = None) -> bool:
         """Emit what a whole text adds to its part. Return False, and emit nothing, if it contradicts the part.
 
-        ``logprobs`` belong to the whole text.
+        ``logprobs`` are the log probabilities of the whole text.
         """
         if part.start and text.startswith(part.start):
             if self._taken(part):
@@ -397,17 +397,17 @@ class TextReader(FrameDecoder):
         return rest is not None
 
     def goes_on(self, part: ItemPart, speech: Speech, text: str, logprobs: Any) -> bool:
-        """Like ``adds``, for a part with text. Nothing remains to do if its whole text was read just before."""
+        """Do the same as ``adds``, for a part that has text. If the same whole text was just read, do nothing."""
         if (whole := self._said_whole) is not None and whole[0] is part and whole[1] == text:
             return True
         return self.has_text(part) and self.adds(part, speech, text, logprobs)
 
     def has_text(self, part: ItemPart) -> bool:
-        """Whether a part has any text."""
+        """Return whether a part has any text."""
         return bool(part.start or part.held or self.texts.begun(part.number))
 
     def agrees(self, part: ItemPart, text: str) -> bool:
-        """Whether a whole text begins with the text of a part."""
+        """Return whether a whole text begins with the text of a part."""
         if part.start:
             return bool(text) and text.startswith(part.start)
         if part.held:
@@ -446,5 +446,5 @@ class TextReader(FrameDecoder):
 
 
 def placeless(document: dict[str, Any]) -> dict[str, Any]:
-    """Return an event without its place in the stream, because it gets a new place when it is written."""
+    """Return an event without its numbers, because it gets new numbers when it is written."""
     return {name: value for name, value in document.items() if name not in {"sequence_number", "output_index"}}

@@ -31,10 +31,10 @@ from streamkit.text.identifiers import flat_name, hashed
 SEARCHES: Final = frozenset(
     {"web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"}
 )
-#: Items that define tools which the request may not define elsewhere.
+#: Input items that define tools, perhaps tools that the request defines nowhere else.
 LOADING: Final = frozenset({"additional_tools", "tool_search_output"})
 _HASH = 8
-#: The call of a tool search that the client runs, without the model's arguments.
+#: The members of a client's tool search call, except the model's arguments.
 _SEARCHED: Final = {"type": SEARCH, EXECUTION: "client"}
 CALLED: Final = (
     Aside(VENDOR, "client_tool", ADDED, {**_SEARCHED, "status": "in_progress"}),
@@ -69,14 +69,14 @@ class ToolNames:
         return known
 
     def chosen(self, namespace: str | None, name: str) -> str:
-        """Return the tool that a choice names. Without a namespace: a tool outside namespaces, or the only one so named."""
+        """Return the name of the tool that a choice means. Without a namespace: a tool outside, or the only tool so named."""
         if namespace is not None:
             return self.flat(QualifiedName(namespace, name))
         found = self._called.get(name, ())
         return found[0] if len(found) == 1 and name not in self._taken else name
 
     def within(self, namespace: str) -> Sequence[str]:
-        """Return the tools of a namespace; if it has none, the namespace's name, which is no tool's."""
+        """Return the names of the tools in a namespace. If it has none, return the namespace's own name, which no tool has."""
         return self._within.get(namespace) or (namespace,)
 
 
@@ -89,7 +89,7 @@ class ToolReader:
         self._defined: set[str] = set()  # the names of all tools so far
 
     def tools(self, fields: Fields) -> list[Tool]:
-        """Return the tools of the request. ``fields`` must still have the input, whose items may define more."""
+        """Return the tools of the request. Call this before the input is read, because input items may define more tools."""
         for name in _names_outside(fields.peek("tools"), fields.peek("input")):
             self.names.take(name)
         tools = [read for tool in fields.each("tools") for read in self._read(tool)]
@@ -97,7 +97,7 @@ class ToolReader:
         return tools
 
     def load(self, item: Fields) -> list[Tool]:
-        """Add the tools of an item that are not defined yet; return all tools of the item."""
+        """Add those tools of an item that are not yet defined. Return all tools of the item."""
         brought = [read for tool in item.each("tools") for read in self._read(tool)]
         for read in brought:
             if read.name not in self._defined:
@@ -152,12 +152,12 @@ def _search(raw: Mapping[str, Any]) -> WebSearch:
 
 
 def _is_group(tool: Mapping[str, Any]) -> bool:
-    """Return whether this is a namespace with tools; one without tools is only for its server."""
+    """Return whether this is a namespace that contains tools. A namespace without tools is a tool of the server."""
     return tool.get("type") == "namespace" and bool(tool.get("tools"))
 
 
 def _names_outside(tools: Any, items: Any) -> Iterator[str]:
-    """Yield the names of tools outside namespaces: in ``tools``, and in input items that define tools."""
+    """Yield the names of all tools that are in no namespace: tools in ``tools``, and tools in input items."""
     brought = [item.get("tools") for item in objects_in(items) if str(item.get("type")) in LOADING]
     for tool in (tool for group in (tools, *brought) for tool in objects_in(group) if not _is_group(tool)):
         name = tool.get("name") or tool.get("type")

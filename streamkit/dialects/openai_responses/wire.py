@@ -24,20 +24,20 @@ from streamkit.events import (
 )
 from streamkit.report import StreamReport
 
-#: The vendor of this dialect's asides, usage and errors. Chat has another, although the company is the same.
+#: The vendor of this dialect's asides, usage and errors. Chat's vendor is a different one, although the company is the same.
 VENDOR = "openai-responses"
 FORMS[VENDOR] = "item"
-#: The vendor that can read ``encrypted_content``, in any of its dialects.
+#: The vendor that can read ``encrypted_content``. OpenAI's other dialects use the same vendor.
 OPAQUE_VENDOR = "openai"
 
-#: Items with a meaning in other dialects. All other items are asides.
+#: Items that other dialects can express. ``CALL_INPUTS`` has, for each type of call, the member with its input.
 CALL_INPUTS: Mapping[str, str] = {"function_call": "arguments", "custom_tool_call": "input"}
 OWN_ITEMS = frozenset({"message", "reasoning", *CALL_INPUTS})
-#: The item for a tool's result, by the neutral kind of tool.
+#: The type of item for the result of a call, by the kind of the called tool.
 OUTPUTS: Mapping[str, str] = {"function": "function_call_output", "custom": "custom_tool_call_output"}
-#: Beginnings of types of asides: an unchanged item, and an unchanged part of a message.
+#: Beginnings of types of asides: for an item that is kept whole, and for a part of a message that is kept whole.
 ITEM, CONTENT = "item.", "content."
-#: The kind of call for events, by their names without the last word.
+#: The type of call to which events belong, by the events' names without the last word.
 CALL_EVENTS: Final[Mapping[str, str]] = {
     "response.function_call_arguments": "function_call",
     "response.custom_tool_call_input": "custom_tool_call",
@@ -47,13 +47,13 @@ Said: TypeAlias = TextDelta | RefusalDelta | ReasoningDelta
 
 @frozen
 class Speech:
-    """A kind of part with text."""
+    """A kind of part that has text, and the words for it."""
 
     type: str
-    item: str  #: the kind of item that contains it
+    item: str  #: the type of item that contains the part
     place: Literal["content_index", "summary_index"]  #: the member that numbers the parts of an item
-    name: str  #: the member with the whole text
-    events: str  #: names of its events, without the last word
+    name: str  #: the member of the part with the whole text
+    events: str  #: names of the part's events, without the last word
     event: Callable[[str, int, int], Said]  #: makes an event from a text, its choice and its block
 
 
@@ -69,14 +69,14 @@ THOUGHT: Final = Speech(
 SUMMARY: Final = Speech(
     "summary_text", "reasoning", "summary_index", "text", "response.reasoning_summary_text", _summary
 )
-#: By the ``type`` of a part. Parts of other types are kept whole.
+#: The kinds of parts with text, by the ``type`` of a part. Parts of other types are kept whole.
 SPEECHES: Mapping[str, Speech] = {speech.type: speech for speech in (TEXT, REFUSAL, THOUGHT, SUMMARY)}
 
 #: Members of most events: places and numbers. ``obfuscation`` is padding.
 PLACES: Final = (
     "type", "sequence_number", "output_index", "item_id", "content_index", "summary_index", "obfuscation", "stream_id",
 )  # fmt: skip
-#: Events that are only kept for this dialect.
+#: Events that no other dialect can express, and the kind of aside as which each is kept.
 ASIDES: Mapping[str, AsideKind] = {
     **dict.fromkeys(
         [f"response.audio{name}.{ending}" for name in ("", ".transcript") for ending in ("delta", "done")], "audio"
@@ -100,27 +100,28 @@ ASIDES: Mapping[str, AsideKind] = {
     },
 }
 
-#: Values of ``incomplete_details.reason``. A completed response has none: its content shows the reason (§2.2). An unknown or
+#: Stop reasons for values of ``incomplete_details.reason``. A completed response has none: its content shows the reason
+#: (§2.2). An unknown or missing value means at least ``length``, because the response is not complete.
 #: missing reason means at least ``length``: the response is not complete.
 INCOMPLETE_REASONS: Mapping[str, StopReason] = {
     **dict.fromkeys(("max_output_tokens", "max_messages"), "length"),
     "content_filter": "content_filter",
     "steered": "pause",
 }
-#: Reasons that are written as ``incomplete``. All others are written as ``completed``.
+#: The stop reasons for which a response is ``incomplete``, with the written reason. For others it is ``completed``.
 INCOMPLETE_NAMES: Mapping[StopReason, str] = {
     **dict.fromkeys(("length", "context_full"), "max_output_tokens"),
     "content_filter": "content_filter",
     "pause": "steered",
 }
-#: Reasons that a reader of the written response recognises.
+#: Stop reasons that a reader can recognise in the written response.
 EXACT_STOPS = frozenset({"stop", "tool_calls", "length", "content_filter", "refusal"})
 
 
 def encode_end(
     stop: StopReason, native: str | None, sequence: str | None, report: StreamReport, *, founded: bool
 ) -> tuple[str, dict[str, Any] | None]:
-    """Return the status and the ``incomplete_details`` for ``stop``. Count what a reader cannot recognise as lost.
+    """Return the status and the ``incomplete_details`` for ``stop``. Count a loss if a reader cannot recognise the reason.
 
     ``native`` is the word of this dialect's own response, if any. An incomplete response without a reason gets the reason
     that it is read as, because clients take none for a natural end. ``founded``: the output shows the reason, by a call, or
@@ -145,7 +146,7 @@ ERROR_TYPES: Mapping[str, ErrorType] = {
     "server_is_overloaded": "unavailable",
     "vector_store_timeout": "timeout",
 }
-#: For each type of error: its ``type`` and its ``code``. Clients use the code.
+#: The ``type`` and the ``code`` to write for each type of error. Clients look at the code.
 ERROR_NAMES: Mapping[ErrorType, tuple[str, str]] = {
     "invalid_request": ("invalid_request_error", "invalid_prompt"),
     "auth": ("authentication_error", "invalid_api_key"),
@@ -159,7 +160,7 @@ ERROR_NAMES: Mapping[ErrorType, tuple[str, str]] = {
     "timeout": ("server_error", "timeout"),
     "truncated": ("server_error", "stream_truncated"),
 }
-#: Vendors whose errors have types and codes of this dialect: its own, Chat's, and streamkit itself.
+#: Vendors whose errors already have types and codes of this dialect: its vendor, Chat's, and streamkit ("").
 OWN_ERRORS = frozenset({VENDOR, OPAQUE_VENDOR, ""})
 
 
@@ -185,7 +186,7 @@ def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
 
 
 def encode_usage(usage: UsageReported) -> dict[str, Any]:
-    """Return a ``usage`` object. Clients read the counts of both details unconditionally, so unknown ones are 0."""
+    """Return a ``usage`` object. An unknown count is written as 0, because clients read all counts without a check."""
     if usage.vendor == VENDOR and usage.raw is not None:
         counts = {name: count_of(usage.raw, name) or 0 for name in ("input_tokens", "output_tokens", "total_tokens")}
         return {**usage.raw, **counts}
@@ -203,9 +204,9 @@ def encode_usage(usage: UsageReported) -> dict[str, Any]:
 
 
 def count_usage_losses(usage: UsageReported, report: StreamReport) -> None:
-    """Count what ``encode_usage`` cannot express, and the unknown counts that it writes."""
+    """Count as lost the token counts that ``encode_usage`` cannot write, and those that it writes although unknown."""
     counts = [usage.input_total, usage.output_total]
-    if usage.vendor != VENDOR:  # its own details are kept
+    if usage.vendor != VENDOR:  # this vendor's details are kept as they are
         counts += [usage.input_cached, usage.output_reasoning]
     if None in counts:
         report.lose("usage_unknown")

@@ -26,19 +26,19 @@ dumps = orjson.dumps
 
 
 def event_of(name: bytes, members: bytes) -> bytes:
-    """Return the template of an event. Only its number and the ``members``, which are a template themselves, vary."""
+    """Return the template of an event. Its number and ``members`` are filled in later; ``members`` is also a template."""
     return b'event: %b\ndata: {"type":"%b","sequence_number":%%d%b}\n\n' % (name, name, members)
 
 
 ITEM_ADDED: Final = event_of(b"response.output_item.added", b',"output_index":%d,"item":%b')
 ITEM_DONE: Final = event_of(b"response.output_item.done", b',"output_index":%d,"item":%b')
 ANNOTATION: Final = event_of(b"response.output_text.annotation.added", b',%b,"annotation_index":%d,"annotation":%b')
-#: A template for a delta, from which its place and the members next to its text make another template.
+#: A template for templates of deltas: it is first filled with the place of a part, and then with the text.
 DELTA: Final = b'event: %b.delta\ndata: {"type":"%b.delta",%%b,"delta":%%%%b%%b,"sequence_number":%%%%d}\n\n'
 
 
 class Form:
-    """The form of a kind of block, as templates, so that writing an event is one operation.
+    """The form of a kind of block, as templates, so that one operation writes an event.
 
     ``event`` and ``part_event`` are the names of its events without the last word. ``member`` has its whole text. ``part`` is
     the type of the part; if it is empty, the text belongs to the item itself. ``beside`` has the members after each text.
@@ -55,8 +55,8 @@ class Form:
         part_event: bytes = b"response.content_part",
         beside: bytes = b"",
     ) -> None:
-        self.item = item  #: the type of its item
-        self.prefix = prefix  #: the beginning of the item's id
+        self.item = item  #: the type of the item
+        self.prefix = prefix  #: the prefix of the item's id
         self.member = member
         self.part = part
         self.head = b',"role":"assistant"' if item == b"message" else b""
@@ -98,7 +98,7 @@ Label: TypeAlias = tuple[bytes, int]
 
 
 class FreeText(LazyScanner):
-    """Text of any kind. Nothing in it shows where it ends."""
+    """Stands in for a JSON scanner in calls of custom tools, whose input is free text without a recognisable end."""
 
     __slots__ = ()
 
@@ -113,12 +113,12 @@ class FreeText(LazyScanner):
 
 
 class Item:
-    """An output item, as far as it was written."""
+    """What was written of an output item."""
 
     id = b""
     head = b""  #: the role of a message, or the identity of a call
     fields: Mapping[str, Any] = {}  #: unknown members of the vendor
-    own = b""  #: the members of a call with its whole text
+    own = b""  #: the member of a call with all arguments, as JSON
     opaque = b""  #: ``encrypted_content``
 
     def __init__(self, kind: bytes, index: int) -> None:
@@ -130,7 +130,7 @@ class Item:
 
 
 def _more(fields: Mapping[str, Any]) -> bytes:
-    """Return members of an item that follow others."""
+    """Return unknown members of an item as JSON text to append to the other members."""
     return b"," + dumps(fields)[1:-1] if fields else b""
 
 
@@ -144,9 +144,9 @@ class ItemWriter(BlockQueue):
     # About the open part:
     _form = TEXT
     _address = b""
-    _delta = b""  # a template of its deltas
+    _delta = b""  # a template of the part's deltas
     _next_logprobs = b""
-    _text: bytearray  # the content of its JSON string
+    _text: bytearray  # the part's text so far: the JSON string as written, without its quotes
     _annotations: list[bytes]
     _logprobs: list[bytes]
 
@@ -163,7 +163,7 @@ class ItemWriter(BlockQueue):
         self.write_text(dumps(fragment))
 
     def flush(self, *, drop: set[Key]) -> None:
-        self._held_chars = 0  # waiting text was counted, and no more arrives
+        self._held_chars = 0  # the stream failed, so no more text can exceed the limit
         super().flush(drop=drop)
 
     def numbered(self, template: bytes, *members: bytes | int) -> None:
@@ -174,7 +174,7 @@ class ItemWriter(BlockQueue):
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def write_start(self, block: QueuedBlock) -> None:
-        """Open a part, and its item if necessary."""
+        """Open the part for a block. Open an item first if the part belongs to a new item."""
         kind, number = block.key
         form = self._form = FORMS[block.start.decode() if kind == "thinking" and block.start else kind]
         item, label = self._item, (form.item, number)
@@ -193,8 +193,8 @@ class ItemWriter(BlockQueue):
         self._delta = form.delta % (address.replace(b"%", b"%%"), form.beside)
 
     def write_text(self, delta: bytes) -> None:
-        """Write more text of the open part, without other members: nearly all of a stream is this."""
-        held = self._held_chars = self._held_chars + len(delta)  # kept until the end of the response
+        """Write more text of the open part. Most deltas of a stream are written here."""
+        held = self._held_chars = self._held_chars + len(delta)  # the terminal event repeats the text, so it is kept
         if held > self.limits.held_chars:
             raise HeldTooLong(self.limits.held_chars)
         self._text += delta[1:-1]
@@ -203,7 +203,7 @@ class ItemWriter(BlockQueue):
         self.write(self._delta % (delta, number))
 
     def write_delta(self, block: QueuedBlock, delta: bytes) -> None:
-        """Write a delta. Its first byte shows its type."""
+        """Write a delta. The first byte shows what it is (see the top of this file)."""
         first = delta[0]
         if first == ord('"') and not self._next_logprobs:
             self.write_text(delta)
@@ -227,7 +227,7 @@ class ItemWriter(BlockQueue):
         item, form = self._item, self._form
         if item is None:
             return
-        if self._next_logprobs:  # without a text
+        if self._next_logprobs:  # log probabilities that no text followed
             self.write_delta(block, b'""')
         text, number = bytes(self._text), self.number
         if form.part:
@@ -236,7 +236,7 @@ class ItemWriter(BlockQueue):
             tail = b',"logprobs":[%b]' % b",".join(self._logprobs) if form is TEXT else b""
             self.number = number + 2
             self.write(form.stop % (number, self._address, text, tail, number + 1, self._address, part))
-            if not block.signature:  # more parts may follow
+            if not block.signature:  # more reasoning parts may belong to the same item
                 return
         elif form.member:  # a client may run a completed call, so a truncated one is never completed
             item.own = b',"%b":"%b"' % (form.member, text)
@@ -247,13 +247,13 @@ class ItemWriter(BlockQueue):
             return
         if block.signature:
             item.opaque = b',"encrypted_content":%b' % dumps(block.whole_signature())
-        if block.key[0] == "hosted" and len(self.output) < self._next_index:  # it had no end
+        if block.key[0] == "hosted" and len(self.output) < self._next_index:  # the source did not end this item
             start = {**orjson.loads(block.start), "status": "incomplete"}
             self._hosted(block, dumps({"type": "response.output_item.done", "item": start}))
         self.close_item()
 
     def _part(self, text: bytes) -> bytes:
-        """Return the open part as JSON. ``text`` is the content of its string."""
+        """Return the open part as JSON. ``text`` is its JSON string without the quotes."""
         form = self._form
         if form is not TEXT:
             return b'{"type":"%b","%b":"%b"}' % (form.part, form.member, text)
@@ -279,7 +279,7 @@ class ItemWriter(BlockQueue):
         return item
 
     def close_item(self, *, whole: bool = True) -> None:
-        """Write the end of the open item, if there is one."""
+        """Write the end of the open item, if an item is open."""
         item, self._item = self._item, None
         if item is None or not item.type:
             return
@@ -302,7 +302,7 @@ class ItemWriter(BlockQueue):
         return b'{"id":%b,"type":"%b","status":"%b"%b%b%b}' % known
 
     def unfinished(self) -> bytes | None:
-        """Return the item that a failure left open, as JSON; None for a call, which no client may run."""
+        """Return the item that is still open after a failure, as JSON; None for a call, because no client may run it."""
         item = self._item
         if item is None or item.type not in {b"message", b"reasoning"}:
             return None
@@ -312,7 +312,7 @@ class ItemWriter(BlockQueue):
         return self._whole(item, b"incomplete")
 
     def _hosted(self, block: QueuedBlock, frame: bytes) -> None:
-        """Write a frame of an item that only this vendor understands, with the item's new place."""
+        """Write a frame of an item that no other dialect understands. The item gets a new index."""
         document = orjson.loads(frame)
         name = document.pop("type").encode()
         if name == b"response.output_item.done":

@@ -1,1 +1,1 @@
-"""What the quirks of dialects are made of: changes of a conforming stream that a reader must repair."""
+"""Building blocks of quirks. A quirk changes a correct test stream as some server would, so that a reader must repair it."""

@@ -1,4 +1,4 @@
-"""Changes of the fragments of call arguments."""
+"""Quirks of tool calls: changes of the payloads with fragments of call arguments, for tests of repairs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamkit.dialects.quirks.changes import Change, Changes, Frames, Payload, 
 
 @frozen(kw_only=True)
 class Fragments:
-    """The calls of a stream: payloads that ``start`` a call, and payloads with a ``fragment`` of its arguments.
+    """The calls of a stream: ``start`` selects payloads that start a call, ``fragment`` those with a fragment of arguments.
 
     Payloads with the same value at the path ``key`` belong to one call. The text of a fragment is at the path ``text``.
     """
@@ -25,7 +25,7 @@ class Fragments:
     text: str
 
     def carry(self, path: str) -> Change:
-        """Return a change that repeats the member at ``path`` of a call's start in each of its fragments."""
+        """Return a change that repeats the member at ``path`` of a call's start in all fragments of that call."""
 
         def change(frames: Frames) -> Frames:
             said: dict[Any, Any] = {}
@@ -43,7 +43,7 @@ class Fragments:
         return change
 
     def whole(self, path: str, make: Callable[[str], Any]) -> Change:
-        """Return a change that puts ``make`` of a call's whole text at ``path`` of its start, and drops the fragments."""
+        """Return a change that sets ``path`` of a call's start to ``make(all arguments)``, and drops the fragments."""
 
         def change(frames: Frames) -> Frames:
             texts = self._texts(frames)
@@ -60,9 +60,9 @@ class Fragments:
         return change
 
     def one(self, make: Callable[[str], Any]) -> Change:
-        """Return a change that leaves one fragment of each call, with ``make`` of its whole text.
+        """Return a change that replaces all fragments of a call by one with ``make(all arguments)``.
 
-        A call whose text stays the same is not changed.
+        A call whose arguments ``make`` does not change keeps its fragments.
         """
 
         def change(frames: Frames) -> Frames:
@@ -83,7 +83,7 @@ class Fragments:
         return change
 
     def cumulative(self) -> Change:
-        """Return a change that makes each fragment contain all text so far."""
+        """Return a change that puts, into each fragment, all arguments of the call up to that fragment."""
 
         def change(frames: Frames) -> Frames:
             texts: defaultdict[Any, str] = defaultdict(str)
@@ -99,7 +99,7 @@ class Fragments:
         return change
 
     def again(self) -> Change:
-        """Return a change that adds, after the last fragment of each call, one with its whole text, unless that is ``{}``."""
+        """Return a change that repeats all arguments of a call after its last fragment, unless they are ``{}``."""
 
         def change(frames: Frames) -> Frames:
             texts = self._texts(frames)

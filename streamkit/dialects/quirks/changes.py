@@ -1,7 +1,7 @@
-"""Changes of a stream's frames: the few building blocks of quirks.
+"""The building blocks of quirks: changes of a stream's frames that imitate the faults of servers in tests.
 
-A change takes the frames of a stream, each as its bytes, and returns changed frames. If the stream lacks what it changes, it
-returns the same frames. It depends only on the frames, so one stream is always changed in the same way.
+A change takes the frames of a stream, each as bytes, and returns changed frames. If the stream lacks what the change needs, it
+returns the same frames. It depends only on the frames, so a stream is always changed in the same way.
 
 A path names a member of a payload by its steps from the top, separated by dots: ``choices.0.delta.content``. A step of digits
 is an index of a list.
@@ -22,7 +22,7 @@ from streamkit.framing.eventstream import EventStreamParser, serialize_eventstre
 Frames: TypeAlias = tuple[bytes, ...]
 Change: TypeAlias = Callable[[Frames], Frames]
 Payload: TypeAlias = dict[str, Any]
-#: Returns any number of payloads in place of one. Each gets a frame like the original. The payload may be changed.
+#: Returns the payloads that replace a payload. Each gets a frame like the original's. The argument may be changed.
 Edit: TypeAlias = Callable[[Payload], Sequence[Any]]
 #: Changes a payload in place.
 ChangeStep: TypeAlias = Callable[[Payload], None]
@@ -85,7 +85,7 @@ def _object(text: bytes) -> Payload | None:
 
 
 def _text(payload: Any) -> bytes:
-    """Return compact JSON, or bytes unchanged. ``BYTE_FF`` becomes that byte; other halves of surrogate pairs are escaped."""
+    """Return compact JSON, or bytes unchanged. ``BYTE_FF`` becomes the byte FF; other surrogates are escaped."""
     if isinstance(payload, bytes):
         return payload
     text = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
@@ -125,7 +125,7 @@ def turn(path: str, change: Callable[[Any], Any]) -> ChangeStep:
 
 
 def reword(path: str, words: Mapping[str, str]) -> ChangeStep:
-    """Return a step that replaces the word at ``path`` by the one in ``words``, if any."""
+    """Return a step that replaces the word at ``path`` by its entry in ``words``; a word without an entry stays."""
     return turn(path, lambda word: words.get(word, word))
 
 
@@ -163,7 +163,7 @@ def copied(payload: Payload, *steps: ChangeStep) -> Payload:
 
 @frozen
 class Where:
-    """Selects payloads whose value at ``path`` ``fits``: all of them, or those in the slice ``part``."""
+    """Selects payloads for which ``fits`` returns True for the value at ``path``; of these, the slice ``part``."""
 
     path: str
     fits: Callable[[Any], bool]
@@ -181,12 +181,12 @@ def every(path: str, *values: Any, kind: type = object) -> Where:
 
 
 def first(path: str, *values: Any, kind: type = object, at: int = 0) -> Where:
-    """Select the first payload of ``every``, or the one with the number ``at``, from 0."""
+    """Select the first of the payloads that ``every`` selects, or the one at position ``at``."""
     return evolve(every(path, *values, kind=kind), part=slice(at, at + 1))
 
 
 def last(path: str, *values: Any, kind: type = object) -> Where:
-    """Select the last payload of ``every``."""
+    """Select the last of the payloads that ``every`` selects."""
     return evolve(every(path, *values, kind=kind), part=slice(-1, None))
 
 
@@ -194,7 +194,7 @@ def last(path: str, *values: Any, kind: type = object) -> Where:
 
 
 def both(*changes: Change) -> Change:
-    """Apply changes one after the other; none if the stream lacks what one of them changes."""
+    """Return a change that makes all changes, one after the other; none of them if one changes nothing."""
 
     def change(frames: Frames) -> Frames:
         now = frames
@@ -209,7 +209,7 @@ def both(*changes: Change) -> Change:
 
 @frozen
 class Changes:
-    """The changes of a stream whose frames have one form."""
+    """Makes changes for streams whose frames have the form ``form``."""
 
     form: Form
 
@@ -240,7 +240,7 @@ class Changes:
         return self.each(where, edit)
 
     def add(self, where: Where, *steps: ChangeStep, behind: bool = True) -> Change:
-        """Return a change that inserts a changed copy after each selected payload, or before it."""
+        """Return a change that inserts a changed copy after each selected payload; before it if ``behind`` is False."""
 
         def edit(payload: Payload) -> Sequence[Any]:
             copy = copied(payload, *steps)
@@ -262,15 +262,15 @@ class Changes:
         return self.each(where, edit)
 
     def when(self, where: Where, change: Change) -> Change:
-        """Return the change, applied only to streams with a selected payload."""
+        """Return a change that is only made in streams with a payload that ``where`` selects."""
         return lambda frames: change(frames) if self._has(frames, where) else frames
 
     def unless(self, where: Where, change: Change) -> Change:
-        """Return the change, applied only to streams without a selected payload."""
+        """Return a change that is only made in streams without a payload that ``where`` selects."""
         return lambda frames: frames if self._has(frames, where) else change(frames)
 
     def share(self, source: Where, path: str, target: Where, to: str) -> Change:
-        """Return a change that copies the value at ``path`` of the first source payload to ``to`` of the target payloads."""
+        """Return a change that copies the value at ``path`` of the first ``source`` to the path ``to`` of each ``target``."""
 
         def change(frames: Frames) -> Frames:
             payload = next(self.having(source, frames), None)
@@ -279,7 +279,7 @@ class Changes:
         return change
 
     def move(self, source: Where, *steps: ChangeStep, behind: Where | None = None) -> Change:
-        """Return a change that inserts a changed copy of the first source after the first of ``behind``, or at the end."""
+        """Return a change that inserts a changed copy of the first ``source`` after the first ``behind``, or at the end."""
 
         def change(frames: Frames) -> Frames:
             payloads = [self.form.load(frame) for frame in frames]
@@ -295,7 +295,7 @@ class Changes:
         return change
 
     def rewrite(self, where: Where, edit: Callable[[bytes], bytes]) -> Change:
-        """Return a change of the bytes of the selected frames."""
+        """Return a change that applies ``edit`` to the bytes of the selected frames."""
 
         def change(frames: Frames) -> Frames:
             chosen = set(self._places([self.form.load(frame) for frame in frames], where))
@@ -304,14 +304,14 @@ class Changes:
         return change
 
     def having(self, where: Where, frames: Frames) -> Iterator[Payload]:
-        """Return the payloads that match ``where``, ignoring its slice."""
+        """Return the payloads that fit ``where``, without regard to its slice."""
         return (payload for payload in map(self.form.load, frames) if payload is not None and where.has(payload))
 
     def _has(self, frames: Frames, where: Where) -> bool:
         return bool(self._places([self.form.load(frame) for frame in frames], where))
 
     def _places(self, payloads: Sequence[Payload | None], where: Where) -> list[int]:
-        """Return the numbers of the selected frames."""
+        """Return the positions of the selected frames."""
         found = [number for number, payload in enumerate(payloads) if payload is not None and where.has(payload)]
         return found[where.part]
 
@@ -320,7 +320,7 @@ class Changes:
 
 
 def insert(number: int, frame: bytes) -> Change:
-    """Insert a frame before the one with this number. A negative number counts from the end."""
+    """Return a change that inserts a frame at this position. A negative position counts from the end."""
 
     def change(frames: Frames) -> Frames:
         place = number if number >= 0 else len(frames) + 1 + number
@@ -330,5 +330,5 @@ def insert(number: int, frame: bytes) -> Change:
 
 
 def rewrite(old: bytes, new: bytes) -> Change:
-    """Replace bytes wherever they occur in a frame."""
+    """Return a change that replaces bytes wherever they occur."""
     return lambda frames: tuple(frame.replace(old, new) for frame in frames)

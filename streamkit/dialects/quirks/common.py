@@ -1,4 +1,4 @@
-"""Quirks that are the same change in several dialects."""
+"""Quirks that several dialects share: each change imitates a server's fault, which streamkit must repair."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from streamkit.dialects.quirks.changes import (
 )
 
 EVENTS: Final = Changes(EventForm())
-#: Selects any payload. A stream without one has another form, such as Google's array.
+#: Selects every JSON payload. It selects nothing in a stream of another form, such as Google's JSON array.
 ANY: Final = every("")
 #: The two UTF-16 halves of a character above U+FFFF.
 HIGH, LOW = "\ud83d", "\ude00"
@@ -40,7 +40,7 @@ _EVENT_LINE: Final = re.compile(rb"^event: ?[^\r\n]*\r?\n", re.MULTILINE)
 
 
 def text_quirks(changes: Changes, where: Where, text: str) -> Mapping[str, Change]:
-    """Return the quirks of a text in deltas. ``where`` selects a delta, and its text is at the path ``text``."""
+    """Return the quirks of text in deltas. ``where`` selects the deltas; their text is at the path ``text``."""
 
     def halves(payload: Payload) -> tuple[Payload, ...]:
         return copied(payload, put(text, value_at(payload, text) + HIGH)), copied(payload, put(text, LOW))
@@ -56,7 +56,7 @@ def text_quirks(changes: Changes, where: Where, text: str) -> Mapping[str, Chang
 
 
 def call_quirks(calls: Fragments, name: str, call_id: str) -> Mapping[str, Change]:
-    """Return the quirks of calls in fragments. Each start has the ``name`` and the ``call_id`` at these paths."""
+    """Return the quirks of calls that are sent in fragments. ``name`` and ``call_id`` are paths in a call's start."""
     changes, starts = calls.changes, every(name)
     first_fragment = evolve(calls.fragment, part=slice(1))
     return {
@@ -79,9 +79,9 @@ def stop_quirks(
     stopped: str,
     unknown: str = "done_calling",
 ) -> Mapping[str, Change]:
-    """Return the quirks of the stop reason at the path ``reason``. ``foreign`` maps words to those of other dialects.
+    """Return the quirks of the stop reason at the path ``reason``. ``foreign``: other dialects' words, by this dialect's.
 
-    The reason is ``called`` after a ``call``, and otherwise ``stopped``. ``unknown`` is a reason of no dialect.
+    The reason is ``called`` if there is a ``call``, otherwise ``stopped``. ``unknown`` is a word that no dialect has.
     """
     after_calls = every(reason, called)
     return {
@@ -95,9 +95,9 @@ def stop_quirks(
 def end_quirks(
     changes: Changes, content: Where, *steps: ChangeStep, end: Where | None, error: Where | None
 ) -> Mapping[str, Change]:
-    """Return the quirks in which content is repeated after the end, changed by the ``steps``.
+    """Return the quirks in which content is repeated after the end. The ``steps`` change the repeated payload.
 
-    Only a successful stream has ``end``, and only a failed one has ``error``. None: nothing can follow it.
+    ``end`` selects a payload of successful streams, and ``error`` one of failed streams. None: the quirk is impossible.
     """
     again = changes.move(content, *steps)
     behind_end: Mapping[str, Change] = {} if end is None else {"after_end": changes.when(end, again)}
@@ -119,7 +119,7 @@ def event_quirks(*, done_mark: bool, end: bytes = b"\n\n") -> Mapping[str, Chang
 
 
 def stray_errors(error: Where) -> Mapping[str, Change]:
-    """Return the quirks in which an error is not a proper server-sent event."""
+    """Return the quirks in which the payload that ``error`` selects is sent in a wrong SSE field, or in none."""
     return {
         "sse_error_field": EVENTS.rewrite(error, lambda frame: frame.replace(b"data: ", b"error: ", 1)),
         "sse_bare_json": EVENTS.rewrite(error, lambda frame: frame.replace(b"data: ", b"", 1)),
@@ -137,7 +137,7 @@ def without_event_line(frame: bytes) -> bytes:
 
 
 def surrounded(changes: Changes, first: Where, last: Where, text: str) -> Change:
-    """Return a change that puts tags of reasoning around a text in deltas."""
+    """Return a change that writes ``<think>`` before the ``first`` delta's text and ``</think>`` after the ``last``'s."""
     opened = changes.edit(first, turn(text, lambda value: f"<think>{value}"))
     return both(opened, changes.edit(last, turn(text, lambda value: f"{value}</think>")))
 
@@ -153,7 +153,7 @@ def compact(value: Any) -> str:
 
 
 def bare_input(arguments: str) -> str:
-    """Return the single string of a custom tool's arguments (``{"input": "…"}``); other arguments unchanged."""
+    """Return the string in arguments of the form ``{"input": "…"}``; other arguments unchanged."""
     document = json.loads(arguments)
     match document:
         case {"input": str(text)} if len(document) == 1:
@@ -162,7 +162,7 @@ def bare_input(arguments: str) -> str:
 
 
 def unterminated(frames: Frames) -> Frames:
-    """Remove the end of the last event."""
+    """Remove the line ends after the last event."""
     return (*frames[:-1], *(frame.rstrip(b"\r\n") for frame in frames[-1:]))
 
 

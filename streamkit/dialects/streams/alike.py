@@ -1,6 +1,6 @@
-"""Decode many similar payloads of one read at once: those that differ only in one text.
+"""Decode many similar payloads at once: payloads of one network read that differ only in one text.
 
-If a payload contained only a text, the following payloads that are equal except for their text continue the same block. In
+If a payload contained only a text, the next payloads that are equal except for their text continue the same block. In
 most streams the bytes around the text are equal (``delta_template.py``), and only the text is parsed. Some dialects have
 members that no decoder reads and that change in each payload, such as a number or the time. There each payload is parsed,
 these members and the text are removed, and the rest must serialize to the same bytes: ``True`` and 1.0 differ from 1.
@@ -23,21 +23,21 @@ from streamkit.dialects.streams.delta_template import learned
 from streamkit.events import ReasoningDelta, RefusalDelta, TextDelta, ToolCallDelta
 from streamkit.tool_calls.settled import FragmentRun
 
-#: Events that may consist of only a text.
+#: Events that may contain nothing but a text.
 Said: TypeAlias = TextDelta | ReasoningDelta | RefusalDelta | ToolCallDelta
 Path: TypeAlias = tuple[str | int, ...]
 loads, dumps = orjson.loads, orjson.dumps
 
 
 class ManyReader(Protocol):
-    """Reads similar payloads."""
+    """Reads several payloads that differ only in their text."""
 
     def read(self, payloads: Sequence[bytes], out: list[Any], /) -> int:
         """Append to ``out`` the events of the first payloads, up to one that differs. Return the number of payloads read."""
 
 
 class Alike:
-    """Reads payloads similar to one that contained only a text."""
+    """Reads payloads that differ only in their text from a payload which contained nothing but that text."""
 
     def __init__(
         self, said: Said | None, find: Callable[[Sequence[bytes]], list[Any]], note: Callable[[str], object]
@@ -69,10 +69,10 @@ def finding(
     ``text`` is the text of ``payload``. ``idle`` has the names of members that may differ in each payload.
     """
     places = [*places_of(loads(payload), text)]
-    if len(places) != 1:  # it is not clear which of them the decoder reads
+    if len(places) != 1:  # the text is at several places, or none: unclear which one the decoder reads
         return _none
     template = learned(payload, loads(payload), places[0])
-    if template is not None and template.padded and "obfuscation" not in idle:  # then it is an ordinary member
+    if template is not None and template.padded and "obfuscation" not in idle:  # ``obfuscation`` is no padding here
         return _none
     if template is not None and template.deltas([following]):
         return template.deltas

@@ -1,7 +1,7 @@
-"""What decoders of dialects with content blocks share: they find the block of an index, and unseal opaque texts.
+"""What decoders of dialects with content blocks share: they find the block of an index, and decode opaque texts.
 
-An index may be used twice, so blocks and calls are numbered in their order. Opaque reasoning of another vendor arrives
-sealed, as a signature or as redacted content (``vocabulary/sealed_reasoning.py``). It is attached to its original part.
+An index may be used twice, so blocks and calls are numbered in the order in which they start. Opaque reasoning of another
+vendor is sealed: base64 with the vendor's name and the part it belongs to (``vocabulary/sealed_reasoning.py``).
 
 Source: dialects.md §3.1, §6.1; quirks.md §8, R14.
 """
@@ -22,11 +22,11 @@ from streamkit.report import StreamReport
 
 @define
 class DecodedBlock:
-    """A content block that is open, or that was the last one at its index."""
+    """A content block that is open, or the last block that was open at its index."""
 
     kind: str
-    number: int  #: its place among all blocks of the response; events have it as their label
-    call: int = 0  #: its place among the calls
+    number: int  #: number of the block in the response, which its events have as their label
+    call: int = 0  #: number of the call, if the block is a call
 
 
 B = TypeVar("B", bound=DecodedBlock)
@@ -35,7 +35,7 @@ B = TypeVar("B", bound=DecodedBlock)
 class BlockDecoder(FrameDecoder, Generic[B]):
     """A decoder of a dialect whose content blocks are found by an index."""
 
-    #: The vendor whose signatures are not sealed.
+    #: The dialect's own vendor. Its signatures are not sealed.
     signer: ClassVar[str]
     #: The kind of a block that is a call.
     call_kind: ClassVar[str]
@@ -47,7 +47,7 @@ class BlockDecoder(FrameDecoder, Generic[B]):
     _seen = 0
     _calls = 0
     _text = 0  # number of the last text block
-    _signature: Opaque | None = None  # signature of the next call
+    _signature: Opaque | None = None  # signature of the next call, from a sealed block before the call
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
@@ -100,7 +100,7 @@ class BlockDecoder(FrameDecoder, Generic[B]):
             self.out.append(ToolCallEnded(block.call))
 
     def stop_message(self) -> None:
-        """End the message: close the blocks that no stop event closed.
+        """End the message: close the open blocks that are not calls, because no stop event closed them.
 
         Calls stay open. A second end of the message changes nothing.
         """
@@ -114,7 +114,7 @@ class BlockDecoder(FrameDecoder, Generic[B]):
         self.fail(document.get("error") or document, document)  # the request's id is next to the error
 
     def start_call(self, block: B, call_id: object, name: object, extras: dict[str, Any]) -> None:
-        """Emit the start of a call, with the signature that was sealed before it."""
+        """Emit the start of a call. Its signature is in a sealed block directly before the call."""
         delta = ToolCallDelta(block.call, self.string(call_id) or None, self.string(name) or None)
         delta.extras, delta.is_ended_by_wire = extras or None, True
         if self._signature is not None:
@@ -122,7 +122,7 @@ class BlockDecoder(FrameDecoder, Generic[B]):
         self.out.append(delta)
 
     def opaque(self, blob: str, block: B, *, redacted: bool) -> None:
-        """Emit a signature or redacted reasoning: of the dialect's vendor, or of another vendor, which was sealed."""
+        """Emit a signature or redacted reasoning. ``blob`` is the dialect's vendor's text, or another vendor's sealed text."""
         sealed = unseal(blob)
         if sealed is None:
             kind = ReasoningOpaque if redacted else ReasoningSignature
@@ -131,7 +131,7 @@ class BlockDecoder(FrameDecoder, Generic[B]):
             self._signature = sealed.opaque
         elif sealed.kind == "opaque":
             self.out.append(ReasoningOpaque(sealed.blob, sealed.vendor, 0, block.number))
-        else:  # a signature of reasoning, of the text before, or of a part without text
+        else:  # a signature of reasoning, of the last text block, or of an empty text
             number = self._text if sealed.kind == "text" else block.number
             on: Literal["reasoning", "text"] = "reasoning" if sealed.kind == "reasoning" else "text"
             self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, number, on))

@@ -1,4 +1,4 @@
-"""What encoders of dialects with content blocks share: they assign events to blocks.
+"""What encoders of dialects with content blocks share: they decide to which block each event belongs.
 
 ``BlockQueue`` decides the order of blocks. Opaque reasoning of another vendor is written sealed, as a signature or as a
 separate block (``vocabulary/sealed_reasoning.py``).
@@ -34,7 +34,7 @@ from streamkit.events import (
 from streamkit.report import StreamReport
 
 dumps = orjson.dumps
-#: The most members of its own vendor that the end of a message may have. An object with more is no message.
+#: The most extra members that the end of a message may have. An object with more members is not the end of a message.
 FEW = 64
 
 
@@ -43,7 +43,7 @@ class BlockEncoder(OneChoiceEncoder):
 
     #: The dialect's class of queue.
     writer: ClassVar[type[BlockQueue]]
-    #: The vendor whose signatures are written unsealed.
+    #: The dialect's own vendor. Its signatures are written unchanged, and other vendors' are sealed.
     signer: ClassVar[str]
     #: Stop reasons for which the dialect has no exact word.
     inexact_stops: ClassVar[frozenset[str]] = frozenset()
@@ -62,7 +62,7 @@ class BlockEncoder(OneChoiceEncoder):
         self._calls: dict[int, QueuedBlock] = {}
         self._thought: set[int] = set()  # numbers of the reasoning blocks that were begun
 
-    # Subclasses define these.
+    # Subclasses define the following methods.
 
     def call_start(self, event: ToolCallStarted) -> bytes:
         """Return the call's part of the start event, as JSON."""
@@ -97,7 +97,7 @@ class BlockEncoder(OneChoiceEncoder):
             self._blocks.arguments(block, text)
 
     def _is_open(self, kind: str, choice: int, block: int) -> bool:
-        """Whether a block is open and no other block waits."""
+        """Return whether this block is open and no other block waits."""
         current = self._blocks.current
         is_own = current is not None and current.key == (kind, block) and choice == self._choice
         return is_own and not (self._blocks.queue or self.ended)
@@ -124,11 +124,11 @@ class BlockEncoder(OneChoiceEncoder):
         key = ("thinking", event.block)
         block = self._blocks.find(key)
         signer = "" if event.vendor == self.signer else event.vendor
-        if block is None and event.block not in self._thought:  # the text was omitted: a signature alone
+        if block is None and event.block not in self._thought:  # the reasoning has no text, only this signature
             block = self._blocks.add(key, self._blocks.starts["thinking"])
             self._thought.add(event.block)
         if block is None or (block.signature and block.signer != signer):
-            self.lose("reasoning_signature")  # the block had to be closed, and a signature proves only its own text
+            self.lose("reasoning_signature")  # the block was closed, or has another vendor's signature
             return
         self._blocks.hold(len(event.blob))
         block.add_signature(event.blob)
@@ -139,7 +139,7 @@ class BlockEncoder(OneChoiceEncoder):
         self.redacted(event.blob if own else seal("opaque", event.vendor, event.blob), event.block)
 
     def takes(self, _redacted: str) -> bool:
-        """Whether redacted reasoning of the dialect's vendor can be written unsealed."""
+        """Return whether the dialect's own redacted reasoning may be written as it is. Subclasses may override this."""
         return True
 
     def carries(self, _signature: Opaque) -> bool:
@@ -151,7 +151,7 @@ class BlockEncoder(OneChoiceEncoder):
     def call_started(self, event: ToolCallStarted) -> None:
         if event.name and not event.cut:  # readers would take a cut call without arguments for {} (law L3)
             start = self.call_start(event)
-            if event.signature is not None and not self.carries(event.signature):  # so it is sealed before the call
+            if event.signature is not None and not self.carries(event.signature):  # seal it before the call
                 self.redacted(seal("call", event.signature.vendor, event.signature.blob), event.call)
             block = self._calls[event.call] = self._blocks.add(("call", event.call), start, needs_end=True)
             block.is_custom = event.kind == "custom"
@@ -180,7 +180,7 @@ class BlockEncoder(OneChoiceEncoder):
             self._blocks.end(block)
 
     def _tell_late(self, block: QueuedBlock, call: ToolCallFinished | None) -> None:
-        """Report arguments that arrived too late. White space after an object is ignored."""
+        """Report arguments that arrived after the block of their call was closed. White space is ignored."""
         late = self._blocks.take_late(block)
         if late.strip():
             call_id, name = (None, None) if call is None else (call.id, call.name)
@@ -192,7 +192,10 @@ class BlockEncoder(OneChoiceEncoder):
         self._stop = event
 
     def stop(self) -> ResponseFinished:
-        """Return the stop reason to write. If every call was withheld, the client must not wait for one."""
+        """Return the stop reason to write. ``tool_calls`` becomes another reason if every call was withheld.
+
+        Otherwise the client would wait for a call.
+        """
         stop = self._stop or ResponseFinished("stop")
         if stop.reason == "tool_calls" and not self._calls:
             self.lose("stop_reason")

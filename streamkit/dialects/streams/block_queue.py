@@ -1,13 +1,13 @@
 """A queue of content blocks for dialects in which one block is open at a time.
 
-Blocks keep the order in which they were first mentioned. The first one is open and written as it grows. Content of the others
-is held back until they open; the held arguments of a call are then written as one delta. If another block waits, the open one
-is closed as soon as possible: text and reasoning at once, a call when it has ended or when its arguments are one complete
-object other than ``{}`` (which may be a prefix). Arguments after that object are late, even if they arrive with the closing
-bracket: they are kept for the report.
+Blocks keep the order in which they were first mentioned. The first block is open, and is written as it grows. Content of
+later blocks is held until they open; the held arguments of a call are then written as one delta. If another block waits, the
+open block is closed as soon as possible: text and reasoning at once, a call when it has ended or when its arguments are one
+complete object other than ``{}`` (which may be a prefix). Arguments after that object are late, even if they arrive with the
+closing bracket: they are kept for the report.
 
 The dialect defines the form of starts, deltas and stops, and the index of a block when it opens. The encoder's ``begin`` is
-called before the first block. The queue refers to the encoder weakly: a cycle would wait for the garbage collector.
+called before the first block. The queue refers to the encoder weakly: a reference cycle would delay the release of memory.
 
 Source: design.md §5, quirks.md R9 and §8.
 """
@@ -29,27 +29,27 @@ from streamkit.tool_calls.text_buffer import LazyScanner, TextBuffer
 BEGINNING = 16
 #: Characters that may end the last fragment of a complete object.
 OBJECT_ENDS = frozenset("} \t\n\r")
-#: The kind of a block, and its number among those: the label of the source's block, or the number of the call.
+#: The kind of a block, and its number among blocks of that kind: the source's label of the block, or the call's number.
 Key: TypeAlias = tuple[str, int]
 
 
 class QueuedBlock:
-    """A block to write, and the part of it that waits.
+    """A block to write, and the content of it that waits until the block opens.
 
     ``start`` is the block's part of the start event, as JSON. ``needs_end`` is set for a call or a server's block: such a
-    block is not closed only because another one waits.
+    block stays open until it ends, even if another block waits.
     """
 
-    # These are attributes of the class until they change: this makes a block in a third of the time.
+    # These are class attributes until an instance sets them, so that a block is made in a third of the time.
     index = -1  #: index on the wire, after the block opened
     is_custom = False  #: a call of a custom tool, which is written as a function call when it is complete
-    ended = False  #: nothing more will arrive for it
+    ended = False  #: whether the source ended the block, so that no more content arrives
     closed = False
     held: list[bytes] | tuple[()] = ()  #: deltas, as JSON, that wait until the block opens
     waiting: TextBuffer | None = None  #: call arguments that wait until the block opens
-    #: Written as a whole directly before the stop, in dialects with signatures.
+    #: Parts of the block's signature. They are joined and written directly before the stop, in dialects with signatures.
     signature: list[str] | tuple[()] = ()
-    signer = ""  #: the vendor of the signature, if it is another vendor
+    signer = ""  #: the vendor of the signature, if not the dialect's own
     scanner: LazyScanner | None = None  #: scans the arguments of a call
     beginning = ""  #: the beginning of a call's arguments, to distinguish ``{}`` from a larger object
     late: TextBuffer | None = None  #: arguments that cannot be written because the block had to be closed
@@ -65,13 +65,13 @@ class QueuedBlock:
         self.signature.append(part)
 
     def whole_signature(self) -> str:
-        """Return the signature, sealed if another vendor made it."""
+        """Return the whole signature; sealed (base64 with the vendor's name) if it is another vendor's."""
         signature = "".join(self.signature)
         return seal("reasoning", self.signer, signature) if self.signer else signature
 
     @property
     def may_close(self) -> bool:
-        """Whether the block may be closed because another block waits."""
+        """Return whether the block may be closed now, because another block waits."""
         if self.ended or not self.needs_end:
             return True
         if self.scanner is None or not self.scanner.complete_object:
@@ -82,13 +82,14 @@ class QueuedBlock:
 class BlockQueue:
     """The queue of blocks. Dialects define ``write_start``, ``write_delta`` and ``write_stop``, which call ``write``."""
 
-    #: By kind: the part of the start event of a block that opens with its first text.
+    #: For each kind of block that has no start event in the source: its part of the start event to write, as JSON.
     starts: ClassVar[Mapping[str, bytes]]
     #: A fragment of call arguments for ``write_delta``, with ``%b`` in place of the text as JSON.
     arguments_template: ClassVar[bytes] = b""
 
     current: QueuedBlock | None = None  #: the open block
-    #: If the encoder may write more text of the open block directly: its choice, its label and, for reasoning, its kind.
+    #: Set if more text of the open block may be written without the queue: choice, label and, for reasoning, kind of the
+    #: block.
     goes_on: tuple[Any, ...] | None = None
     _held_chars = 0
     _next_index = 0
@@ -99,7 +100,7 @@ class BlockQueue:
         self.limits = encoder.encoding.limits
         self.queue: list[QueuedBlock] = []  #: waiting blocks; a list, because an empty deque takes 760 bytes
 
-    # Subclasses define these.
+    # Subclasses define the following methods.
 
     def write_start(self, block: QueuedBlock) -> None:
         """Write the start of a block, and give it an index."""
@@ -121,7 +122,7 @@ class BlockQueue:
         """Write a fragment of the open call's arguments."""
         self.write_delta(block, self.arguments_delta(fragment))
 
-    # All dialects share these.
+    # The following methods are the same in all dialects.
 
     def give_index(self, block: QueuedBlock) -> None:
         """Give the next index to a block that starts. Indexes begin at 0."""
@@ -130,7 +131,7 @@ class BlockQueue:
 
     @property
     def last(self) -> QueuedBlock | None:
-        """The block that was mentioned last, if it is not closed."""
+        """The block that was mentioned last; None if it is already closed."""
         return self.queue[-1] if self.queue else self.current
 
     def find(self, key: Key) -> QueuedBlock | None:
@@ -168,7 +169,7 @@ class BlockQueue:
 
     def arguments(self, block: QueuedBlock, fragment: str) -> None:
         """Write or hold a fragment of a call's arguments."""
-        if block is not self.current:  # of four interleaved calls three wait; ``hold`` is inlined to save a call
+        if block is not self.current:  # ``hold``, inlined: with interleaved calls, most fragments wait
             waiting = block.waiting
             if waiting is None:
                 waiting = block.waiting = TextBuffer()
@@ -177,7 +178,7 @@ class BlockQueue:
                 raise HeldTooLong(self.limits.held_chars)
             waiting.append(fragment)
             return
-        if not self.queue and len(block.beginning) >= BEGINNING and block.scanner is not None:  # nearly all fragments
+        if not self.queue and len(block.beginning) >= BEGINNING and block.scanner is not None:  # the usual case
             block.scanner.append(fragment)
             self.write_fragment(block, fragment)
             return
@@ -204,7 +205,7 @@ class BlockQueue:
             self.keep_late(block, late)
 
     def keep_late(self, block: QueuedBlock, text: str) -> None:
-        """Keep arguments of a call whose block is closed or about to be closed."""
+        """Keep arguments for the report, which belong to a call whose block is closed or must be closed."""
         self.hold(len(text))
         if block.late is None:
             block.late = TextBuffer()
@@ -234,7 +235,7 @@ class BlockQueue:
             raise HeldTooLong(self.limits.held_chars)
 
     def end(self, block: QueuedBlock) -> None:
-        """Mark a block as ended: nothing more arrives for it."""
+        """Mark a block as ended, because no more content arrives for it."""
         block.ended = True
         if block is self.current:
             self._close()
@@ -253,9 +254,9 @@ class BlockQueue:
             self._close()
 
     def flush(self, *, drop: set[Key]) -> None:
-        """Write what is held after a failed stream, except the blocks in ``drop``.
+        """Write all held content after a failed stream, except the blocks in ``drop``.
 
-        The open block is closed only if another must be written after it: a reader may act on a call that was closed.
+        The open block is closed only if another block is written after it: a reader may run a call whose block was closed.
         """
         self.goes_on = None
         waiting = [block for block in self.queue if block.key not in drop]

@@ -1,4 +1,4 @@
-"""Translate asides of one dialect to the events that express the same in another dialect, before its encoder.
+"""Translate asides of the source dialect to events with the same meaning, before the target dialect's encoder writes them.
 
 Covers compactions (``compactions.py``), Responses items that the client runs (``client_calls.py``), and the reason of a
 refusal in Claude's stop details. Within the same dialect, these asides are written unchanged.
@@ -31,24 +31,25 @@ from streamkit.events import (
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
-#: The aside with the reason of a Claude refusal, and the block label of its explanation, which no real block has.
+#: The type of the aside with the reason of a Claude refusal, and the label that its explanation gets as a text block. No
+#: real block has that label.
 STOP_DETAILS: Final = "message_delta.stop_details"
 EXPLANATION: Final = -1
-#: Types of asides that start this translation. Nothing has to be done before the first of them.
+#: Types of asides that may need a translation. Before the first of them, the encoder makes no ``Carrier``.
 FIRST: Final = frozenset({ADDED, DONE, PROGRESS, "content_block_start", STOP_DETAILS, TRANSCRIPT})
-#: Stop reasons which mean that the response is complete.
+#: Stop reasons of complete responses.
 WHOLE: Final[frozenset[StopReason]] = frozenset({"stop", "tool_calls"})
 
 
 class Carrier:
-    """Translates the asides of one response for the encoder of a dialect whose asides are those of the vendor ``native``."""
+    """Translates the asides of one response for a target dialect. ``native``: the vendor of the target dialect's asides."""
 
     def __init__(self, native: str, limits: Limits, report: StreamReport, *, speaks: bool = True) -> None:
         self._native = native
         self._speaks = speaks
-        self._code: list[TextDelta] = []  # code to write if the response has no other text
+        self._code: list[TextDelta] = []  # executed code, which is written only if the response has no other text
         self._room = limits.held_chars
-        self._has_items = FORMS.get(native) == "item"  # then items are not turned into calls
+        self._has_items = FORMS.get(native) == "item"  # whether the target dialect has items itself
         self._calls = ClientCallReader(limits, report)
         self._compactions = CompactionReader(native, report)
 
@@ -66,13 +67,13 @@ class Carrier:
         return self._compactions.take(aside) if found is None else found
 
     def finish(self, *, spoke: bool = False) -> Sequence[Event]:
-        """Return the events that waited for more, and the executed code unless the response ``spoke``."""
+        """Return the events that waited for the end, and the executed code if the response had no text or call (``spoke``)."""
         self._compactions.finish()
         code, self._code = [] if spoke else self._code, []
         return [*code, *self._calls.finish()]
 
     def abandon(self) -> None:
-        """Report what waited, because the response was interrupted or failed."""
+        """Report the calls that wait, because the response was interrupted or failed."""
         self._calls.abandon()
 
     def finished(self, event: ResponseFinished) -> ResponseFinished:
@@ -83,7 +84,7 @@ class Carrier:
 
 
 def _explained(aside: Aside) -> list[Event]:
-    """Return the text of a refusal and the rest of its details; empty if they have no text."""
+    """Return a refusal's explanation as text events, and an aside with its other details; empty if it has no explanation."""
     details = aside.raw if isinstance(aside.raw, Mapping) else {}
     explanation = details.get("explanation")
     if not isinstance(explanation, str) or not explanation:
@@ -96,9 +97,9 @@ def _explained(aside: Aside) -> list[Event]:
 
 
 def carried(response: Response, native: str, limits: Limits, report: StreamReport) -> Response:
-    """Return a whole response for a dialect with the asides of ``native``.
+    """Return a whole response in which the asides are translated for the dialect whose asides are ``native``'s.
 
-    The result is a failure if the response waits for something that the dialect lacks.
+    The result is a failure if the response waits for a client's action that the dialect cannot express.
     """
     asides = [aside for choice in response.choices for aside in choice.asides]
     if response.dialect != native and (waits := next((aside for aside in asides if aside.type == WAITS), None)):
@@ -124,9 +125,9 @@ def _carried(choice: Choice, carrier: Carrier) -> Choice:
 
 
 def _parts_of(taken: Sequence[Part | Event]) -> list[Part]:
-    """Return the parts of a choice. Events of a carrier are turned into parts."""
+    """Return the parts of a choice, in which the events of a carrier are replaced by parts."""
     parts: list[Part] = []
-    index = 0  # above the index of every call so far
+    index = 0  # the index for the next call
     for found in taken:
         match found:
             case ToolCall():

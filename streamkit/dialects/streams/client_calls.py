@@ -6,7 +6,7 @@ to approve belongs to the provider, and a client that has a tool of that name mu
 client if its member ``execution`` says so.
 
 The id of the call contains the kind of the item, so that a later request turns the call and its result into the item and its
-output again. A shell item may have been run by the provider. Only an output item after it shows this, so it waits.
+output again. A shell item may have been run by the provider; only an output item after it shows this, so a shell item waits.
 
 Source: openai 3.54, ``types/responses``: ``ResponseOutputItem``, ``ResponseInputItem``.
 """
@@ -36,7 +36,7 @@ NAMES: Final[Mapping[str, str]] = {
     "shell_call": "shell",
     "tool_search_call": "tool_search",
 }
-#: The members that become the arguments. If only one of them is present and is an object, it is the whole arguments.
+#: For each type of item, the members that become the arguments. A single member that is an object is itself the arguments.
 SAYING: Final[Mapping[str, tuple[str, ...]]] = {
     "apply_patch_call": ("operation",),
     "computer_call": ("action", "actions", "pending_safety_checks"),
@@ -45,24 +45,24 @@ SAYING: Final[Mapping[str, tuple[str, ...]]] = {
     "shell_call": ("action",),
     "tool_search_call": ("arguments",),
 }
-#: The type of item that has a member which tells who runs it.
+#: The type of item in which a member, ``EXECUTION``, says whether the client or the provider runs the item.
 SEARCH: Final = "tool_search_call"
 EXECUTION: Final = "execution"
-#: The type of the aside that lists items which a whole response waits for, and which no other dialect can express.
+#: The type of the aside in a whole response that lists items for the client to run which no other dialect can express.
 WAITS: Final = "waits"
-#: Members whose content is already expressed by the call itself.
+#: Members that need no place in the arguments, because the call itself expresses their content.
 IMPLIED: Final = frozenset({"type", "id", "call_id", "status", EXECUTION})
-#: The item that a provider writes after an item of this type if the provider ran it, in a container.
+#: Items that a provider may run itself: by their type, the type of the output item that the provider then writes.
 PROVIDERS: Final = {"shell_call": "shell_call_output"}
 
 
 def is_clients(kind: str, item: Mapping[str, Any] | None) -> bool:
-    """Return whether the client runs or approves an item of this kind."""
+    """Return whether the client, not the provider, must run or approve an item of this kind."""
     return kind in NAMES and (kind != SEARCH or (item is not None and item.get(EXECUTION) == "client"))
 
 
 def waiting_message(kinds: Iterable[str]) -> str:
-    """Return the error message for a response that waits for items which the client's dialect cannot express."""
+    """Return the error message for a response with items that the client must run and its dialect cannot express."""
     return (
         f"the model waits for {', '.join(kinds)}, which has no form in this dialect: leave that tool out of the request"
     )
@@ -90,7 +90,7 @@ def arguments_of(kind: str, item: Mapping[str, Any], text_of: Callable[[str], st
 
 
 def made_id(kind: str, item: Mapping[str, Any]) -> str:
-    """Return the call id for a response. It contains the kind of the item."""
+    """Return the call id to write in a response. It contains the kind of the item, for ``kind_of_id``."""
     return f"{MADE}_{NAMES[kind]}_{id_of(item) or hashed(orjson.dumps(dict(item)).decode(), 22)}"
 
 
@@ -104,19 +104,21 @@ def kind_of_id(call_id: str) -> tuple[str, str] | None:
 
 
 class ClientCallReader:
-    """Turns the items that the client must run into calls, one aside at a time. Other asides are not changed."""
+    """Turns items that the client must run into calls, one aside at a time. Other asides are not changed."""
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         self._limits = limits
         self._report = report
         self._left = limits.held_chars
         self._open: dict[int, Mapping[str, Any]] = {}  # items that began, by their label
-        self._held: dict[str, tuple[Mapping[str, Any], int]] = {}  # complete, perhaps run by the provider, by id
+        self._held: dict[
+            str, tuple[Mapping[str, Any], int]
+        ] = {}  # complete items that the provider may have run, by id
         self._calls: dict[str, int] = {}  # the hash of each call's arguments, by call id
-        self.cut = False  #: whether an item is incomplete, so that the client cannot run all that was asked
+        self.cut = False  #: whether an item was incomplete, so that a call is missing
 
     def take(self, aside: Aside) -> list[Event] | None:
-        """Return the calls that an aside of Responses completes; None if the aside is not about such an item."""
+        """Return the calls that an aside of Responses completes; None if the aside is not about an item for the client."""
         raw = aside.raw if isinstance(aside.raw, Mapping) else {}
         item = raw.get("item") if aside.type in {ADDED, DONE} else None
         if not isinstance(item, Mapping):
@@ -137,14 +139,14 @@ class ClientCallReader:
         return self._call(item, aside.choice)
 
     def finish(self) -> list[Event]:
-        """Return the calls that waited, at the end of the stream. Withhold incomplete items."""
+        """Return the calls that waited for the end of the stream. Incomplete items are withheld."""
         held, self._held = self._held, {}
         calls = [event for item, choice in held.values() for event in self._call(item, choice)]
         self.abandon()
         return calls
 
     def abandon(self) -> None:
-        """Withhold everything that waits, because the response was interrupted."""
+        """Withhold all items that wait, because the response was interrupted."""
         waiting = [*self._open.values(), *(item for item, _ in self._held.values())]
         self._open, self._held = {}, {}
         for item in waiting:
@@ -156,7 +158,7 @@ class ClientCallReader:
             self._withhold(item)
             return []
         call_id, text = made_id(kind, item), _arguments(kind, item)
-        if self._calls.get(call_id, hash(text)) != hash(text):  # two results with one id would be confused
+        if self._calls.get(call_id, hash(text)) != hash(text):  # an earlier call with other arguments has this id
             self._withhold(item)
             return []
         self._report.lose("client_tool", what=kind)

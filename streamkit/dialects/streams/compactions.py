@@ -1,12 +1,12 @@
 """Compactions, which replace earlier parts of a conversation: Anthropic's blocks and OpenAI's items, for other dialects.
 
-Each is opaque to everyone but its vendor, and must return to that vendor unchanged. In Responses, Anthropic's block is an
-item with the whole block sealed in ``encrypted_content``. In Anthropic's dialect, OpenAI's item is a block: clients of both
-send compactions back as they are, and may leave out the messages before them. (The summary of that block must not be null,
+Only its vendor can read a compaction, and it must return to that vendor unchanged. In Responses, Anthropic's block is
+an item with the whole block sealed in ``encrypted_content`` (``seal``). In Anthropic's dialect, OpenAI's item is a block:
+clients of both send compactions back, and may leave out the messages before them. (The summary of that block must not be null,
 because null means that the compaction failed.) In every other dialect, the summary of an Anthropic block is text, and
-OpenAI's opaque text is written as encrypted reasoning: clients without compactions keep sending the whole conversation.
+OpenAI's opaque text is written as encrypted reasoning: clients that know no compactions keep sending the whole conversation.
 
-A delta of Anthropic's replaces the whole summary, so the summary is emitted when its block ends.
+Each of Anthropic's deltas replaces the whole summary, so the summary is emitted when its block ends.
 
 Source: dialects.md §3.1; anthropic 2.12, ``BetaCompactionBlock`` and ``BetaCompactionContentBlockDelta``; openai 3.54,
 ``ResponseCompactionItem``.
@@ -27,25 +27,26 @@ from streamkit.report import StreamReport
 from streamkit.text.identifiers import hashed
 
 COMPACTION: Final = "compaction"
-#: Vendors whose asides may be translated, and whether compactions are blocks or items. Their ``wire.py`` files add them.
+#: By vendor whose asides may be translated: whether its compactions are blocks or items. The ``wire.py`` files add entries.
 FORMS: Final[dict[str, Literal["block", "item"]]] = {}
-#: The vendor name for OpenAI's opaque text where it is written as reasoning or sealed. Blocks are sealed under their vendor.
+#: The vendor name under which OpenAI's opaque text is sealed or written as reasoning. Blocks are sealed as ``…_compaction``.
 OPENAIS: Final = "openai_compaction"
-#: The summary of a block that represents OpenAI's item: null would mean that there is none, and "" is refused.
+#: The summary of an Anthropic block that represents OpenAI's item: null would mean a failure, and "" is refused.
 UNREADABLE: Final = "(A summary of the conversation that only OpenAI can read.)"
-#: Members of each frame, and of the block or delta in it, that are read or that the loss of the whole form covers.
+#: Members of a frame, and of the block or delta in it, which are not counted as lost: they are read, or the loss of the whole
+#: compaction includes them.
 FRAME: Final = frozenset({"type", "index", "content_block", "delta"})
 SAID: Final = frozenset({"type", "content", "encrypted_content", "signature", "tool_changes"})
-#: Known members of OpenAI's item. No other server knows its id.
+#: Members of OpenAI's item that are not counted as lost. Its id is useless to other servers.
 ITEM: Final = frozenset({"type", "id", "status", "encrypted_content"})
-#: For error messages: what to send instead of a compaction.
+#: For error messages: what the client can send instead of a compaction.
 INSTEAD: Final = "send the messages that it stands for, or their summary as a message"
 #: The event which reports that a compaction is being made.
 PROGRESS: Final = "response.compaction.compacting"
 
 
 class CompactionReader:
-    """Translates the compactions of one response for a dialect whose asides are those of the vendor ``native``."""
+    """Translates the compactions of one response for a target dialect. ``native``: the vendor of that dialect's asides."""
 
     def __init__(self, native: str, report: StreamReport) -> None:
         self._native = native
@@ -55,7 +56,7 @@ class CompactionReader:
         self._items: set[int] = set()  # labels of OpenAI's open items
 
     def take(self, aside: Aside) -> list[Event]:
-        """Return the events for an aside in the target dialect: the aside itself if it is not about a compaction."""
+        """Return the events for an aside in the target dialect. An aside that is not about a compaction is returned itself."""
         raw = aside.raw if isinstance(aside.raw, Mapping) else {}
         form = FORMS.get(aside.vendor)
         if form is None or form == self._form:
@@ -63,7 +64,7 @@ class CompactionReader:
         return self._of_block(aside, raw) if form == "block" else self._of_item(aside, raw)
 
     def finish(self) -> None:
-        """Count compactions without an end as lost."""
+        """Count as lost the compactions that began and did not end."""
         for _ in (*self._blocks, *self._items):
             self._report.lose(COMPACTION)
 

@@ -1,4 +1,4 @@
-"""Templates: the bytes around the delta or text of a payload. In similar payloads, only the text between them is parsed.
+"""Templates: the bytes around the text of a payload. In similar payloads, only the text between these bytes is parsed.
 
 Most payloads of a stream differ only in their text, and the text is a tenth of their bytes. The bytes around it are learned
 from one payload by an exact check: the same bytes around a mark must parse to the same document with the mark in place of the
@@ -19,19 +19,19 @@ import orjson
 
 from streamkit.dialects.members.values import DEPTH
 
-#: Replaces a delta, to find the bytes around it.
+#: Written in place of a delta, to find the bytes around it (``MARKED`` is the same value, parsed).
 MARK: Final = b'{"\\u0000":0}'
 MARKED: Final = {"\0": 0}
-#: A delta of at most this size cannot be nested too deeply: each level is two bytes, and there are levels around it.
+#: A delta of at most this size cannot be nested too deeply: each level takes two bytes, and a few levels are around it.
 FLAT_BYTES: Final = 2 * (DEPTH - 8)
-#: The beginning of a payload's padding.
+#: The bytes before the characters of a payload's padding.
 PAD: Final = b'"obfuscation":"'
 loads, dumps = orjson.loads, orjson.dumps
 _decode_value = json.JSONDecoder().raw_decode
 
 
 class DeltaTemplate:
-    """The bytes ``before`` and ``behind`` (after) a delta. ``middle`` has the bytes between two equal deltas, or is empty."""
+    """The bytes ``before`` and ``behind`` (after) a delta. If the delta occurs twice, ``middle`` has the bytes between."""
 
     __slots__ = ("before", "behind", "kind", "middle", "padded")
 
@@ -43,7 +43,7 @@ class DeltaTemplate:
         self.padded = padded
 
     def texts(self, payloads: Sequence[bytes]) -> list[bytes]:
-        """Return the JSON of the deltas of the first payloads, up to one that does not match the template."""
+        """Return the JSON of the deltas of the first payloads, up to the first payload that does not match the template."""
         before, behind = self.before, self.behind
         if self.padded:
             payloads = all_unpadded(payloads)
@@ -55,7 +55,7 @@ class DeltaTemplate:
         return texts[: alike.index(False)] if False in alike else texts
 
     def deltas(self, payloads: Sequence[bytes]) -> list[Any]:
-        """Return the parsed deltas of the first payloads, up to one of another type, or one that is too long."""
+        """Return the parsed deltas of the first payloads, up to the first delta of another type or above ``FLAT_BYTES``."""
         return _parsed(self.texts(payloads), self.kind)
 
 
@@ -78,7 +78,7 @@ def all_unpadded(payloads: Sequence[bytes]) -> Sequence[bytes]:
     cut = [payload.rpartition(PAD) for payload in payloads]
     ends = [tail.partition(b'"') for _, _, tail in cut]
     letters = b"".join([letters for letters, _, _ in ends])
-    if letters and not letters.isalnum():  # or some payload has no padding
+    if letters and not letters.isalnum():  # the padding is not plain letters, or a payload has none
         return [*map(unpadded, payloads)]
     return [head + pad + quote + rest for (head, pad, _), (_, quote, rest) in zip(cut, ends, strict=True)]
 
@@ -86,7 +86,7 @@ def all_unpadded(payloads: Sequence[bytes]) -> Sequence[bytes]:
 def learned(payload: bytes, document: dict[str, Any], *paths: Sequence[str | int]) -> DeltaTemplate | None:
     """Return the bytes around the value at a path of a payload, or around two equal values at two paths.
 
-    Return None if the check fails. ``document`` is the parsed payload, and is changed.
+    Return None if the payload cannot be rebuilt from these bytes. ``document`` is the parsed payload, and is changed.
     """
     body = unpadded(payload)
     padded, payload = body != payload, body
@@ -114,7 +114,7 @@ def learned(payload: bytes, document: dict[str, Any], *paths: Sequence[str | int
 
 
 def _place_of(payload: bytes, name: str | int, value: Any, after: int) -> tuple[int, int] | None:
-    """Return where a member's value begins and ends: of the first such member ``after`` a byte, or else of the first."""
+    """Return where the value of the first such member ``after`` a byte begins and ends, or of the first in the payload."""
     member, text = dumps(name) + b":", dumps(value)
     begin = payload.find(member, after)
     begin = (payload.find(member) if begin < 0 else begin) + len(member)
@@ -135,7 +135,7 @@ def loaded(text: bytes) -> Any:
 
 
 def _parsed(texts: list[bytes], kind: type) -> list[Any]:
-    """Parse the first texts. Stop at one that is not of this type or is too long."""
+    """Return the parsed values of the first texts, up to one of another type or one that is too long."""
     deltas: list[Any] = []
     if texts and max(map(len, texts)) <= FLAT_BYTES:
         try:

@@ -1,4 +1,4 @@
-"""Drive the last stage, and write a reading error as an error frame of the client's dialect.
+"""Drive the encoder as the last stage, and write an error of an earlier stage as an error frame of the client's dialect.
 
 ``EncodeStage`` is the return value of ``encode``. In a pipe it also drives the built-in stages directly before it.
 """
@@ -18,18 +18,18 @@ A_contra = TypeVar("A_contra", contravariant=True)
 
 
 class ErrorWriter(Machine[A_contra, bytes], Protocol[A_contra]):
-    """A machine that can write an error frame: an encoder."""
+    """A machine, such as an encoder, that can also write an error frame."""
 
     @property
     def ended(self) -> bool:
-        """Whether the terminator or an error frame was written."""
+        """Whether the success terminator or an error frame was written."""
 
     def fail(self, error: Exception) -> bytes:
-        """Return what is held, and then the dialect's error frame without a success terminator."""
+        """Return the bytes that are held, and then the dialect's error frame without a success terminator."""
 
 
 class EncoderLink(Link):
-    """An encoder that shares its driver with the machines before it."""
+    """An encoder in the same chain as the machines before it, so that one loop drives them all."""
 
     ended: bool  #: see ``ErrorWriter``
     parts: list[bytes]  #: the bytes written since the last call of ``written``
@@ -44,7 +44,7 @@ class EncoderLink(Link):
 
 
 class ForeignEncoder(Foreign, EncoderLink):
-    """An encoder that takes whole batches, such as a plug-in's, or reads, such as the pass-through."""
+    """Adapts an encoder that takes whole lists of events (a plug-in's) or bytes (the pass-through) to the chain."""
 
     def __init__(self, machine: ErrorWriter[Any]) -> None:
         super().__init__(machine)
@@ -57,7 +57,7 @@ class ForeignEncoder(Foreign, EncoderLink):
         return self._encoder.ended
 
     def push_rest(self) -> None:
-        """Do nothing: ``fail`` writes what is held."""
+        """Do nothing, because ``fail`` writes the held bytes."""
 
     def written(self) -> bytes:
         output = b"".join(self.parts)
@@ -101,7 +101,7 @@ async def _drive(
     push, waiting, parts = chain.links[0].push_batch, chain.waiting, encoder.parts
     try:
         async for item in source:
-            try:  # ``Chain.push_batch``, inlined to save a call for each read
+            try:  # ``Chain.push_batch``, inlined to save a function call for each network read
                 push(item)
                 for link in waiting:
                     if link.holds:
@@ -110,7 +110,7 @@ async def _drive(
                 chain.failed(error)
             if parts and (output := encoder.written()):
                 yield output
-                output = b""  # do not keep a kilobyte of the last read while the pipe waits
+                output = b""  # free the last output while the pipe waits
             if chain.fault is not None:
                 raise chain.fault
         chain.push_end()
@@ -118,7 +118,7 @@ async def _drive(
             yield output
         if chain.fault is not None:
             raise chain.fault
-    except StreamError as error:  # the input is wrong: written to the client in its dialect, and to the report
+    except StreamError as error:  # the input is wrong: tell the client in its dialect, and note it in the report
         output = _failed(chain, encoder, error)
         if encoder.ended:
             report.interrupted(error)
@@ -129,13 +129,13 @@ async def _drive(
     except Exception as error:  # a bug, or an unknown transport error: the client only learns that something failed
         report.failed(error)
         output = _failed(chain, encoder, error)
-        report.clean = False  # although the events may have been complete
+        report.clean = False  # the output failed, even if the events were complete
         if output:
             yield output
         raise
 
 
 def _failed(chain: Chain, encoder: EncoderLink, error: Exception) -> bytes:
-    """Return what the machines hold, unless one of them failed, and then the dialect's error frame."""
+    """Return the held output (unless a machine failed and lost it), and then the dialect's error frame."""
     chain.push_rest()
     return encoder.written() + encoder.fail(error)

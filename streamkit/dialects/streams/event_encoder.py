@@ -1,4 +1,4 @@
-"""What all stream encoders share: the loop over events, interrupted streams, and withheld calls."""
+"""What all stream encoders share: the loop over events, the end of interrupted streams, and withheld calls."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ METHODS: Mapping[type, str] = {
 class EventEncoder(EncoderLink):
     """Writes events with ``self.write``. There is one method for each class of event."""
 
-    #: An attribute of the class, not of each encoder: this makes an idle pipe 2 KiB smaller.
+    #: For each class of event, its method. It is set on the class, because an idle pipe is then 2 KiB smaller.
     _handlers: ClassVar[Mapping[type, Callable[[Any, Any], None]]]
-    #: The vendor whose asides are written unchanged. Other vendors' asides may be translated to the dialect's forms.
+    #: The vendor whose asides are written unchanged. Asides of other vendors may be translated to the dialect's forms.
     native: ClassVar[str] = ""
     #: The vendor whose extra members and media are written unchanged.
     vendor: ClassVar[str] = ""
 
-    # These are attributes of the class until they change: this makes an encoder in two thirds of the time.
+    # These are class attributes until an instance sets them, so that an encoder is made in two thirds of the time.
     _carrier: Carrier | None = None
     _spoke = False  # whether text, a refusal or a call was written
     _vendor = ""  # the vendor of the response
@@ -95,7 +95,7 @@ class EventEncoder(EncoderLink):
         super().__init_subclass__()
         cls._handlers = {kind: getattr(cls, name) for kind, name in METHODS.items()}
 
-    # Subclasses define one method for each event.
+    # Subclasses define one method for each class of event.
 
     def response_started(self, event: ResponseStarted, /) -> None:
         """Write the start of the response."""
@@ -144,11 +144,11 @@ class EventEncoder(EncoderLink):
         raise NotImplementedError
 
     def finished(self, event: ResponseFinished, /) -> None:
-        """Remember that a choice finished."""
+        """Handle the end of a choice. Most dialects write it later, with the terminator."""
         raise NotImplementedError
 
     def flush(self) -> None:
-        """Write what is held after the stream failed."""
+        """Write the held content, because the stream failed and an error frame follows."""
 
     def error(self, event: ProviderFailed) -> None:
         """Write the dialect's error frame."""
@@ -163,7 +163,7 @@ class EventEncoder(EncoderLink):
         if event.type == WAITS and event.vendor != self.native:
             raise StreamError(waiting_message(event.raw))
         vendor = event.vendor
-        if vendor != self.native and vendor in FORMS:  # the target dialect may have a form for the same thing
+        if vendor != self.native and vendor in FORMS:  # the target dialect may be able to express this aside
             is_carried = self._carrier is not None or event.type in FIRST
         else:
             is_carried = vendor != self.vendor and (vendor, event.type) in SPOKEN
@@ -191,13 +191,13 @@ class EventEncoder(EncoderLink):
                 self.aside(found)
 
     def concluded(self, event: ResponseFinished) -> None:
-        """Write the end of a choice, after the translated asides that waited for more."""
+        """Write the end of a choice, after the translated asides that waited for that end."""
         if self._carrier is not None:
             self._hand_on(self._carrier.finish(spoke=self._spoke))
             event = self._carrier.finished(event)
         self.finished(event)
 
-    # All dialects share these.
+    # The following methods are the same in all dialects.
 
     @property
     def usage(self) -> UsageReported | None:

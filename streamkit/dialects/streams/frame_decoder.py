@@ -67,17 +67,17 @@ loads = orjson.loads
 
 IN_TEXT: Final = Members("type", *TEXT_MEMBERS)
 ERROR_PAYLOAD: Final = Members(*ENVELOPE)
-#: A template is learned from the fourth suitable payload, because short streams gain nothing, and at most once in
+#: When to learn a template: at the fourth suitable payload, because short streams gain nothing, and at most once in
 #: ``LEARN_EVERY`` frames: in a stream in which no template ever matches, learning costs a twentieth of the time.
 LEARN_AT: Final = 4
 LEARN_EVERY: Final = 16
-#: The most templates at one time. Several are needed if texts alternate, as in interleaved calls.
+#: The most templates that are kept at one time. Several are needed if texts alternate, as in interleaved calls.
 MOST_LIKE: Final = 4
 #: The number of payloads to compare at first, and after a payload that differed from the others.
 WINDOW: Final = 16
-#: Events that may have all the content of a payload in their text.
+#: Events of payloads that may contain nothing but a text.
 TEXT_KINDS: Final = frozenset({TextDelta, ReasoningDelta, ToolCallDelta})
-#: Events that a frame after the terminator may still cause.
+#: Events that are still emitted if a frame after the terminator causes them.
 BEHIND_END: Final = frozenset({UsageReported, ProviderFailed, LastFrameBroken})
 
 
@@ -89,16 +89,16 @@ class FrameDecoder(Link):
     vendor: str
     #: The dialect's words for types or codes of errors.
     error_types: ClassVar[Mapping[str, ErrorType]] = {}
-    #: The types of JSON value that clients of the dialect recognise as an error in a member ``error``.
+    #: The JSON types that the member ``error`` may have. Clients of the dialect recognise an error by them.
     error_forms: ClassVar[tuple[type, ...]] = ()
-    #: The members of the dialect's error envelope, if other members of the payload must be kept with the error.
+    #: The members of the dialect's error envelope. If set, all other members of an error payload are kept with the error.
     envelope: ClassVar[frozenset[str]] = frozenset()
-    #: The word for a frame in messages. If set, a broken frame before any frame of the dialect means another dialect.
+    #: What messages call a frame. If set, a broken frame before any frame of the dialect means that the stream is another's.
     frame_name: ClassVar[str] = ""
     #: Members of a payload that have no meaning and may differ each time (``alike.py``). None: each payload is decoded in
     #: full, because two payloads that differ only in their text may have different meanings.
     idle: ClassVar[frozenset[str] | None] = None
-    #: Whether this class learns the bytes around a text, if ``idle`` is not None. False: only ``decode`` may learn them.
+    #: Whether this class itself learns the bytes around a text, if ``idle`` is not None. False: only its ``decode`` learns.
     learns_alone: ClassVar[bool] = True
 
     # Attributes that every frame needs are slots: a dictionary of over thirty members is slow to make and to search.
@@ -119,27 +119,27 @@ class FrameDecoder(Link):
     )
     # Attributes that few streams change are attributes of the class.
     recognised = False  #: whether a frame of the dialect was seen
-    #: Whether clients run a call that was read, whatever follows. If frames are forwarded, the call's frame and all frames
-    #: after it then wait for the end.
+    #: Whether clients run a call that was read, even if the stream fails later. If so, where frames are forwarded, the frame
+    #: of the call and all later frames are withheld until the stream ends.
     runs_calls = False
-    #: Calls whose input is only in the frame after which a client would run them: id, name and input.
+    #: Calls whose whole input is in one frame, after which a client would run them: id, name and input.
     inputs_at_once: Sequence[tuple[str, str, str]] = ()
-    in_run = False  #: whether the current payload is one of many
+    in_run = False  #: whether the current payload is one of many that are read together
     _alike = 0  # decoded payloads that a template could be learned from, since the last one was learned
-    _repaired = 0  # repairs up to the last such payload
+    _repaired = 0  # number of repairs when the last such payload was read
     _learn_from = 0  # the number of frames from which a template may be learned
     _foreign: Frame | None = None  # the first frame that is not the dialect's
     _started = False  # whether the response started
     _counted = False  # whether token counts were reported
-    _knows_input = False  # whether these had counts of the input
+    _knows_input = False  # whether the reported counts included the input
     _went_on = False  # whether frames followed the terminator
-    unsaid = ""  #: text that the current frame added to what waits
-    _unheld: Frame | None = None  # the frame that must not wait again
+    unsaid = ""  #: text that the current frame added to events that wait
+    _unheld: Frame | None = None  # the frame that already waited for half a character, and must not wait again
     _values: tuple[Frame, ValueTexts] | None = None  # the positions of values in a frame
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if cls.take is not FrameDecoder.take:  # this decoder reads frames, not only payloads
+        if cls.take is not FrameDecoder.take:  # a subclass with its own ``take`` needs the frame, not only the payload
             cls.push_payload = None  # type: ignore[assignment] # its parser makes them
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
@@ -148,11 +148,11 @@ class FrameDecoder(Link):
         self.out: list[WireEvent] = []
         self.event = "message"  #: the name of the current frame's event
         self._frame: Frame | None = None  # made when ``frame`` is first read
-        self._payload, self._offset, self._last_id = b"", 0, ""  # from which ``frame`` makes it
+        self._payload, self._offset, self._last_id = b"", 0, ""  # the values from which ``frame`` makes it
         #: Whether the terminator was read. Then each frame goes to ``take_other``, in decoders that look at such frames.
         self.ended = False
         self._held: Held | None = None  # frames that wait for the second half of a character
-        self.texts = Texts()  # earlier texts, in dialects that may repeat them
+        self.texts = Texts()  # earlier texts of the stream, for dialects in which a server may repeat them
         #: Templates of payloads that differ only in their text: the event's name, the bytes before and after the text, the
         #: number of these bytes, the bytes between two such texts, the method that takes the text, and the last argument of
         #: that method.
@@ -181,7 +181,7 @@ class FrameDecoder(Link):
 
     @property
     def begun(self) -> Collection[str]:
-        """The ids of calls that clients would run however the stream ends. Overridden in dialects with such clients."""
+        """The ids of calls that clients would run even if the stream fails. Overridden in dialects that have such clients."""
         return ()
 
     @property
@@ -196,7 +196,7 @@ class FrameDecoder(Link):
             self._read_frame(self.take if self._held is None else self._take_halves, frame)
 
     def push_payload(self, data: bytes, offset: int, event: str, last_id: str, /) -> None:
-        """Read the payload of a complete frame. If a template matches, only its text is parsed. ``frame`` makes the frame."""
+        """Read the payload of a complete frame. If a template matches, only the text is parsed, and no frame is made."""
         if self._templates:
             body = unpadded(data) if self._is_padded else data
             size = len(body)
@@ -258,7 +258,7 @@ class FrameDecoder(Link):
             self.learn_text(document, FrameDecoder._more_alone, (note, said), places[0])
 
     def _more_alone(self, text: str, given: tuple[Callable[[str], object], Said]) -> None:
-        """Emit the text of a payload that matches a template."""
+        """Emit the text of a payload that matches a template. ``given`` has a function that notes the text, and an event."""
         note, said = given
         note(text)
         if type(said) is TextDelta:
@@ -274,7 +274,7 @@ class FrameDecoder(Link):
         self._set_most()
 
     def _set_most(self) -> None:
-        """Set the sizes up to which a payload is parsed at once (-1: never): ``_most`` with few brackets, ``_flat`` always."""
+        """Set the sizes up to which a payload is parsed at once (-1: never): ``_flat``, or ``_most`` with few brackets."""
         self._most = -1 if self.ended or self._held is not None else self.limits.event_values
         self._flat = min(self._most, FLAT_BYTES)
 
@@ -323,14 +323,14 @@ class FrameDecoder(Link):
         self.in_run = False
 
     def reader(self, event: str) -> ManyReader | None:  # noqa: ARG002 - for those that override it
-        """Return a reader of payloads that differ only in their text from one of an earlier read; None if there is none.
+        """Return a reader for payloads that differ only in their text from a payload that was read earlier; None if unknown.
 
         ``event`` is the name of their event.
         """
         return None
 
     def read_alone(self, frame: Frame, following: bytes) -> ManyReader | None:
-        """Read a frame. Return a reader of payloads that differ from it only in their text; None if it contained more.
+        """Read a frame. Return a reader for payloads that differ from it only in their text; None if it contained more.
 
         The payload ``following`` the frame shows which members vary.
         """
@@ -346,7 +346,7 @@ class FrameDecoder(Link):
         return None if note is None else Alike(said, finding(frame.data, following, text, self.idle), note)
 
     def noting(self, event: Said | None) -> Callable[[str], object] | None:  # noqa: ARG002 - for those that remember texts
-        """Return a function for the texts of payloads similar to the one that became ``event`` (None: it gave no event yet).
+        """Return a function for the texts of payloads like the payload that became ``event`` (None: that gave no event).
 
         The function gets each text, and refuses it by returning False. If None is returned instead, each payload must be
         decoded.
@@ -404,7 +404,7 @@ class FrameDecoder(Link):
         out.clear()
 
     def stopped_by(self, error: Exception) -> Exception:
-        """Emit the current frame's events from before the error; none if the error is a refused repair. Return the fault."""
+        """Emit the events that the current frame gave before the error, unless a repair was refused. Return the fault."""
         fault = error
         if isinstance(error, NeedsRepair):
             fault = NeedsRepair(error.kind, REPAIRS[error.kind], offset=self.frame.offset)
@@ -438,7 +438,7 @@ class FrameDecoder(Link):
                 self._met(released[0])
 
     def _met(self, first: Frame) -> None:
-        """Stop waiting: count the characters that were joined in the ``first`` of the held frames."""
+        """Stop waiting. ``first`` is the first of the held frames; count the characters that were joined in it."""
         held, self.frame, self._unheld = self._held, first, first
         self._wait_with(None)
         if self.several is not None:
@@ -447,7 +447,7 @@ class FrameDecoder(Link):
             self.report.repair("character_cut")
 
     def _release(self) -> None:
-        """Read the held frames, because no more frames follow."""
+        """Read the frames that wait for half a character, because no more frames follow."""
         while self._held is not None and self.fault is None:
             frames = self._held.give_up()
             self._met(frames[0])
@@ -472,7 +472,7 @@ class FrameDecoder(Link):
             self._emit_out()
 
     def _other_dialect(self) -> NotThisDialect | None:
-        """Return the error that the input is another dialect's, if frames were read and none was of this dialect."""
+        """Return the error that the input is not of this dialect, if frames were read and none was of this dialect."""
         if self._foreign is None or self.recognised:
             return None
         return NotThisDialect(
@@ -527,11 +527,11 @@ class FrameDecoder(Link):
         self.report.repair("foreign_terminator")
 
     def decode(self, document: dict[str, Any]) -> None:
-        """Append the events of one payload to ``self.out``."""
+        """Append the events of one payload to ``self.out``. Subclasses define this."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Append the events that the end of the input causes."""
+        """Append the events that the end of the input causes. Subclasses may override this."""
 
     def start(self, event: ResponseStarted, role: str = "assistant") -> None:
         """Emit the start of the response and of its only choice."""
@@ -560,11 +560,11 @@ class FrameDecoder(Link):
         if not counted:
             self.report.repair("after_end")
         if not self._went_on:
-            self.close()  # what waits was sent before the end
+            self.close()  # the events that wait were sent before the end
             self._went_on = True
         before = len(self.out)
         kept = BEHIND_END - {UsageReported} if self._counted else BEHIND_END  # later counts belong to another response
-        with suppress(SecondResponse):  # it is dropped with the rest
+        with suppress(SecondResponse):  # a second response is dropped, as everything else after the end
             read(value)
         self.out[before:] = [event for event in self.out[before:] if type(event) in kept]
 
@@ -575,12 +575,12 @@ class FrameDecoder(Link):
             self.out.append(usage)
 
     def counts_anew(self, usage: UsageReported) -> bool:
-        """Return whether counts are useful. Zeros after a known input are not."""
+        """Return whether these counts say something new. Zeros after counts with a known input do not."""
         known, self._knows_input = self._knows_input, self._knows_input or bool(usage.input_total)
         return not known or bool(usage.input_total or usage.output_total or usage.total)
 
     def named_by_its_line(self, document: dict[str, Any], kinds: Collection[str]) -> dict[str, Any] | None:
-        """Return a payload without ``type`` with the type in its ``event:`` line; None if that is not one of ``kinds``."""
+        """Return a payload without ``type``, with its ``event:`` line's name as type; None if ``kinds`` lacks that name."""
         event = self.frame.event
         if has_value(document.get("type")) or event not in kinds:
             return None
@@ -588,7 +588,7 @@ class FrameDecoder(Link):
         return {**document, "type": event}
 
     def foreign_frame(self) -> None:
-        """Note a frame that is not of this dialect. If all frames are such, the input is another dialect's."""
+        """Note a frame that is not of this dialect. If the stream has no other frames, the input is of another dialect."""
         if self._foreign is None:
             self._foreign = self.frame
 
@@ -604,7 +604,7 @@ class FrameDecoder(Link):
             self.out.append(Aside(self.vendor, "unknown_event", f"{EVENT}{name}", document))
 
     def read_error(self, document: dict[str, Any], *, alone: bool = False) -> bool:
-        """Report the error of a payload in any form but the dialect's own. Return whether there is one.
+        """Report the error of a payload, in any form except this dialect's. Return whether there is an error.
 
         ``alone`` means that the payload is not of this dialect, so it may be an error without an envelope.
         """
@@ -634,7 +634,7 @@ class FrameDecoder(Link):
         return isinstance(error, self.error_forms) and error is document.get("error")
 
     def fail(self, error: Any, document: dict[str, Any] | None = None) -> None:
-        """Report an error of the provider, after everything that waits. ``document`` is a payload that is only the error."""
+        """Report an error of the provider after all events that wait. ``document``: a payload that has only this error."""
         self.settle_starts()
         failed = provider_failed(error, self.vendor, self.error_types)
         if self.envelope and document is not None and isinstance(error, dict) and document.get("error") is error:
@@ -671,7 +671,7 @@ class FrameDecoder(Link):
     def _no_object(self, frame: Frame, value: Any) -> dict[str, Any] | None:
         """Handle a payload that is not an object.
 
-        Objects in a list are read as if each were a frame. The value of an event ``error`` is an error. Other values
+        Objects in a list are read as if each were a frame. In an event named ``error``, any value is an error. Other values
         (``null``, ``[]``, ``"ping"``) mean nothing.
         """
         if type(value) is list and any(type(item) is dict for item in value):
@@ -717,9 +717,9 @@ class FrameDecoder(Link):
             self.report.repair("number_out_of_range")
         return whole
 
-    # These read values of the expected type. Null and absent values are ignored; values of another type are kept as asides.
+    # The methods below read values of the expected type. Absent values and null are ignored; other types become asides.
 
-    # If the meaning is clear, an object is read as a list of it, a list of one object as that object, and text as a part.
+    # If the meaning is clear, an object is read as a list of one, a list of one object as that object, and text as a part.
 
     def fields(self, value: Any) -> dict[str, Any]:
         if type(value) is dict:
@@ -814,7 +814,7 @@ class FrameDecoder(Link):
             self.keep_unread(document, members, where=where)
 
     def keep_unread(self, document: Any, members: Members, choice: int = 0, block: int = 0, *, where: str = "") -> None:
-        """Keep the unread members of an object as asides. The same dialect writes them again, others count a loss."""
+        """Keep the unread members of an object as asides. This dialect's encoder writes them; others count them as lost."""
         for path, value in members.unread(document):
             self.out.append(Aside(self.vendor, "unknown_event", f"{UNREAD}{where}{path}", value, choice, block))
 
@@ -848,7 +848,7 @@ class FrameDecoder(Link):
         return [self.text_at(*path, number).encode() for number in range(count)]
 
     def new_text(self, text: str, repeated: bool) -> str:
-        """Return a text from which the repeated start of its block was removed. Count the repair if it was ``repeated``."""
+        """Return ``text``, from which a repetition of its block's start was removed. Count this if it was ``repeated``."""
         if repeated:
             self.report.repair("text_repeated")
         return text
@@ -867,7 +867,7 @@ class FrameDecoder(Link):
 
 
 def _only_object(decoder: FrameDecoder, body: bytes) -> bytes:
-    """Return the object of a body, or of a list in it; of several, the error. Raises NotThisDialect without an object."""
+    """Return the object of a body or of a list in it; from a list of several, the error. Raises NotThisDialect if none."""
     start = body.lstrip()[:1]
     if start == b"[":
         try:

@@ -1,4 +1,4 @@
-"""Media that a model made, as asides of the target dialect: its own unchanged, other vendors' in its form.
+"""Media that a model made, as asides of the target dialect: media of its vendor unchanged, others in the dialect's form.
 
 Source: dialects.md §7.4.
 """
@@ -20,7 +20,7 @@ MediaForm: TypeAlias = Callable[[MediaGenerated], Sequence[Aside]]
 
 
 def own_media(media: MediaGenerated, vendor: str, form: MediaForm, report: StreamReport) -> Sequence[Aside]:
-    """Return the asides of ``vendor`` for media that a model made. If the dialect has no form, count a loss, return none."""
+    """Return the asides of ``vendor`` for media that a model made. If the dialect has no form for them, count the loss."""
     if media.native is not None and media.native.vendor == vendor:
         return [media.native]
     asides = form(media)

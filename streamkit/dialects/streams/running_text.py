@@ -1,14 +1,14 @@
-"""The texts of a stream so far, kept as far as a later whole text must be compared with them.
+"""The earlier texts of a stream, kept because a later whole text must be compared with them.
 
 A provider that ends with the whole text repeats what the client already has. Only the missing rest may be added
 (``RunningText.rest_of``). A text that contradicts the first cannot be taken back, and is withheld.
 
 A text may be endless. So only texts up to ``KEPT_CHARS`` are kept, and only the first ``KEPT_TEXTS`` of a stream. Of other
-texts, the length and two checksums show whether a whole text begins with them. Two different texts of one length have the
+texts, only the length and two checksums are kept, to check whether a whole text begins with them. Two texts of one length have
 same checksums once in 2^60 cases; then a contradiction is not noticed. A few dozen fragments are joined at a time, which
 costs less than one by one. Most texts are never compared, so checksums of a kept text are never computed.
 
-Only a text that a provider marks as whole is compared. A delta that repeats everything before it is ordinary text: some
+Only a text that a provider marks as whole is compared. A delta that equals the text before it is ordinary text: some
 models say "haha", and a line end is often a delta of its own.
 """
 
@@ -111,23 +111,23 @@ class Texts:
         return text
 
     def begun(self, label: Hashable) -> RunningText | None:
-        """Return the text with this label if it is not empty; otherwise None."""
+        """Return the text with this label; None if there is none or it is empty."""
         text = self._by_label.get(label)
         return text if text is not None and text.chars else None
 
 
 class StartText:
-    """The text with which a block started. The deltas after it may repeat it or continue it, and only they show which."""
+    """The text with which a block started. Its deltas may repeat this text or continue it, which only the deltas show."""
 
     __slots__ = ("_held", "_repeated", "_text")
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._held: list[str] = []
-        self._repeated = 0  # the number of its characters that were repeated
+        self._repeated = 0  # how many characters of the start the deltas have repeated so far
 
     def follow(self, text: str) -> tuple[str, bool] | None:
-        """Return the text to emit after the delta ``text``, and whether the start was repeated; None while that is open."""
+        """Return the text to emit after the delta ``text``, and whether the start was repeated; None while undecided."""
         size = min(len(text), len(self._text) - self._repeated)
         repeats = self._text.startswith(text[:size], self._repeated)
         self._held.append(text)
@@ -137,7 +137,7 @@ class StartText:
         return "".join(self._held if repeats else [self._text, *self._held]), repeats
 
     def settle(self) -> tuple[str, bool]:
-        """Return the same at the end of the block."""
+        """Return the same as ``follow`` at the end of the block, when no more deltas follow."""
         return self._text, bool(self._held)
 
 

@@ -9,7 +9,7 @@ A place is the path to a string, together with labels on the way (the index of a
 come between the halves: one with a string at the same path under other labels, a ping, and a chunk of usage. Any other frame,
 the end of the input, or too many frames mean that there is no second half; then the first half becomes U+FFFD.
 
-Source: RFC 8259 §8.2; ECMA-262 ``JSON.stringify``, which writes lone halves so.
+Source: RFC 8259 §8.2; ECMA-262 ``JSON.stringify``, which writes half a character as an escape like these.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class HalfCharacter(Exception):
 
 @define
 class Held:
-    """A frame with strings that end with first halves, and the frames after it that wait with it."""
+    """A held frame, which has strings that end with first halves, and the later frames that wait with it."""
 
     frames: list[Frame]
-    #: The byte of each first half in the first frame.
+    #: The byte position, in the first frame, of each first half.
     waiting: dict[Place, int]
-    #: Changes of the first frame: byte, number of bytes to replace, replacement.
+    #: Changes to make in the first frame: byte position, number of bytes to replace, replacement.
     edits: list[tuple[int, int, bytes]] = field(factory=list)
     joined: int = 0  #: number of joined characters
 
@@ -74,7 +74,7 @@ class Held:
             for place in [place for place in self.waiting if place in strings]:
                 if text := json.loads(frame.data[strings[place]]):
                     at, start = self.waiting.pop(place), strings[place].start + 1
-                    if "\udc00" <= text[0] <= "\udfff":  # it begins with the second half
+                    if "\udc00" <= text[0] <= "\udfff":  # the text begins with the second half
                         self.edits.append((at + ESCAPE_BYTES, 0, frame.data[start : start + ESCAPE_BYTES]))
                         own.append((start, ESCAPE_BYTES, b""))
                         self.joined += 1
@@ -84,11 +84,11 @@ class Held:
         return self.give_up() if ends else None
 
     def give_up(self) -> list[Frame]:
-        """Return the frames as they are now. Halves without a second half stay."""
+        """Return the held frames with the joined characters. A first half that found no second half is unchanged."""
         return [_edited(self.frames[0], self.edits), *self.frames[1:]]
 
     def _is_beside(self, document: Any, strings: dict[Place, slice]) -> bool:
-        """Return whether a second half may follow this frame: a ping, one without choices, or one with the same path."""
+        """Return whether the second half may follow this frame: a ping, a frame without choices, or one with the same path."""
         if document.get("type") == "ping" or document.get("choices") == []:
             return True
         shapes = {_shape(place) for place in self.waiting}
@@ -96,7 +96,7 @@ class Held:
 
 
 def held_by(frame: Frame) -> Held | None:
-    """Return a frame to hold; None if none of its strings ends with a first half, or if this cannot be decided."""
+    """Return the frame as held, if one of its strings ends with a first half; otherwise, or if that is undecidable, None."""
     found = _read(frame) if frame.terminated else None  # nothing follows an unterminated frame
     if found is None:
         return None
@@ -116,7 +116,7 @@ def _read(frame: Frame) -> tuple[dict[str, Any], dict[Place, slice]] | None:
     except (ValueError, RecursionError):
         return None
     tokens = list(_STRING.finditer(frame.data))
-    if not places or len(places) != len(tokens):  # one value of a repeated name is not in the document
+    if not places or len(places) != len(tokens):  # a member name is repeated, so the document lacks one of the strings
         return None
     return document, {
         place: slice(*token.span()) for place, token in zip(places, tokens, strict=True) if place is not None

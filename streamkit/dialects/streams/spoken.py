@@ -1,7 +1,7 @@
-"""Turn the transcript of audio, or executed code, into text for dialects without a form for them.
+"""Turn the transcript of audio, and code that the provider ran, into text for dialects that have no form for them.
 
 The transcript of audio is what the model said, so it is emitted as text at once. Code that the provider ran, and its output,
-are text only in a response without other content: a response must not arrive empty and clean.
+are text only in a response without other content, because such a response would be empty for the client.
 
 Source: dialects.md §7.4.
 """
@@ -15,7 +15,7 @@ from streamkit.events import Aside
 
 #: The event of Responses with a part of an audio transcript.
 TRANSCRIPT: Final = "response.audio.transcript.delta"
-#: Vendor and type of asides that may contain a transcript or code, in streams whose other asides are not translated.
+#: Vendor and type of asides that may contain a transcript or code. A fast path that skips asides must still read these.
 SPOKEN: Final = frozenset({("openai", "audio"), ("google", "part"), ("google-interactions", "step.start")})
 
 

@@ -1,6 +1,6 @@
-"""A decoder for dialects whose streams contain a call's result if the server ran the call.
+"""A decoder for dialects in which a server also streams the calls that it ran itself, with their results.
 
-Only the end of the stream shows that a call without a result is the client's. So a call waits for its result or for the end.
+Only the end of the stream shows that the client must run a call without a result. So a call waits for its result or the end.
 Later events wait after it, in the order of the stream, up to ``held_chars`` bytes of frames.
 
 Source: ui-protocols.md §1.3, §2.4; limits.md §1.
@@ -45,15 +45,15 @@ EMPTY: Final[deque[Any]] = deque()
 class WaitingCallDecoder(FrameDecoder, Generic[C]):
     """Decodes a dialect whose streams contain results of calls."""
 
-    handed_on = 0  #: number of calls that were emitted for the client
+    handed_on = 0  #: number of calls that were emitted, because the client must run them
     waiting_bytes = 0  #: bytes of the frames that wait
-    _argument_chars = 0  # of all calls
+    _argument_chars = 0  # characters of arguments of all calls
     _first_behind = 0  # position in ``out`` of the first event after the call that the current frame begins
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._waiting: deque[C | WireEvent] = EMPTY
-        self._grown: C  # the call that had the last fragment
+        self._grown: C  # the call to which the last fragment belonged
 
     def hand_on(self, call: C) -> None:
         """Emit a call that the client must run."""
@@ -67,7 +67,9 @@ class WaitingCallDecoder(FrameDecoder, Generic[C]):
             self._first_behind, self._waiting = len(self.out), deque([call])
 
     def append_arguments(self, call: C, fragment: str, *, late: bool) -> None:
-        """Add a fragment, or report one that is too ``late``. Raises ArgumentsTooLong and StreamArgumentsTooLong."""
+        """Add a fragment to the arguments of a call, unless it is too ``late``: then report it. Raises errors of two limits:
+        ArgumentsTooLong and StreamArgumentsTooLong.
+        """
         limits = self.limits
         if call.arguments.chars + len(fragment) > limits.arguments_chars:
             raise ArgumentsTooLong(limits.arguments_chars, offset=self.frame.offset)
@@ -95,11 +97,11 @@ class WaitingCallDecoder(FrameDecoder, Generic[C]):
         return True
 
     def before_frame(self) -> int | None:
-        """Return the argument for ``after_frame``. Call this before a frame is read."""
+        """Return the number of events before a frame, for ``after_frame``; None if no call waits. Called before each frame."""
         return len(self.out) if self._waiting else None
 
     def after_frame(self, before: int | None) -> None:
-        """Queue the events of the frame after the waiting calls, and emit those that need not wait. Raises HeldTooLong."""
+        """Queue the frame's events after the waiting calls, and emit those with no call before them. Raises HeldTooLong."""
         if not self._waiting:
             return
         begin, self._first_behind = self._first_behind if before is None else before, 0
@@ -121,7 +123,7 @@ class WaitingCallDecoder(FrameDecoder, Generic[C]):
             raise HeldTooLong(self.limits.held_chars, offset=self.frame.offset)
 
     def release(self) -> None:
-        """Emit everything that waits, because the stream ended. Calls without a result are the client's."""
+        """Emit all waiting events, because the stream ended. The client must run the calls without a result."""
         while self._waiting:
             first = self._waiting.popleft()
             if not isinstance(first, WaitingCall):

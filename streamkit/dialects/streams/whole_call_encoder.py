@@ -1,6 +1,6 @@
 """An encoder for dialects that stream text in pieces and write each call as a whole, with an object as arguments.
 
-A call is held until it has its verdict, because its arguments must be an object. Complete text is embedded unchanged (numbers
+A call is held until its arguments are known to be complete, because they must be an object. Complete text is written unchanged
 and key order are the model's), empty text becomes ``{}``, and text that is not an object is wrapped under one key. A
 truncated call is withheld, because a client would run it (design.md §4, seeds.md S4).
 """
@@ -38,7 +38,7 @@ class WholeCallEncoder(OneChoiceEncoder):
         self._reasoned: set[int] = set()
         self._calls = CallOrder()
 
-    # Subclasses define these, and ``terminate`` and ``error``.
+    # Subclasses define the following methods, and ``terminate`` and ``error``.
 
     def write_text(self, text: str, /) -> None:
         """Write a piece of text."""
@@ -70,7 +70,7 @@ class WholeCallEncoder(OneChoiceEncoder):
             self.lose("reasoning")
 
     def place(self, event: TextDelta | ReasoningDelta) -> None:
-        """Count a loss if a text begins another block of its kind, or follows a call that is held."""
+        """Count the lost order if a text begins another block of its type, or follows a call that is written after it."""
         if self._blocks.setdefault(type(event), event.block) != event.block:
             self._blocks[type(event)] = event.block
             if isinstance(event, ReasoningDelta):
@@ -89,7 +89,7 @@ class WholeCallEncoder(OneChoiceEncoder):
             self.lose("metadata")
 
     def call_finished(self, event: ToolCallFinished) -> None:
-        """Write the call after the calls mentioned before it are written."""
+        """Write this call as soon as all calls that started before it are written."""
         for start, call in self._calls.finish(event):
             arguments = object_arguments(call, self.encoding.limits, self.report)
             if arguments is None or not call.name:

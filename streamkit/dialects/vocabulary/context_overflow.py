@@ -1,8 +1,8 @@
-"""Recognise errors of conversations that are longer than the model's context window, and mark them for clients.
+"""Recognise the error that a conversation is longer than the model's context window, and mark it for clients.
 
-Coding agents shorten the history and retry after this error. They recognise it by the provider's words: Claude Code by
+Coding agents shorten the history and retry after this error. They recognise it by known words: Claude Code by
 ``prompt is too long`` in the message, Codex and others by the code ``context_length_exceeded``. With other words the session
-ends. Only the number of tokens counts here, not a body with too many bytes (413) or a rate limit in tokens per minute.
+ends. Only an excess of tokens counts here, not a body with too many bytes (413) or a rate limit in tokens per minute.
 
 Source: dialects.md §7.5; the messages of the servers that are named next to the patterns.
 """
@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from streamkit.events import ErrorType, ProviderFailed
 
-#: OpenAI's code, by which its clients recognise the error.
+#: OpenAI's code for this error. Its clients recognise the error by the code.
 CODE: Final = "context_length_exceeded"
-#: Codes and types of this error: of OpenAI, llama.cpp, GitHub Models, Alibaba and Z.AI.
+#: Codes and types of this error, of OpenAI, llama.cpp, GitHub Models, Alibaba and Z.AI.
 CODES: Final = frozenset(
     {
         CODE,
@@ -27,7 +27,7 @@ CODES: Final = frozenset(
         "model_context_window_exceeded",
     }
 )
-#: Only this much of a message is searched, because the sentence is at its beginning.
+#: The search for known words is limited to this beginning of a message.
 LOOKED_AT_CHARS: Final = 1000
 _SAID: Final = re.compile(
     r"prompt is too long|prompt too long|input is too long for"  # Anthropic; Ollama; Bedrock
@@ -38,7 +38,7 @@ _SAID: Final = re.compile(
     r"|(?:input|prompt) (?:length|token count) .{0,60}(?:exceeds?|longer than) .{0,40}(?:limit|input|allowed|context)",
     re.IGNORECASE | re.DOTALL,
 )
-#: Types of error that this error may have. A rate limit with the same words is a rate limit.
+#: The types of error that may mean an overflow. A rate limit with the same words is not an overflow.
 _MAY_BE: Final[frozenset[ErrorType]] = frozenset({"invalid_request", "too_large", "server"})
 
 
@@ -52,9 +52,9 @@ def is_overflow(failed: ProviderFailed) -> bool:
 
 
 def with_code(failed: ProviderFailed, error: Mapping[str, Any]) -> dict[str, Any]:
-    """Return OpenAI's error object, with the code that clients know if the context window was too small.
+    """Return OpenAI's error object. If the context window was too small, it gets the code that clients know.
 
-    Other servers of this dialect say it only in the message: vLLM's code is the HTTP status, Alibaba's the one of any wrong
+    Other servers of this dialect say so only in the message: vLLM's code is the HTTP status, Alibaba's the code of any wrong
     parameter.
     """
     return {**error} if failed.code in CODES or not is_overflow(failed) else {**error, "code": CODE}

@@ -43,7 +43,8 @@ ERROR_BY_STATUS: Mapping[int, ErrorType] = {
     524: "timeout",
     529: "unavailable",
 }
-#: Codes of failures between a gateway and a provider. Their HTTP statuses are in RFC 9110 §15.6.3 and §15.6.5.
+#: Codes of failures between streamkit and a provider: a broken stream, a redirect, a refused key. They get gateway statuses
+#: (RFC 9110 §15.6.3, §15.6.5).
 BROKEN: Final = "stream_broken"
 REDIRECTED: Final = "upstream_redirected"
 REFUSED_KEY: Final = "upstream_credentials"
@@ -69,7 +70,7 @@ def _inside(value: Any) -> Any:
 
 
 def _of_choices(choices: Any) -> Any:
-    """Return the error in a choice, in its delta or in its message."""
+    """Return the first error in a choice, in a choice's delta or in a choice's message."""
     for choice in choices if isinstance(choices, list) else ():
         if isinstance(choice, dict):
             for holder in (choice, choice.get("delta"), choice.get("message")):
@@ -82,7 +83,7 @@ def _unless_success(value: Any) -> Any:
     return value if isinstance(value, dict) and not is_success(value.get("status_code")) else None
 
 
-#: For members of a payload: a function that returns the error in the member's value, for ``says_error`` to check.
+#: Members that may contain an error. The function returns the error in the member's value, which ``says_error`` then checks.
 FORMS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "error": _itself,
     "errors": _itself,  # Cloudflare, GraphQL
@@ -96,7 +97,7 @@ FORMS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "x_groq": _inside,
     "base_resp": _unless_success,  # MiniMax has it in each successful chunk, too
 }
-#: Members of a payload that is an error as a whole: codes, of which 0 means success (Baidu), and texts.
+#: Members of a payload that is itself an error: codes (``CODES``; Baidu's 0 means success), and texts (``TEXTS``).
 CODES: Final = ("error_code", "errorCode", "errcode", "errCode", "err_code")
 TEXTS: Final = (
     "error_message",
@@ -108,7 +109,7 @@ TEXTS: Final = (
     "err_msg",
     "originalMessage",
 )
-#: Each payload in which ``error_in`` finds an error has one of these members.
+#: Members that may contain or show an error. A payload without any of them has no error.
 ERROR_MEMBERS: Final = frozenset({*FORMS, *CODES, *TEXTS, "success"})
 #: Codes and messages that mean success, in lower case.
 SUCCESS: Final = frozenset({"200", "ok", "success", "succeeded", "false", "null", "none"})
@@ -136,7 +137,7 @@ def members_of_error(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fails(payload: dict[str, Any]) -> bool:
-    """Return whether top-level members mark a payload as an error."""
+    """Return whether members of the payload itself mark it as an error."""
     codes = [payload[name] for name in CODES if payload.get(name) is not None]
     if codes:
         return not all(map(is_success, codes))
@@ -158,7 +159,7 @@ def says_error(value: Any) -> bool:
 
 
 def is_success(code: Any) -> bool:
-    """Return whether a code or message means no error: absent, 0, an HTTP success, or a word for success."""
+    """Return whether a code or message means success: absent, 0, a successful HTTP status, or a word for success."""
     if isinstance(code, str):
         text = code.strip().lower()
         return text in SUCCESS or not text.strip("0")
@@ -167,7 +168,7 @@ def is_success(code: Any) -> bool:
     return not code
 
 
-#: The end of the type or name of an error.
+#: Matches the type or name of an error by its end.
 _ERROR_WORD: Final = re.compile(
     r"(?:error|exception|fault|exceeded|denied|unavailable|overloaded|timeout|quota)$", re.IGNORECASE
 )
@@ -176,7 +177,7 @@ _ERROR_WORD: Final = re.compile(
 def is_bare_error(payload: dict[str, Any]) -> bool:
     """Return whether an object of no dialect is an error without an envelope.
 
-    It is one if it has ``object: error`` or ``type: error``, or if it has a message and either an HTTP status or a type that
+    It is one if ``object`` or ``type`` is ``error``, or if it has a message and either an HTTP status or a type that
     ends like an error's. Without a type, one of these next to the message is enough: another name of the error, ``status:
     error``, or a code that is not success (a word, or a number that is negative or at least 400). Without choices, FastAPI's
     ``detail`` is enough.
@@ -199,12 +200,12 @@ def is_bare_error(payload: dict[str, Any]) -> bool:
     return not is_success(code) and isinstance(code, str | int) and (number is None or number < 0 or number >= 400)
 
 
-#: Members in which a payload of no dialect wraps another payload: of queues, gateways, Tencent and iFlytek.
+#: Members in which queues, gateways, Tencent and iFlytek wrap the payload of another server.
 WRAPPERS: Final = ("data", "response", "result", "body", "Response", "header")
 
 
 def wrapped_error(payload: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the error that a payload of no dialect and without a type wraps; None if there is none."""
+    """Return the error that a payload wraps; None if there is none, or if the payload has a type or choices."""
     if "type" in payload or payload.get("choices"):
         return None
     inner = (payload.get(name) for name in WRAPPERS)
@@ -222,18 +223,18 @@ MESSAGES: Final = (
 #: Members in which an error wraps another error.
 _ENVELOPES: Final = tuple(name for name in FORMS if name not in {"choices", "x_groq"})
 TELLING: Final = (*MESSAGES, *_ENVELOPES, "title")
-#: Members with the code of an error, and members with an HTTP status (the upstream's first).
+#: Members that may have the code of an error (``_CODE_NAMES``) or an HTTP status (``_STATUS_NAMES``; the upstream's first).
 _CODE_NAMES: Final = ("code", "Code", "status_code", *CODES, "errorcode")
 _STATUS_NAMES: Final = (
     "originalStatusCode", "code", "status", "status_code", "statusCode", "http_code", "http_status", *CODES,
 )  # fmt: skip
 _OF_ERRORS: Final = frozenset({*TELLING, *_CODE_NAMES, *_STATUS_NAMES, "success"})
-#: Members of a payload that is only an error, including members that payloads of every dialect have.
+#: Members that do not show that a payload is more than an error, including members that payloads of every dialect have.
 ENVELOPE: Final = ERROR_MEMBERS | _OF_ERRORS | {
     *("type", "object", "id", "created", "created_at", "model", "done", "param"),
     *("event_type", "event_id", "sequence_number"),
 }  # fmt: skip
-#: Numeric codes of single vendors, by the member with the code.
+#: Numeric error codes of single vendors, by the member in which the vendor sends the code.
 _NUMBERS: Final[Mapping[str, Mapping[str, ErrorType]]] = {
     "status_code": {  # MiniMax
         "1001": "timeout",
@@ -302,13 +303,13 @@ def provider_failed(error: Any, vendor: str, types: Mapping[str, ErrorType]) -> 
 
 
 def http_status(error: Mapping[str, Any]) -> int | None:
-    """Return the HTTP status of a failure in an object, as a number or in digits; None if there is none."""
+    """Return the status of a failure (400 to 599) in an object, written as a number or as digits; None if there is none."""
     numbers = [number_in(error.get(name)) for name in _STATUS_NAMES]
     return next((number for number in numbers if number is not None and 400 <= number <= 599), None)
 
 
 def has_detail(error: ProviderFailed, vendor: str) -> bool:
-    """Whether another vendor's error contains more than a message, which is all that ``vendor``'s dialect can hold."""
+    """Return whether another vendor's error has a type or status, which is lost in ``vendor``'s dialect."""
     return error.vendor != vendor and bool(error.native_type or error.http_status)
 
 
@@ -330,7 +331,7 @@ def error_message(error: Any, names: tuple[str, ...] = TELLING, depth: int = 4) 
 
 
 def message_in(error: Any) -> str | None:
-    """Return the message of an error, joined with its title or with the original message."""
+    """Return the message of an error, together with its title or the upstream's original message."""
     if not isinstance(error, dict):
         return error_message(error) if isinstance(error, str | list) else orjson.dumps(error).decode()
     message, title, original = error_message(error), text_of(error.get("error")), text_of(error.get("originalMessage"))
@@ -342,7 +343,7 @@ def message_in(error: Any) -> str | None:
 
 
 def _levels(error: Any, depth: int = 4) -> Iterator[dict[str, Any]]:
-    """Yield an error object and the errors that it wraps, the most informative first. Of a list, only the first counts."""
+    """Yield an error object and the errors that it wraps, the most informative first. In a list, only the first counts."""
     if isinstance(error, list):
         error = next((item for item in error if isinstance(item, dict)), None)
     if not isinstance(error, dict) or not depth:
@@ -354,7 +355,7 @@ def _levels(error: Any, depth: int = 4) -> Iterator[dict[str, Any]]:
 
 
 def _kind_of(word: Any) -> ErrorType | None:
-    """Return the type of error that a word of any vendor means."""
+    """Return the type of error that a word means, in any vendor's vocabulary; None if unknown."""
     if not isinstance(word, str):
         return None
     letters = "".join(filter(str.isalnum, word[:100])).lower()

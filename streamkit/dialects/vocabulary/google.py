@@ -19,7 +19,7 @@ OWN_URIS: Final = ("https://generativelanguage.googleapis.com/", "gs://")
 FILMS: Final = ("https://www.youtube.com/", "https://youtube.com/", "https://youtu.be/")
 #: The names that functions may have.
 FUNCTION_NAMES: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
-#: The words for levels of thinking. Below, the service tiers by the neutral words.
+#: The words for levels of thinking.
 LEVELS: Final = frozenset({"minimal", "low", "medium", "high", "xhigh"})
 SERVICE_TIERS: Final[Mapping[str, str]] = {
     "default": "standard",
@@ -27,7 +27,7 @@ SERVICE_TIERS: Final[Mapping[str, str]] = {
     "flex": "flex",
     "priority": "priority",
 }
-#: The upper bound of a count.
+#: Counts must be below this number, because JavaScript clients read it exactly.
 MOST_TOKENS: Final = 2**53
 ERROR_TYPES: Mapping[str, ErrorType] = {
     **dict.fromkeys(("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE"), "invalid_request"),
@@ -39,7 +39,7 @@ ERROR_TYPES: Mapping[str, ErrorType] = {
     "UNAVAILABLE": "unavailable",
     "DEADLINE_EXCEEDED": "timeout",
 }
-#: Status and code for an error of another vendor.
+#: The status and the code to write for an error of another vendor.
 ERROR_CODES: Mapping[ErrorType, tuple[str, int]] = {
     "invalid_request": ("INVALID_ARGUMENT", 400),
     "auth": ("UNAUTHENTICATED", 401),
@@ -56,7 +56,7 @@ ERROR_CODES: Mapping[ErrorType, tuple[str, int]] = {
 
 
 def encode_error(failure: ProviderFailed, report: StreamReport) -> Any:
-    """Return the value of ``error``: Google's own unchanged, another vendor's without details, which are counted as lost."""
+    """Return the value of ``error``: Google's unchanged; another vendor's without details, which are counted as lost."""
     if failure.vendor == VENDOR and is_error(failure.raw):
         return failure.raw
     if failure.vendor != VENDOR and failure.native_type:
@@ -66,7 +66,7 @@ def encode_error(failure: ProviderFailed, report: StreamReport) -> Any:
 
 
 def is_error(value: object) -> bool:
-    """Whether Google's official client can read an error."""
+    """Return whether Google's official client can read this value as an error."""
     return isinstance(value, dict) and is_count(value.get("code")) and isinstance(value.get("message"), str)
 
 
@@ -81,7 +81,7 @@ def signature_blob(kind: Kind, vendor: str, blob: str) -> str:
 
 
 def is_base64(text: str) -> bool:
-    """Whether a text is base64 of either alphabet, as the official client decodes signatures."""
+    """Return whether a text is base64 in the standard or the URL alphabet. The official client decodes both."""
     return values.is_base64(text.replace("-", "+").replace("_", "/"))
 
 
@@ -99,12 +99,12 @@ def standard_base64(text: str) -> str:
 def output_counts(usage: UsageReported, vendor: str, report: StreamReport) -> tuple[int | None, int | None]:
     """Return the tokens of the output, and of the thoughts, which Google counts separately. ``vendor`` is the target's.
 
-    Another vendor's counts are lost if the cache was written to, or if its thoughts are not part of its output.
+    Counts of another vendor are counted as lost if they include cache writes, or thoughts that are not part of the output.
     """
     output, thoughts = usage.output_total, usage.output_reasoning
     beside = usage.input_cache_write is not None or (thoughts or 0) > (output or 0)
     if usage.vendor != vendor and (beside or has_more(usage, vendor)):
         report.lose("usage_detail")
     if output is not None and thoughts is not None and thoughts <= output:
-        output -= thoughts  # otherwise they were counted separately already
+        output -= thoughts  # an output below the thoughts does not include them
     return output, thoughts

@@ -1,7 +1,7 @@
 """Models and the request options that they accept, in one table with a row for each family.
 
-A server refuses a whole request for one word that its model does not know, and a client that named another model cannot know
-this. The row of a model is the first whose ``names`` occurs in its id, in the spelling of any vendor, cloud or router
+A server refuses a whole request because of one word that its model does not know, and a client that named another model cannot
+know this. The row of a model is the first whose ``names`` occurs in its id, in the spelling of any vendor, cloud or router
 (``claude-opus-4-6``, ``us.anthropic.claude-opus-4-6-v1:0``, ``anthropic/claude-opus-4.6``). Versions are compared in the form
 with a point. Providers with other words are in ``SERVERS``. A model without a row gets the default of the dialect
 (``UNKNOWN``, or one next to the dialect's writer), which is what nearly all its servers accept: three efforts, no word for
@@ -36,36 +36,36 @@ class Model:
 
     #: A regular expression that occurs in the ids of the family, in lower case.
     names: str
-    #: The words for how much to think, weakest first, with ``none`` if thinking can be turned off. Empty: none are accepted.
+    #: The words for how much to think, weakest first; ``none`` if thinking can be turned off. Empty: no word is accepted.
     efforts: Efforts = COMMON
-    #: Whether its vendor's own API accepts these words, and not only a number of tokens.
+    #: Whether the vendor's own API accepts these words. False: it accepts only a number of tokens.
     words: bool = True
-    #: The smallest and largest number of thinking tokens; None: no number is accepted.
+    #: The smallest and the largest number of thinking tokens. None: no number is accepted.
     budget: tuple[int, float] | None = (1, float("inf"))
-    #: ``unasked``: it thinks unless thinking is turned off. ``asked``: it thinks only if a request asks for it.
+    #: When the model thinks. ``unasked``: unless a request turns thinking off. ``asked``: only if a request turns it on.
     thinks: Literal["always", "unasked", "asked"] = "asked"
-    #: Options that it always refuses, and options that it refuses while it thinks.
+    #: Options that the model always refuses, and options that it refuses while it thinks.
     refuses: tuple[str, ...] = ()
     refuses_thinking: tuple[str, ...] = ()
-    #: The smallest ``top_p`` that it accepts while it thinks, although ``top_p`` is in ``refuses_thinking``.
+    #: The smallest ``top_p`` that the model accepts while it thinks, although ``top_p`` is in ``refuses_thinking``.
     least_top_p: float | None = None
-    #: Whether it accepts ``temperature`` and ``top_p`` together.
+    #: Whether the model accepts ``temperature`` and ``top_p`` together.
     both: bool = True
-    #: Whether it continues the text of a last assistant turn.
+    #: Whether the model continues the text of a last assistant turn.
     prefill: bool = True
-    #: Whether it can summarise the conversation so far.
+    #: Whether the model can summarise the conversation so far.
     compacts: bool = True
-    #: The longest lifetime of a cache mark that it accepts, and whether a tool may have a mark.
+    #: The longest lifetime of a cache mark ("": no marks are accepted), and whether a tool definition may have a mark.
     cache_marks: Literal["", "short", "long"] = ""
     cached_tools: bool = True
-    #: Whether it refuses a history in which the first call of a turn lacks the vendor's signature.
+    #: Whether the model refuses a history in which the first call of a turn lacks the vendor's signature.
     signatures: bool = False
-    #: Whether it accepts tools together with a JSON response format, and media inside a tool's result.
+    #: Whether the model accepts tools together with a JSON response format, and media inside a tool's result.
     form_with_tools: bool = True
     media_in_results: bool = True
 
     def fit(self, effort: str | None) -> str | None:
-        """Return the nearest effort that the model knows; None if it knows none that fits."""
+        """Return the nearest effort that the model knows; None if the model knows none that is near."""
         if effort is None or effort in self.efforts:
             return effort
         if effort == "none":
@@ -84,7 +84,7 @@ class Model:
 LOW_TO_MAX: Final = (*COMMON, "xhigh", "max")
 LOW_TO_XHIGH: Final = (*COMMON, "xhigh")
 NONE_TO_MAX: Final = ("none", *LOW_TO_MAX)
-#: The default for a model without a row.
+#: The row for a model that is in no other row.
 UNKNOWN: Final = Model(names=r"(?!)")
 
 # -- Anthropic: "Effort", "Adaptive thinking", "Prompt caching", what is new in 4.6, 4.7, 5 and 5.5; AWS, "Prompt caching" --
@@ -117,7 +117,7 @@ CLAUDE: Final = (
 
 # -- OpenAI: `ReasoningEffort`, `PromptCacheOptions` of the openai package, "Using GPT-6", the errors of its server ---------
 
-#: The prefixes before the vendor's own id: ``openai/``, ``openai.``, ``openai:``, ``ft:``.
+#: Matches what may precede the vendor's id of a model: ``openai/``, ``openai.``, ``openai:``, ``ft:``.
 _FIRST: Final = r"(?:^|[/.:]|databricks-)"
 _GPT: Final = rf"{_FIRST}gpt-"
 _REASONS: Final = Model(names=_GPT, refuses_thinking=UNREASONED, thinks="always")
@@ -184,10 +184,10 @@ OTHERS: Final = (
 )  # fmt: skip
 FAMILIES: Final = (*CLAUDE, *OPENAI, *GOOGLE, *OTHERS)
 
-#: The numbers of a version without a point: ``gpt-5-2``, ``claude_opus_4_6``. Dates and sizes do not match.
+#: Matches a version that is written without a point: ``gpt-5-2``, ``claude_opus_4_6``. Dates and sizes do not match.
 _VERSION: Final = re.compile(r"(?<![\d.])(\d)[-_](\d\d?)(?![\da-z])")
 
-#: Providers that accept other words for how much to think than the vendor does, by a part of the model's id.
+#: Providers with other words for how much to think than the vendor: for parts of a model's id, the accepted words.
 SERVERS: Final[Mapping[str, tuple[tuple[str, Efforts], ...]]] = {
     "openrouter": (("", ("none", "minimal", *LOW_TO_XHIGH)),),  # OpenRouter adapts the effort to the model
     "groq": (("gpt-oss", COMMON), ("qwen", ("none", "default")), ("", ())),
@@ -200,7 +200,7 @@ SERVERS: Final[Mapping[str, tuple[tuple[str, Efforts], ...]]] = {
 def model_of(
     name: str | None, provider: str = "", unknown: Model = UNKNOWN, words: frozenset[str] | None = None
 ) -> Model:
-    """Return the model of that id at that provider. ``words``: the efforts that the dialect has words for; None: any."""
+    """Return the row of a model at a provider. ``words``: the efforts that the dialect can express; None: any."""
     name = _VERSION.sub(r"\1.\2", (name or "").lower()).replace("_", "-")
     found = next((family for family in FAMILIES if re.search(family.names, name)), unknown)
     efforts = next((efforts for part, efforts in SERVERS.get(provider, ()) if part in name), found.efforts)

@@ -34,7 +34,8 @@ ERROR_TYPES: Final[Mapping[str, ErrorType]] = {
     "timeout": "timeout",
     "stream_truncated": "truncated",
 }
-#: Retries do not help if a bill is unpaid, but the official client retries each 429 without this header.
+#: The official client retries each 429 unless the response has this header. It is sent if a bill is unpaid, because then
+#: retries do not help.
 NO_RETRY: Final = {"x-should-retry": "false"}
 
 
@@ -48,7 +49,7 @@ def decode_error(document: dict[str, Any], vendor: str, words: Mapping[str, Erro
 
 # -- tools -------------------------------------------------------------------------------------------------------------
 
-#: The rules for a tool's definition. OpenAI's error messages are "object schema missing properties", and "schema must have
+#: The rules for a tool's definition. They avoid OpenAI's errors "object schema missing properties", and "schema must have
 #: type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level".
 TOOLS: Final = ToolRules(
     names=re.compile(r"[A-Za-z0-9_-]{1,64}"),
@@ -58,7 +59,7 @@ TOOLS: Final = ToolRules(
 
 
 def mode_of_choice(mode: str, path: str) -> ToolChoice:
-    """Return the tool choice for one word, at ``path`` in the request. Raises BadRequest."""
+    """Return the tool choice for a single word such as ``auto``, at ``path`` in the request. Raises BadRequest."""
     match mode:
         case "auto" | "none" | "required":
             return ToolChoice(mode)
@@ -67,7 +68,7 @@ def mode_of_choice(mode: str, path: str) -> ToolChoice:
 
 
 def with_parallel(choice: ToolChoice | None, parallel: bool | None) -> ToolChoice | None:
-    """Return a tool choice that includes whether calls may be parallel; None if the request has neither."""
+    """Return the tool choice with the setting for parallel calls; None if the request has neither."""
     if choice is None and parallel is not None:
         choice = ToolChoice()
     if choice is not None:
@@ -78,7 +79,7 @@ def with_parallel(choice: ToolChoice | None, parallel: bool | None) -> ToolChoic
 def identity(
     answer: ResponseStarted | Response, encoding: Encoding, prefix: str, kind: str, created: str = "created"
 ) -> dict[str, Any]:
-    """Return the first members of a response of this ``kind``. Missing values are made."""
+    """Return the first members of a response: id, kind, time and model. Values that the source lacks are made."""
     return {
         "id": answer.id or encoding.make_id(prefix),
         "object": kind,
@@ -89,7 +90,7 @@ def identity(
 
 # -- the form of the response ------------------------------------------------------------------------------------------
 
-#: Words for the form of the output, with the neutral words.
+#: OpenAI's words for the form of the output, and the neutral words.
 OUTPUT_KINDS: Final[Mapping[str, Literal["text", "json", "schema"]]] = {
     "text": "text",
     "json_object": "json",
@@ -100,10 +101,10 @@ SCHEMA_NAME: Final = "response"
 
 # -- content -----------------------------------------------------------------------------------------------------------
 
-#: Meaning of ``ttl`` in a ``prompt_cache_breakpoint``. Without it the request's applies, whose default is the shorter.
+#: The cache mark for each ``ttl`` of a ``prompt_cache_breakpoint``. None: no ``ttl``, which counts as the shorter time.
 CACHE_SPANS: Final[Mapping[str | None, CacheMark]] = {None: "short", "30m": "short", "12h": "long"}
 CACHE_TTLS: Final[Mapping[CacheMark, str]] = {"short": "30m", "long": "12h"}
-#: Media types by the ``format`` of ``input_audio``.
+#: The media type for each ``format`` of ``input_audio``.
 AUDIO_TYPES: Final[Mapping[str, str]] = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 AUDIO_FORMATS: Final[Mapping[str, str]] = {media_type: form for form, media_type in AUDIO_TYPES.items()}
 
@@ -127,21 +128,21 @@ def write_cache_mark(cache: CacheMark) -> dict[str, Any]:
 
 
 def read_audio(part: Fields) -> Media:
-    """Return an audio part without its other members. Raises BadRequest."""
+    """Read the audio in a part. The part's other members are read by ``finished_media``. Raises BadRequest."""
     audio = part.needed_fields("input_audio")
     form = audio.needed("format")
     return Media("audio", AUDIO_TYPES.get(form, f"audio/{form}"), audio.needed("data"))
 
 
 def finished_media(media: Media, part: Fields) -> Media:
-    """Add the cache mark and the other members of their part to media."""
+    """Add to media the cache mark and the unread members of the part that contains the media."""
     media.cache = read_cache_mark(part)
     media.extras = part.rest() or None
     return media
 
 
 def only_of_tools(parts: Sequence[Part], fields: Fields, name: str) -> list[Text | Media | Aside]:
-    """Return the parts of a tool's result in the member ``name``. Raises BadRequest for a part that a result cannot have."""
+    """Return the parts of a tool's result, if they are allowed there. Raises BadRequest for a refusal in it."""
     for number, part in enumerate(parts):
         if not isinstance(part, Text | Media | Aside):
             raise fields.wrong("a tool can't refuse", f"{name}[{number}]")
@@ -155,7 +156,7 @@ WEB: Final = "url_citation"
 
 
 def read_url_citation(raw: Any, quote: Any = None) -> list[Citation]:
-    """Return the citation in these members; empty if they have no URL."""
+    """Return the citation in an object of the wire; empty if the object has no URL."""
     if not isinstance(raw, dict) or not isinstance(raw.get("url"), str):
         return []
     title = raw.get("title")
@@ -169,7 +170,7 @@ def read_url_citation(raw: Any, quote: Any = None) -> list[Citation]:
 
 
 def write_url_citation(citation: Citation) -> dict[str, Any]:
-    """Return the members for a citation."""
+    """Return the members that express a citation of a web page."""
     return {
         "start_index": citation.start,
         "end_index": citation.end,
@@ -179,7 +180,7 @@ def write_url_citation(citation: Citation) -> dict[str, Any]:
 
 
 def write_annotations(vendor: str, citations: Sequence[Citation], choice: int, *, nested: bool) -> list[Aside]:
-    """Return asides of ``vendor`` for citations of web pages. ``nested``: the citation is in an object of its own."""
+    """Return asides of ``vendor`` for citations of web pages. ``nested``: the form of Chat, with an inner object."""
     asides = []
     for citation in citations:
         said = write_url_citation(citation)
@@ -190,9 +191,9 @@ def write_annotations(vendor: str, citations: Sequence[Citation], choice: int, *
 
 # -- over HTTP ---------------------------------------------------------------------------------------------------------
 
-#: The header with which clients request features. It is a list.
+#: The header with which clients request features. Its value is a list (True).
 FEATURES: Final[Mapping[str, bool]] = {"openai-beta": True}
-#: Response headers that clients get, in addition to those that every vendor sends.
+#: Response headers of OpenAI that are forwarded to clients, in addition to those of all vendors.
 ANSWER_HEADERS: Final = ("openai-processing-ms", "openai-version")
 
 

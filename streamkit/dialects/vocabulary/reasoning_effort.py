@@ -1,7 +1,7 @@
 """How much a model must think, in words and in tokens: one table converts between them, for all dialects.
 
 Some dialects have an effort (``reasoning_effort``, ``thinkingLevel``), some a budget of tokens (``budget_tokens``,
-``thinkingBudget``, ``token_budget``), some both; ``models.py`` has what a model accepts. The other form is converted to the
+``thinkingBudget``, ``token_budget``), some both; ``models.py`` says which a model accepts. The other form is converted to the
 nearest value, and counted as a loss. A budget becomes one of the three efforts that every server with efforts accepts. The
 numbers are Google's, with steps above them.
 
@@ -34,7 +34,7 @@ def budget_of(effort: str | None) -> int | None:
 
 
 def effort_of(budget: int | None) -> str | None:
-    """Return the effort nearest to a budget, by ratio; None without a budget, or if the model chooses it."""
+    """Return the effort whose tokens are nearest to a budget by ratio; None without a budget, or if it is not positive."""
     if budget is None or budget <= 0:
         return None
     return min(COMMON, key=lambda effort: abs(math.log(budget / BUDGETS[effort])))
@@ -52,7 +52,7 @@ def nearest(effort: str, known: Collection[str]) -> str | None:
 
 
 def below(budget: int, bound: int | None, least: int = 1) -> int | None:
-    """Return the budget, or half of ``bound`` if the budget is not below it; None if ``least`` is not below it either."""
+    """Return the budget if it is below ``bound``, or else half of ``bound``; None if not even ``least`` is below ``bound``."""
     if bound is None or budget < bound:
         return budget
     return max(least, bound // 2) if least < bound else None

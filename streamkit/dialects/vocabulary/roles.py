@@ -1,4 +1,4 @@
-"""Roles of messages in a response that are not the model's: their text is not the model's text.
+"""Roles of messages in a response that are not from the model. Their text is not the model's text.
 
 Servers that run agents write the results of tools, and the next question, into the stream of the response. The model has many
 names (``assistant``, ``model``, ``ai``, none at all), so only the other roles are listed.
@@ -17,5 +17,5 @@ OTHER_ROLES: Final = frozenset({
 
 
 def is_other_role(role: object) -> bool:
-    """Return whether a role is not the model's."""
+    """Return whether this is the role of another author than the model."""
     return isinstance(role, str) and role.lower() in OTHER_ROLES

@@ -2,8 +2,8 @@
 
 Only its vendor can use a signature or encrypted reasoning, and every byte of it matters. A dialect with a place for such a
 text carries another vendor's *sealed*: encoded as base64 (strict clients decode it) together with the vendor's name and what
-it belongs to. A later request of that dialect is unsealed, so the text returns unchanged to its vendor, and to no other
-vendor.
+kind of part it belongs to. When a later request in that dialect is read, the text is unsealed. It returns unchanged to its
+vendor, and is never sent to another vendor in readable form.
 
 Source: dialects.md §2.4, §3.3, §7.4, quirks.md R14.
 """
@@ -18,17 +18,17 @@ from attrs import frozen
 
 from streamkit.events import Opaque
 
-#: What a sealed text belongs to: a block of reasoning, the block of text before it, a part without text, or the next tool
-#: call. "opaque": it is a block itself.
+#: What a sealed text is: the signature of reasoning, of the text block before it, of a part without text, or of the next tool
+#: call; or ("opaque") opaque reasoning.
 Kind: TypeAlias = Literal["reasoning", "text", "part", "call", "opaque"]
 KINDS = frozenset(get_args(Kind))
-#: The first nine bytes. They always encode to the same twelve characters of base64.
+#: The first bytes of the sealed data. Nine bytes always become the same twelve characters of base64 (``START``).
 MARK = b"streamkit"
-#: Part of each id that was made for something which another provider ran.
+#: Marks ids that streamkit made for items which another provider ran.
 MADE = MARK.decode()
 START = base64.b64encode(MARK).decode()
 
-#: The real vendor of texts that older versions sealed under another vendor's name. Dialects add theirs in ``wire.py``.
+#: Older versions sealed some texts under another vendor's name. This maps the name to the real vendor; see ``wire.py`` files.
 MAKERS: Final[dict[str, str]] = {}
 
 
@@ -42,7 +42,7 @@ class Sealed:
 
     @property
     def opaque(self) -> Opaque:
-        """The text and its vendor."""
+        """The text together with its vendor."""
         return Opaque(self.vendor, self.blob)
 
 
@@ -52,7 +52,7 @@ def seal(kind: Kind, vendor: str, blob: str) -> str:
 
 
 def unseal(text: str) -> Sealed | None:
-    """Return the arguments of ``seal`` for this text; None for a text that is not sealed."""
+    """Return what ``seal`` encoded in this text; None for a text that is not sealed."""
     if not text.startswith(START):
         return None
     try:
@@ -65,13 +65,13 @@ def unseal(text: str) -> Sealed | None:
 
 
 def unsealed(text: str, vendor: str) -> Opaque:
-    """Return the meaning of a text in ``vendor``'s dialect: another vendor's sealed text, or the vendor's own text."""
+    """Return the opaque text and its vendor: a sealed text is another vendor's, any other is ``vendor``'s own."""
     sealed = unseal(text)
     return Opaque(vendor, text) if sealed is None else sealed.opaque
 
 
 def signature_text(signature: Opaque | None, vendor: str) -> str | None:
-    """Return a reasoning signature for ``vendor``'s dialect: its own unchanged, another vendor's sealed. See ``unsealed``."""
+    """Return a reasoning signature for ``vendor``'s dialect: unchanged if it is ``vendor``'s, otherwise sealed."""
     if signature is None or signature.vendor == vendor:
         return None if signature is None else signature.blob
     return seal("reasoning", signature.vendor, signature.blob)

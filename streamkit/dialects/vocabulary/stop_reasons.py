@@ -1,6 +1,6 @@
 """All dialects' words for why a model stopped, by meaning.
 
-Proxies pass on a reason in the words of its original dialect: ``tool_use`` in a Chat chunk, ``MAX_TOKENS`` in an Anthropic
+Proxies forward a reason in the words of its original dialect: ``tool_use`` in a Chat chunk, ``MAX_TOKENS`` in an Anthropic
 message. A dialect looks in its own words first and then in these; the latter is a counted repair. An unknown word means
 ``other``.
 
@@ -57,13 +57,14 @@ CLAUDES: Final[Mapping[str, StopReason]] = {
     "model_context_window_exceeded": "context_full",
     "tool_use": "tool_calls",
 }
-#: Letter case and separators differ (``tool-calls``, ``maxTokens``, ``FinishReason.STOP``), and are removed.
+#: Characters and a prefix that are removed before a word is compared, and the meanings of the remaining letters in lower
+#: case: ``tool-calls``, ``maxTokens`` and ``FinishReason.STOP`` are all recognised.
 _BETWEEN: Final = re.compile(r"[\s_\-.]+")
 _PREFIX: Final = re.compile(r"^(?:finish|stop)reason(?=.)")
 _MEANINGS: Final[Mapping[str, StopReason]] = {
     word.replace("_", ""): reason for reason, words in _BY_REASON.items() for word in words.split()
 }
-#: No dialect has a longer word.
+#: Longer words are not looked up, because no dialect has one.
 WORD_CHARS: Final = 64
 
 
@@ -75,16 +76,16 @@ def meaning(word: str) -> StopReason | None:
 
 
 def was_stopped(reason: StopReason, native: str | None) -> bool:
-    """Return whether the provider withheld the response or its rest. ``native`` is the provider's word for the reason.
+    """Return whether the provider stopped the response with a filter. ``native`` is the provider's word for the reason.
 
-    Not so if the model refused in a text of its own, with a natural end (OpenAI's ``stop`` with a refusal).
+    A refusal in the model's own words with a natural end (OpenAI's ``stop`` with a refusal) does not count.
     """
     return reason == "content_filter" or (reason == "refusal" and meaning(native or "") == "refusal")
 
 
 def as_written(reason: StopReason, native: str | None, *, called: bool) -> StopReason:
-    """Return the reason to write in a dialect without a word for a filter. A withheld response counts as truncated.
+    """Return the reason to write in a dialect that has no word for a filter. A filtered response counts as truncated.
 
-    ``called`` tells whether a call was written. Without one, ``tool_calls`` means that all calls were truncated and withheld.
+    ``called``: whether a call was written. If not, ``tool_calls`` means that all calls were truncated and withheld.
     """
     return "length" if was_stopped(reason, native) or (reason == "tool_calls" and not called) else reason

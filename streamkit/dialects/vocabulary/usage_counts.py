@@ -1,6 +1,6 @@
-"""Token counts of single dialects that ``UsageReported`` does not have. They are kept within the dialect, lost elsewhere.
+"""Token counts of single dialects that ``UsageReported`` lacks. They are kept within the dialect, and lost in others.
 
-Numbers that do not count tokens read or written are ignored without a loss. Each name is listed here with the reason.
+Numbers that do not count tokens read or written are no loss. Each of these is listed here with the reason.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final
 from streamkit.dialects.members.values import CONTAINERS
 from streamkit.events import UsageReported
 
-#: The names of the neutral counts in user-interface protocols.
+#: Our names of the counts, and their names in user-interface protocols.
 UI_COUNTS: Final[Mapping[str, str]] = {
     "input_total": "inputTokens",
     "output_total": "outputTokens",
@@ -19,7 +19,7 @@ UI_COUNTS: Final[Mapping[str, str]] = {
     "output_reasoning": "reasoningTokens",
     "input_cached": "cachedInputTokens",
 }
-#: The names, in all dialects, of the counts that ``UsageReported`` has.
+#: The names, in all dialects, of counts that ``UsageReported`` has, so that they are not lost.
 CARRIED: Final = frozenset(
     {
         *("input_tokens", "output_tokens", "total_tokens", "thinking_tokens"),
@@ -37,7 +37,7 @@ CARRIED: Final = frozenset(
         *("prompt_eval_count", "eval_count"),
     }
 )
-#: Numbers that are not separate counts, and why.
+#: Members that are not separate counts, so that dropping them is no loss, and the reasons.
 NO_COUNTS: Final[Mapping[str, str]] = {
     "prompt_cache_miss_tokens": "DeepSeek's prompt without what was cached, which both stand beside it",
     "toolUsePromptTokenCount": "a part of the input that is summed",
@@ -47,27 +47,27 @@ NO_COUNTS: Final[Mapping[str, str]] = {
         ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration"), "a time in nanoseconds"
     ),
 }
-#: Objects that do not count tokens, and why.
+#: Objects that do not count tokens, so that dropping them is no loss, and the reasons.
 NO_TOKENS: Final[Mapping[str, str]] = {
     "billed_units": "what is paid for, not what was read and written",
     "cost_details": "OpenRouter's, of money",
 }
-#: A count with one of these names is never a loss.
+#: Dropping a member with one of these names is no loss.
 NOT_MORE: Final = CARRIED | NO_TOKENS.keys()
 
 
 def has_more(usage: UsageReported | None, vendor: str) -> bool:
-    """Whether another vendor's usage has token counts that ``vendor``'s dialect cannot express."""
+    """Return whether another vendor's usage has token counts that ``vendor``'s dialect cannot express."""
     return usage is not None and usage.vendor != vendor and _counts_more(usage.raw)
 
 
 def with_cache(fresh: int | None, read: int | None, written: int | None) -> int | None:
-    """Return all input tokens, in a dialect that counts cached and fresh tokens separately."""
+    """Return all input tokens: fresh ones, those read from a cache and those written to it. None if ``fresh`` is unknown."""
     return None if fresh is None else fresh + (read or 0) + (written or 0)
 
 
 def without_cache(usage: UsageReported) -> int:
-    """Return the input tokens that are not about the cache; 0 if nothing is known."""
+    """Return the input tokens that were neither read from a cache nor written to it; 0 if unknown."""
     return max(0, (usage.input_total or 0) - (usage.input_cached or 0) - (usage.input_cache_write or 0))
 
 
@@ -77,7 +77,7 @@ def total_of(counted_in: int | None, counted_out: int | None) -> int | None:
 
 
 def loses_counts(usage: UsageReported, vendor: str, *unwritten: int | None) -> bool:
-    """Whether ``vendor``'s dialect, without a total and the ``unwritten`` counts, cannot express another's usage."""
+    """Return whether ``vendor``'s dialect, which lacks a total and the counts ``unwritten``, loses another vendor's counts."""
     if usage.vendor == vendor:
         return False
     total = (usage.input_total or 0) + (usage.output_total or 0)

@@ -1,7 +1,7 @@
 """The definition of a provider's own web search in requests, as neutral options.
 
 Anthropic, OpenAI and Google run such a tool themselves, with different options. An option that a dialect lacks is counted as
-lost. A search that may only use stored pages is a different tool, and other dialects have none.
+lost. A search that may only use stored pages counts as a different tool, which other dialects do not have.
 
 Source: dialects.md §1.3, §2.3, §3.2, §5.3; the request types of anthropic, openai 3.54 and google-genai.
 """
@@ -19,7 +19,7 @@ CONTEXTS: Final = frozenset({"low", "medium", "high"})
 
 
 def read_search(options: Mapping[str, Any]) -> WebSearch:
-    """Read search options by the names of Anthropic and Responses. Other options are kept as extras."""
+    """Read search options by the names that Anthropic and Responses use. Other options are kept as extras."""
     left = {name: value for name, value in options.items() if has_value(value)}
     search = WebSearch()
     if type(left.get("max_uses")) is int:
@@ -41,7 +41,7 @@ def read_search(options: Mapping[str, Any]) -> WebSearch:
 
 
 def read_pages(found: Any) -> list[tuple[str, str]]:
-    """Return URL and title of the pages in a list of search results; empty if there is no list."""
+    """Return the URL and the title of each page in a list of search results; empty if there is no list."""
     pages = objects_in(found)
     return [(page["url"], str(page.get("title") or "")) for page in pages if isinstance(page.get("url"), str)]
 
