@@ -110,7 +110,7 @@ COUNTS: Final[Mapping[str, str]] = {**UI_COUNTS, "input_cache_write": "cacheWrit
 #: Members of a request that identify the exchange or are part of the conversation. They are written again unchanged.
 CONTEXT: Final = "context"
 EXCHANGE: Final = ("threadId", "runId", "parentRunId", "protocolVersion", CONTEXT)
-#: No limits on tools are documented.
+#: Any tool name is accepted, because no limits on tools are documented.
 TOOLS: Final = ToolRules(names=re.compile(r"(?s).+"))
 
 

@@ -134,7 +134,7 @@ def decode_usage(counts: dict[str, Any]) -> UsageReported:
     return UsageReported(**found, raw=counts, vendor=VENDOR)
 
 
-#: No limits on tools are documented.
+#: Any tool name is accepted, because no limits on tools are documented.
 TOOLS: Final = ToolRules(names=re.compile(r"(?s).+"))
 #: Members of a request that identify the exchange or are part of the conversation. They are written again unchanged.
 SYSTEM: Final = "system"
