@@ -203,7 +203,7 @@ class AISDKEncoder(OneChoiceEncoder):
 
     def call_started(self, event: ToolCallStarted) -> None:
         if not event.name:
-            return  # withheld when it ends
+            return  # a call without a name is withheld when it ends
         self._close_part()
         call = self._calls[event.call] = WrittenCall(event, self.own_extras(event.extras))
         encoding = {"inputEncoding": "text"} if event.kind == "custom" and not self._strict else {}

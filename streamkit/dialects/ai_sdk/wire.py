@@ -136,7 +136,7 @@ def decode_usage(counts: dict[str, Any]) -> UsageReported:
 
 #: Any tool name is accepted, because no limits on tools are documented.
 TOOLS: Final = ToolRules(names=re.compile(r"(?s).+"))
-#: Members of a request that identify the exchange or are part of the conversation. They are written again unchanged.
+#: Members of a request that identify the exchange or belong to the conversation (``EXCHANGE``). They are written unchanged.
 SYSTEM: Final = "system"
 EXCHANGE: Final = ("id", "messageId", "trigger", SYSTEM)
 #: The key in ``Request.exchange`` for the response's id, which the application chose. Clients do not send this member.

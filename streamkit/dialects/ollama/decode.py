@@ -32,7 +32,7 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import lenient_text
 
-#: The members of a line that the decoder reads. The next constants have those of its message, of a call and of its function.
+#: The members of a line that the decoder reads. It keeps other members as asides.
 LINE_FIELDS = frozenset(
     {
         *("model", "created_at", "message", "done", "done_reason", "logprobs", "error"),
@@ -40,9 +40,12 @@ LINE_FIELDS = frozenset(
         *COUNTS,
     }
 )
+#: The members of a line's ``message`` that the decoder reads.
 MESSAGE_FIELDS = frozenset({"role", "content", "thinking", "tool_calls"})
 IMAGES = "images"
+#: The members of a call that the decoder reads.
 CALL_FIELDS = frozenset({"id", "type", "function"})
+#: The members of a call's ``function`` that the decoder reads, or ignores (``index``).
 FUNCTION_FIELDS = frozenset({"index", "name", "arguments"})
 #: If the last line begins with all text so far, and this has at least so many characters, the line repeats it. A shorter text
 #: may be equal by chance.

@@ -65,7 +65,7 @@ def write_image(media: MediaGenerated) -> list[Aside]:
 
 def done_reason(reason: StopReason, native: str | None, *, called: bool) -> tuple[str, bool]:
     """Return the ``done_reason``, and whether it is less exact than ``reason``. The calls themselves show ``tool_calls``."""
-    withheld = reason == "tool_calls" and not called  # clients got none of the calls, as if the response had been cut off
+    withheld = reason == "tool_calls" and not called  # as if cut off: clients got none of the calls
     is_cut = withheld or reason in {"length", "context_full", "compaction", "pause"} or was_stopped(reason, native)
     word = "length" if is_cut else "stop"
     if native is not None and native in STOP_REASONS and reason == "stop":
