@@ -230,7 +230,7 @@ class AgUiRequestReader(TurnReader):
 
 def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
     """Return media that the agent can reach, else None and a loss. Agents of version 0 take results as text only."""
-    stored = place == "user" and media.file_id is not None  # kept by another provider
+    stored = place == "user" and media.file_id is not None  # only another provider has the bytes
     if stored or place == "result":
         to.lose("media", f"{media.kind}, by an id" if stored else media.kind)
         return None
