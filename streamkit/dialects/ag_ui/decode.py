@@ -1,12 +1,13 @@
 """Decode AG-UI events to wire events.
 
-Messages and calls are found by their ids. One that ended and is started again continues, as it does for clients.
+The decoder finds messages and calls by their ids. If a message or call has ended and starts again, it continues, as it does
+for clients.
 
 A call that gets a result within the run was run by the agent, and is not for the client. So a call, and every event after it,
-waits for the result or for the end of the run.
+is held until the result or the end of the run.
 
-RUN_FINISHED completes the stream, unless it says that the run was cancelled. Calls without a result before RUN_ERROR are run
-by clients even if they are incomplete, so this is a repair.
+RUN_FINISHED completes the stream, unless it says that the run was cancelled. If a run ends with RUN_ERROR, clients run its
+calls without a result even if they are incomplete, so the decoder counts such a call as a repair.
 
 Three members are ignored: the time of an event (``timestamp``), the framework's original event (``rawEvent``), and the
 request that RUN_STARTED may repeat (``input``).
@@ -57,15 +58,17 @@ from streamkit.events import (
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
-#: The members that are read of RUN_STARTED, of RUN_FINISHED, and of a result which says that a call was not run.
+#: Members of RUN_STARTED that do not become extras of the response: the decoder reads or ignores them.
 STARTED_FIELDS: Final = PASSED_OVER | {"runId", "input"}
+#: Members of RUN_FINISHED that the decoder reads or ignores. It keeps other members as asides.
 FINISHED_FIELDS: Final = PASSED_OVER | {"threadId", "runId", "usage", "metadata", "outcome"}
 #: Types of an outcome that mean failure, from agents that do not send RUN_ERROR.
 FAILED: Final = frozenset({"error", "failed", "failure"})
+#: Members of TOOL_CALL_RESULT that the decoder reads or ignores if this result says that the call was not run.
 RESULT: Final = Members(*PASSED_OVER, "messageId", "toolCallId", "content", "role")
-#: The first word of events of version 0, in which messages have no ids.
+#: How the types of some events of version 0 begin. The messages of these events have no ids.
 THINKING: Final = "THINKING"
-#: Events that do not end a message or call of chunks: those that may come between two chunks, and the error.
+#: A message or call can be sent as chunks, without an event for its end. Any other event ends it, except these.
 PASSING_CHUNKS: Final = frozenset(
     {"RAW", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "REASONING_ENCRYPTED_VALUE", "SUBAGENT_STARTED", "RUN_ERROR"}
 )
@@ -74,7 +77,7 @@ Key: TypeAlias = tuple[bool, str]
 
 
 def recognises(_event: str, document: Any) -> bool:
-    """Whether a payload may be an AG-UI event."""
+    """Return whether a payload may be an AG-UI event."""
     return isinstance(document, dict) and isinstance(kind := document.get("type"), str) and kind in EVENTS
 
 
@@ -85,13 +88,13 @@ class Message:
     is_reasoning: bool
     block: int
     is_open: bool = True
-    #: Whether the message is the model's. Events of other messages are kept whole.
+    #: Whether the model wrote the message. Events of any other message are kept whole as asides.
     is_said: bool = True
 
 
 @define
 class ReadCall(WaitingCall):
-    """A call that waits for its result or for the end of the run."""
+    """A call that is held until its result or the end of the run arrives."""
 
     parent: str | None
     is_open: bool = True
@@ -132,7 +135,7 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
         self.recognised = True
         event = EVENTS[kind]
         reader = getattr(self, event.method)
-        if document["type"] is not kind:  # the type was the text in an object
+        if document["type"] is not kind:  # a faulty server wrote the type as an object around the text
             document = {**document, "type": kind}
         if self._over:
             self.behind_end(reader, document)
@@ -172,7 +175,7 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
     # -- messages --------------------------------------------------------------------------------------------------
 
     def _id(self, document: dict[str, Any], name: str) -> str:
-        """Return the id of an event's message or call. If the event has none, it is the latest one's."""
+        """Return the id of an event's message or call. If the event has no id, return that of the latest message or call."""
         kind, _, step = document["type"].partition("_")
         if kind == THINKING:
             if step == "TEXT_MESSAGE_START":
@@ -196,7 +199,7 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
             message = self._begin(key, document)
         elif message.is_open:
             self.report.repair("block_reopened")
-        elif message.block != self._blocks - 1:  # it continues after another one, so it needs a new block
+        elif message.block != self._blocks - 1:  # another message came between, so the rest needs a new block
             message.block = self._new_block()
         message.is_open = True
         if not message.is_said:
@@ -255,7 +258,7 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
         return self._id(document, name)
 
     def _end_chunks(self, document: dict[str, Any], kind: str) -> None:
-        """End the message or call of the chunks so far, unless this is another chunk of it."""
+        """End the message or call that was sent as chunks, unless this event is its next chunk."""
         chunked, name = self._chunked, "toolCallId" if kind == "TOOL_CALL_CHUNK" else "messageId"
         if chunked is None:
             return
@@ -275,7 +278,7 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
             self._calls[entity].encrypted = value
         elif not is_call and (message := self._messages.get((False, entity)) or self._messages.get((True, entity))):
             self._sign(message, value)
-        else:  # about the history, or about nothing
+        else:  # the value belongs to a message of the history, or to none
             self._kept(document)
 
     def _sign(self, message: Message, value: str) -> None:
@@ -301,7 +304,7 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
 
     def _begin_call(self, call_id: str, document: dict[str, Any]) -> ReadCall:
         self._ensure_started()
-        # above the limit of calls, since many of them may have results
+        # not ``limits.tool_calls``, since calls with results do not count there
         if len(self._calls) >= self.limits.content_blocks:
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
         name, parent = self.string(document.get("toolCallName")), text_of(document.get("parentMessageId"))
@@ -344,7 +347,7 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
         """Read a result within the run: the agent ran the call itself, unless the result says that it was not run."""
         call_id = self._id(document, "toolCallId")
         call = self._calls.get(call_id)
-        if call is None or call.answered is not None:  # about the history, or a second result
+        if call is None or call.answered is not None:  # a result for a call of the history, or a second result
             self._ensure_started()
             self.out.append(Aside(VENDOR, "server_tool", document["type"], document))
         elif self.string(document.get("messageId")).startswith(NOT_RUN_ID):
@@ -401,7 +404,7 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
         self.out += (self._reason(kind, metadata), TerminatorSeen())
 
     def _reason(self, outcome: str, metadata: dict[str, Any]) -> StopReasonSeen:
-        """Return why the run ended. Only ``metadata`` has the reason; an interrupt waits for the client."""
+        """Return the stop reason, which is in ``metadata``. After an interrupt, the run waits for the client's answer."""
         native = text_of(metadata.get(FINISH_REASON))
         if outcome == "interrupt":
             return StopReasonSeen("tool_calls", outcome, waits=True)
@@ -426,6 +429,6 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
         self.fail({name: value for name, value in document.items() if name not in PASSED_OVER})
 
     def settle_starts(self) -> None:
-        """End the run, and emit the calls that wait."""
+        """End the run, and emit the held calls."""
         self._over = True
         self.release()

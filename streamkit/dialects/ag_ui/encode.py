@@ -63,7 +63,7 @@ from streamkit.tool_calls.check import check_arguments
 dumps = orjson.dumps
 #: White space between the tokens of a JSON text (RFC 8259 §2).
 JSON_BLANKS: Final = " \t\r\n"
-#: A kind of message. Reasoning has separate events.
+#: The kinds of messages. The events of each kind have other types.
 MessageKind: TypeAlias = Literal["TEXT", "REASONING"]
 #: Events that open, continue and close a message of each kind, with ``%b`` for its id as JSON.
 OPENINGS: Final[dict[MessageKind, bytes]] = {
@@ -88,7 +88,7 @@ FEW: Final = 64
 #: The beginning of the type of an aside for a member of ``metadata`` in RUN_FINISHED.
 METADATA: Final = f"{RUN_FINISHED}metadata."
 OUTCOME: Final = f"{RUN_FINISHED}outcome"
-#: Members of a request that its response repeats.
+#: Members of a request that RUN_STARTED of its response repeats.
 ECHOED: Final = ("threadId", "runId", "parentRunId")
 
 
@@ -98,7 +98,7 @@ def settings_of(request: Request) -> dict[str, Any]:
 
 
 def _is_refused(name: str, raw: Any) -> bool:
-    """Whether clients refuse a run that ends with this member."""
+    """Return whether clients refuse a RUN_FINISHED with this member: an outcome of an unknown type."""
     return name == OUTCOME and (not isinstance(raw, dict) or raw.get("type") not in ("success", "interrupt"))
 
 
@@ -124,12 +124,12 @@ class WrittenCall:
     end: ToolCallFinished | None = None
 
     def can_run(self, limits: Limits) -> bool:
-        """Whether its arguments are complete."""
+        """Return whether a client can run this call: it ended, and its arguments are a complete JSON object."""
         call = self.end
         if call is None or self.is_custom or not call.ended:
             return call is not None and call.ended
         verdict = call.verdict or check_arguments(call.arguments, depth=limits.json_depth)
-        if verdict.kind == "empty" and call.arguments.strip(JSON_BLANKS):  # written, but not parsable
+        if verdict.kind == "empty" and call.arguments.strip(JSON_BLANKS):  # more than white space
             return False
         return verdict.kind not in {"truncated", "malformed", "not_an_object"}
 
@@ -138,7 +138,7 @@ class AgUiEncoder(OneChoiceEncoder):
     """Encodes one choice of a response as the events of a run."""
 
     vendor = native = VENDOR
-    _ids = b""  # members with the ids of the run, after it started
+    _ids = b""  # JSON members with the ids of the run; empty before its start
     _model: str | None = None
     _open: Message | None = None
     _parent: bytes | None = None  # the id, as JSON, of the message that the next call belongs to
@@ -150,7 +150,7 @@ class AgUiEncoder(OneChoiceEncoder):
         self._messages: dict[tuple[str, int], Message] = {}  # by kind of text and block
         self._signed: set[bytes] = set()  # ids, as JSON, of messages that have an encrypted value
         self._calls: dict[int, WrittenCall] = {}
-        self._passed: Collection[str] = ()  # ids of calls in forwarded events
+        self._passed: Collection[str] = ()  # ids of calls without a result in events that were forwarded unchanged
         self._last: dict[str, Any] = {}  # members of RUN_FINISHED
         self._metadata: dict[str, Any] = {}
 
@@ -180,7 +180,7 @@ class AgUiEncoder(OneChoiceEncoder):
         self.write(b"data: %b\n\n" % dumps({"type": kind, **members}))
 
     def follow(self, start: ResponseStarted | None, last: Frame, begun: Collection[str]) -> None:  # noqa: ARG002 - see base
-        """Continue after forwarded events, in which these calls began without a result."""
+        """Continue a stream whose first events were forwarded unchanged. ``begun`` has the ids of calls without a result."""
         self._passed = begun
 
     # -- messages --------------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ class AgUiEncoder(OneChoiceEncoder):
         self._sign(message, event.on, Opaque(event.vendor, event.blob))
 
     def opaque(self, event: ReasoningOpaque) -> None:
-        """Write it in a reasoning message without text, because clients drop the value of an empty span."""
+        """Write opaque reasoning in a reasoning message without text: clients drop a value that has no message."""
         self._sign(self._message("REASONING", ("opaque", event.block)), "opaque", Opaque(event.vendor, event.blob))
 
     def _sign(self, message: Message, kind: Kind, value: Opaque) -> None:
@@ -249,7 +249,7 @@ class AgUiEncoder(OneChoiceEncoder):
         self._ensure_started()
         self.own_extras(event.extras)
         if not event.name:
-            return  # it is withheld when it ends
+            return  # a call without a name is withheld when it ends
         self._close()
         if self._parent is None:
             self._parent = dumps(self.encoding.make_id("msg_"))
@@ -268,7 +268,7 @@ class AgUiEncoder(OneChoiceEncoder):
             self._of_call("TOOL_CALL_ARGS", call.id, delta=event.fragment)
 
     def call_finished(self, event: ToolCallFinished) -> None:
-        """Keep the end of a call. Only the successful end of the run ends calls."""
+        """Remember that a call finished. Its end is written only at the successful end of the run."""
         call = self._calls.get(event.call)
         if call is None:
             self.withhold(event)
@@ -279,7 +279,7 @@ class AgUiEncoder(OneChoiceEncoder):
             self._of_call("TOOL_CALL_ARGS", call.id, delta=wrapped_input(event.arguments))
 
     def _end_calls(self) -> None:
-        """End each call. A call that cannot be run gets its result first."""
+        """Write the end of each call. If clients must not run a call, first write a result that says that it was not run."""
         is_refused = self._stop is not None and self._stop.reason in REFUSED
         for call in self._calls.values():
             if is_refused or not call.can_run(self.encoding.limits):
@@ -342,7 +342,7 @@ class AgUiEncoder(OneChoiceEncoder):
         return {"usage": encode_usage(self._usage, self._model or self.encoding.profile.model, self.report)}
 
     def error(self, event: ProviderFailed) -> None:
-        """Write a result for each call, which a client would otherwise run, and then the error. No start is needed."""
+        """Write a result for each call, because a client would otherwise run it, and then the error, even without a start."""
         for call_id in *(dumps(passed) for passed in self._passed), *(call.id for call in self._calls.values()):
             self._not_run(call_id, RUN_FAILED)
         for _ in (*self._last, *self._metadata):

@@ -1,6 +1,6 @@
 """AG-UI over HTTP: clients post a run to one path. Requests to an agent go to its own URL.
 
-The model is in the path or in ``forwardedProps``. The one in the path takes precedence.
+The model's name is in the path or in ``forwardedProps``. If both have a name, the path counts.
 
 Source: ui-protocols.md §2.6; @ag-ui/client 1.0.0, ``HttpAgent``.
 """

@@ -1,7 +1,7 @@
 """Check AG-UI's events against the rules of ``verifyEvents`` in its client, in versions 0.0.59 and 1.0.
 
-Where these versions differ, an error in one of them is an error here. So is a call without a result in a failed run: no
-client refuses such a call, but CopilotKit runs it.
+If only one of these versions refuses an event, the checker reports an error. It also reports a call without a result in a
+failed run: no client refuses such a call, but CopilotKit runs it.
 
 Source: ui-protocols.md §2.1 to §2.3, §2.5; @ag-ui/client 1.0.0 and 0.0.59.
 """
@@ -65,7 +65,7 @@ class AgUiLinter(GrammarChecker):
 
     def __init__(self) -> None:
         super().__init__()
-        self._last = ""  # RUN_STARTED, RUN_FINISHED or RUN_ERROR
+        self._last = ""  # the latest of RUN_STARTED, RUN_FINISHED and RUN_ERROR
         self._open: dict[tuple[str, str], None] = {}
         self._inputs: dict[str, CallInput] = {}  # inputs of calls without a result
         self._answered: set[str] = set()

@@ -1,4 +1,4 @@
-"""The departures of agents that speak AG-UI: one change for each repair."""
+"""Faults of real agents that the mock server can put into AG-UI streams: one for each repair that the decoder makes."""
 
 from __future__ import annotations
 

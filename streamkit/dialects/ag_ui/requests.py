@@ -1,8 +1,8 @@
 """Read and write AG-UI's request, ``RunAgentInput``.
 
 No member names a model, so the model is that of ``forwardedProps`` or of the route. The response is always a stream. The
-application's ``context`` is read as a system message before the others. Its state and its answers to interrupts are for agents
-and never reach a model.
+application's ``context`` is read as a system message before the others. The application's state and its answers to interrupts
+are for agents and never reach a model.
 
 A reasoning message becomes a part of the assistant turn after it. An activity message is only for the user interface: it is
 dropped and counted.
@@ -120,7 +120,7 @@ class AgUiRequestReader(TurnReader):
             self._end_thoughts()
         if role == "tool":
             result = self.result(message)
-            # a result that was made for a call that was not run
+            # streamkit writes such ids in results for calls that were not run
             result.is_error = result.is_error or message_id.startswith(NOT_RUN_ID)
             result.native_id, result.extras = message_id, message.rest() or None
             self.join(result)
@@ -134,7 +134,7 @@ class AgUiRequestReader(TurnReader):
         self._thoughts, self._ids = [], []
 
     def _end_thoughts(self) -> None:
-        """Add reasoning that no assistant message follows as a separate turn."""
+        """Add a turn with only reasoning if no assistant message follows the reasoning messages."""
         if self._thoughts:
             self.turns.append(Turn("assistant", self._thoughts, native_ids=tuple(self._ids)))
             self._thoughts, self._ids = [], []
@@ -230,7 +230,7 @@ class AgUiRequestReader(TurnReader):
 
 def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
     """Return media that the agent can reach, else None and a loss. Agents of version 0 take results as text only."""
-    stored = place == "user" and media.file_id is not None  # kept by another provider
+    stored = place == "user" and media.file_id is not None  # only another provider has the bytes
     if stored or place == "result":
         to.lose("media", f"{media.kind}, by an id" if stored else media.kind)
         return None
@@ -238,7 +238,7 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 
 def own_media(media: Media, place: Place, to: Lowering) -> Media | None:
-    """Return media of the user or of a result, without how to look at them; None, and a loss, elsewhere."""
+    """Return a user's or a result's media without their detail settings. In other places, count a loss and return None."""
     if place in {"system", "assistant"} or (media.data or media.url or media.file_id) is None:
         to.lose("media", media.kind)
         return None
@@ -399,7 +399,7 @@ def _thought(part: Thought) -> dict[str, Any]:
 
 
 def _value(kind: Kind, opaque: Opaque | None) -> str | None:
-    """Return data that only a vendor can read, sealed with the vendor's name."""
+    """Return opaque data as text: AG-UI's own unchanged, another vendor's in streamkit's marked form with its name."""
     if opaque is None or opaque.vendor == VENDOR:
         return None if opaque is None else opaque.blob
     return seal(kind, opaque.vendor, opaque.blob)

@@ -1,4 +1,4 @@
-"""The words and tables of AG-UI that both directions share. Source: ui-protocols.md §2.2, §2.4, §2.6."""
+"""Names, values and tables of AG-UI that decoder and encoder both need. Source: ui-protocols.md §2.2, §2.4, §2.6."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ VENDOR: Final = "ag-ui"
 
 #: The beginning of the id of a tool message which says that its call was not run.
 NOT_RUN_ID: Final = f"{MADE}_not_run_"
-#: The texts of such messages: for a call in a failed run, in a refused response, and with arguments that are no JSON object.
+#: The content of a tool message for a call that was not run because the run failed.
 RUN_FAILED: Final = "Error: not run, since the answer of the model broke off"
+#: The content of a tool message for a call that was not run because the response was refused or filtered.
 WAS_REFUSED: Final = "Error: not run, since the answer was refused or filtered"
+#: The content of a tool message for a call that was not run because its arguments are no JSON object.
 NO_OBJECT: Final = "Error: not run, since the arguments are no JSON object"
 
 #: Events about the state of an application. Each is independent of others, and is written again unchanged.
@@ -66,7 +68,7 @@ EVENTS: Final[Mapping[str, RunEvent]] = {
     "TOOL_CALL_END": _event("_call_end", "toolCallId", ends="call"),
     "TOOL_CALL_CHUNK": _event("_call_chunk", also=("toolCallId", "toolCallName", "parentMessageId", "delta")),
     "TOOL_CALL_RESULT": _whole("_call_result", "messageId", "toolCallId", "content"),
-    # a span only means that there is reasoning in it
+    # the decoder ignores spans: they only enclose reasoning messages
     "REASONING_START": _event("_span", "messageId", opens="span"),
     "REASONING_MESSAGE_START": _event("_message_start", "messageId", also=("role",), opens="reasoning"),
     "REASONING_MESSAGE_CONTENT": _event("_message_content", "messageId", "delta", continues="reasoning"),
@@ -78,7 +80,7 @@ EVENTS: Final[Mapping[str, RunEvent]] = {
     "THINKING_TEXT_MESSAGE_START": _event("_message_start"),
     "THINKING_TEXT_MESSAGE_CONTENT": _event("_message_content", "delta"),
     "THINKING_TEXT_MESSAGE_END": _event("_message_end"),
-    # about an application and its agents, not from the model
+    # the following events are about an application and its agents, not from the model
     "STEP_STARTED": _whole("_kept", "stepName", opens="step"),
     "STEP_FINISHED": _whole("_kept", "stepName", ends="step"),
     "SUBAGENT_STARTED": _whole("_kept", "subagentRunId", "name", opens="subagent"),
@@ -89,28 +91,29 @@ EVENTS: Final[Mapping[str, RunEvent]] = {
 }
 #: Members that must be text in any event that has them.
 OPTIONAL: Final = ("code", "name", "parentRunId", "subagentRunId")
-#: Types of asides: a member of RUN_FINISHED, and a call that the agent ran, with its result.
+#: The beginning of the type of an aside for a member of RUN_FINISHED.
 RUN_FINISHED: Final = "RUN_FINISHED."
+#: The type of an aside for a call that the agent ran, with its result.
 ANSWERED_CALL: Final = "TOOL_CALL"
 #: The members of ``metadata`` in RUN_FINISHED for the stop reason. The protocol itself has no field for it.
 FINISH_REASON: Final = "finishReason"
 STOP_SEQUENCE: Final = "stopSequence"
-#: The words of ``finishReason``: the neutral words, except those for failures.
+#: The words of ``finishReason``: streamkit's own stop reasons, except those that mean a failure.
 STOP_REASONS: Final[Mapping[str, StopReason]] = {
     reason: reason for reason in cast("tuple[StopReason, ...]", get_args(StopReason)) if reason not in FAILING
 }
 #: A ``code`` of RUN_ERROR for which CopilotKit shows no error.
 HIDDEN_CODE: Final = "abort"
-#: Other codes: the neutral types of errors, under their own names.
+#: Codes that streamkit reads and writes: the names of its own types of errors.
 ERROR_CODES: Final[Mapping[str, ErrorType]] = {
     kind: kind for kind in cast("tuple[ErrorType, ...]", get_args(ErrorType))
 }
-#: Names of counts in ``usage``, by the neutral names. As there, input includes the cache and output the reasoning.
+#: By the field of ``UsageReported``: the count in ``usage``. In both, input includes the cache, and output the reasoning.
 COUNTS: Final[Mapping[str, str]] = {**UI_COUNTS, "input_cache_write": "cacheWriteInputTokens"}
-#: Members of a request that identify the exchange or are part of the conversation. They are written again unchanged.
+#: Members of a request that identify the exchange or belong to the conversation (``EXCHANGE``). They are written unchanged.
 CONTEXT: Final = "context"
 EXCHANGE: Final = ("threadId", "runId", "parentRunId", "protocolVersion", CONTEXT)
-#: No limits on tools are documented.
+#: Any tool name is accepted, because no limits on tools are documented.
 TOOLS: Final = ToolRules(names=re.compile(r"(?s).+"))
 
 
@@ -147,7 +150,7 @@ def sound_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def error_code(failed: ProviderFailed, report: StreamReport) -> str:
-    """Return the ``code`` of an error: AG-UI's own unless clients would hide the error, otherwise the neutral type."""
+    """Return the ``code`` of an error: AG-UI's own, unless clients would hide the error; else streamkit's type of error."""
     if failed.vendor == VENDOR:
         return failed.code if failed.code and failed.code != HIDDEN_CODE else failed.type
     if failed.native_type or failed.code or failed.http_status:

@@ -4,8 +4,8 @@ Parts of text and reasoning have ids, and so do calls. A call's arguments are it
 JSON text of its ``input``. Only ``finish`` without an error completes a response: ``[DONE]`` has no meaning, and a stream
 that stops earlier was interrupted.
 
-A call that gets an output within the stream was run by the server, and is not for the client. So a call, and every chunk
-after it, waits for the output or for the end.
+A call that gets an output within the stream was run by the server, and is not for the client. So a call, and every chunk after
+it, is held until the call's output or the end of the stream.
 
 Source: ui-protocols.md §1.1, §1.2, §1.8, §8.
 """
@@ -55,7 +55,7 @@ from streamkit.tool_calls.value_text import lenient_text
 
 #: Chunks with the output of a tool.
 OUTPUTS = frozenset({"tool-output-available", "tool-output-error", "tool-output-denied"})
-#: Chunks in which an error belongs to the response, not to a tool.
+#: Chunks that belong to the whole response: if one has an error, the response failed, not only a tool.
 OF_RESPONSE = frozenset({"start", "start-step", "finish-step", "finish"})
 #: Chunks that no other dialect has.
 OWN = CHUNKS.keys() - {"start", "error", "abort", "finish"}
@@ -75,10 +75,10 @@ class ReadPart:
 
 @define
 class ReadCall(WaitingCall):
-    """A call that waits for its output or for the end of the stream."""
+    """A call that is held until its output or the end of the stream arrives."""
 
     kind: ToolKind = "function"
-    executed: bool = False  #: whether the provider runs it; then each of its chunks is kept as it is
+    executed: bool = False  #: whether the provider runs this call; then all its chunks are kept as asides
     shown: Mapping[str, Any] = field(factory=dict)
     ended: bool = False
     available: bool = False  #: whether its input is complete, so that clients run it
@@ -86,7 +86,7 @@ class ReadCall(WaitingCall):
 
 
 def recognises(_event: str, document: Any) -> bool:
-    """Whether a payload may be a chunk. A ``start`` must have no other members than its own."""
+    """Return whether a payload may be a chunk. A ``start`` may only have members of this dialect."""
     if not isinstance(document, dict):
         return False
     kind = document.get("type")
@@ -113,7 +113,7 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._parts: dict[tuple[str, str], ReadPart] = {}  # open parts, by kind and id
-        self._held_bytes = 0  # of frames whose metadata wait for the end of their part
+        self._held_bytes = 0  # the size of frames with metadata that are held until the end of a part
         self._calls: dict[str, ReadCall] = {}
 
     def done(self) -> None:
@@ -160,7 +160,7 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
             self.read_error(document)
 
     def _nothing(self, document: dict[str, Any]) -> None:
-        """Ignore the start or end of a step: the parts and calls have all its content."""
+        """Ignore the start or end of a step: all content of a step is in the chunks of its parts and calls."""
 
     def _message_start(self, document: dict[str, Any]) -> None:
         name = text_of(document.get("messageId"))
@@ -174,7 +174,7 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
     # -- text and reasoning ----------------------------------------------------------------------------------------
 
     def _opened(self, document: dict[str, Any], *, starts: bool = False) -> ReadPart:
-        """Return the part of a chunk. Raises TooManyBlocks."""
+        """Return the part that a chunk belongs to; open a new one if none is open. Raises TooManyBlocks."""
         kind = document["type"].partition("-")[0]
         key = kind, self.string(document.get("id"))
         part = self._parts.get(key)
@@ -279,7 +279,7 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
             self.append_arguments(call, fragment, late=call.ended)
 
     def _sign(self, call: ReadCall, document: dict[str, Any]) -> None:
-        """Read the opaque values of a call. Clients keep those of its last chunk."""
+        """Read the opaque values in a call's chunk. They replace earlier ones, because clients keep only the last."""
         if document.get("providerMetadata") is None:
             return
         read = read_metadata(self.fields(document["providerMetadata"]), is_empty=False)
@@ -333,7 +333,7 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         self.handed_on += 1
 
     def release(self) -> None:
-        """Emit what waits, and end the open parts."""
+        """Emit the held calls and chunks, and end the open parts."""
         super().release()
         self._end_parts()
 

@@ -192,7 +192,7 @@ class AISDKEncoder(OneChoiceEncoder):
         part.signature.append(event.blob)
 
     def opaque(self, event: ReasoningOpaque) -> None:
-        """Write it in a reasoning part without text."""
+        """Write opaque reasoning as the metadata of a reasoning part without text."""
         self._close_part()
         name = f"r{self._parts_begun}"
         self._parts_begun += 1
@@ -203,7 +203,7 @@ class AISDKEncoder(OneChoiceEncoder):
 
     def call_started(self, event: ToolCallStarted) -> None:
         if not event.name:
-            return  # withheld when it ends
+            return  # a call without a name is withheld when it ends
         self._close_part()
         call = self._calls[event.call] = WrittenCall(event, self.own_extras(event.extras))
         encoding = {"inputEncoding": "text"} if event.kind == "custom" and not self._strict else {}
@@ -231,7 +231,7 @@ class AISDKEncoder(OneChoiceEncoder):
         """Make a call available after the response is complete. If it cannot be run, write an error for the model instead."""
         verdict = call.verdict or check_arguments(call.arguments, depth=self.encoding.limits.json_depth)
         if not call.ended or verdict.kind == "truncated":
-            return  # it stays as it is, and no client runs it
+            return  # a client shows the call as still streaming, and does not run it
         text = call.arguments.strip()
         signed = {**begun.shown, **_metadata("call", begun.start.signature)}
         if call.kind == "custom":
@@ -242,7 +242,7 @@ class AISDKEncoder(OneChoiceEncoder):
             reason = verdict.reason or "the arguments can't be read"
             self._end_input("tool-input-error", call, input=call.arguments, errorText=reason, **signed)
         else:
-            plain = text.replace("\r", " ").replace("\n", " ")  # these are between tokens only
+            plain = text.replace("\r", " ").replace("\n", " ")  # in valid JSON, line ends are only between tokens
             self._end_input("tool-input-available", call, input=orjson.Fragment(plain.encode()), **signed)
 
     def _end_input(self, kind: str, call: ToolCallFinished, **members: Any) -> None:
@@ -329,6 +329,6 @@ class AISDKEncoder(OneChoiceEncoder):
 
 
 def _metadata(kind: Kind, opaque: Opaque | None) -> dict[str, Any]:
-    """Return the member for an opaque value; empty if there is none."""
+    """Return the member ``providerMetadata`` for an opaque value; an empty object if there is no value."""
     metadata = write_metadata(kind, opaque)
     return {"providerMetadata": metadata} if metadata else {}

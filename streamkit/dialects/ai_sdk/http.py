@@ -1,7 +1,7 @@
 """The AI SDK over HTTP: clients post a chat's messages to one path. Requests to another server's route go to its own URL.
 
-The model is in the path or in the body's member ``model``, and the one in the path takes precedence. The SDK itself sends
-none, but an application may add one (``body``).
+The model's name is in the path or in the body's member ``model``. If both have a name, the path counts. The SDK itself sends
+no model, but an application may add the member with the SDK's option ``body``.
 
 Source: ui-protocols.md §1.8; ai 7.0.173, ``HttpChatTransport``.
 """

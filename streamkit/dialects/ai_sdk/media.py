@@ -16,7 +16,7 @@ from streamkit.errors import BadRequest
 from streamkit.events import Aside, MediaGenerated, MediaKind
 
 KINDS: Final[frozenset[str]] = frozenset({"image", "audio", "video"})
-#: Members of this chunk that are read.
+#: Members of a chunk ``file`` that are read.
 READ: Final = frozenset({"type", "url", "mediaType"})
 
 

@@ -1,4 +1,4 @@
-"""Opaque values of vendors in ``providerMetadata``: under the names of the SDK's own providers, or sealed under streamkit's.
+"""Opaque values of vendors in ``providerMetadata``: as the SDK's own providers write them, or in streamkit's entry.
 
 Clients return them unchanged in the parts of the next request. A value belongs to the part that contains it.
 
@@ -27,7 +27,7 @@ REDACTED: Final[Mapping[str, tuple[str, str]]] = {
     "bedrock": ("bedrock", "redactedData"),
     "openai": ("openai", "reasoningEncryptedContent"),
 }
-#: The member of streamkit's own entry, for all other vendors.
+#: The member of streamkit's entry in ``providerMetadata``. It has opaque values of vendors without an SDK provider.
 SEALED: Final = "sealed"
 
 
@@ -57,7 +57,7 @@ def read_metadata(metadata: Mapping[str, Any], *, is_empty: bool) -> Read:
 
 
 def _take(read: Read, provider: str, name: str, value: Any, is_empty: bool) -> bool:
-    """Take a member with a known meaning. Return whether it was taken, or has no content."""
+    """Add a member with a known meaning to ``read``. Return False if the member must be kept among the others."""
     if value is None:
         return True
     if not isinstance(value, str) or not value:

@@ -1,4 +1,4 @@
-"""The departures of servers that send the AI SDK's stream: one change for each repair."""
+"""Faults of real servers that the mock server can put into AI SDK streams: one for each repair that the decoder makes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOREIGN: Final = {"stop": "end_turn", "tool-calls": "tool_use", "length": "max_t
 REASON: Final = "finishReason"
 MARK: Final = b"data: [DONE]\n\n"
 
-#: Adds another part of text at the end.
+#: A change that adds another part of text at the end of the stream.
 AGAIN: Final = both(
     EVENTS.move(first("type", "text-start"), put("id", "t9")), EVENTS.move(first("type", TEXT), put("id", "t9"))
 )

@@ -59,7 +59,7 @@ STATES: Final = ("input-streaming", "input-available", "approval-requested", wir
 #: The beginnings of part types in user messages that are only for a user interface: the AI SDK sends none to a model.
 SHOWN: Final = ("data-", "source-", wire.STEP_START, wire.TOOL, wire.DYNAMIC_TOOL, "reasoning", "custom")
 Message: TypeAlias = dict[str, Any]
-#: The states of a call that was not run, with which the client says so.
+#: The states by which a client says that a call was not run.
 _REFUSED: Final = frozenset({wire.DENIED, wire.RESPONDED})
 #: The ``errorText`` of a tool that failed without a message.
 FAILED: Final = "Error"
@@ -73,7 +73,7 @@ class AISDKRequestReader(RequestReader):
 
     dialect = wire.VENDOR
     exchange = wire.EXCHANGE
-    _calls = 0  # of the current step
+    _calls = 0  # the number of calls in the current step
 
     def begun(self, fields: Fields) -> Request:
         return Request(self.dialect, fields.string("model"), stream=True)
@@ -128,7 +128,7 @@ class AISDKRequestReader(RequestReader):
                 answer += self._reasoning(part)
             elif kind != wire.STEP_START:
                 answer.append(self._part(part, kind))
-            elif part.rest():  # the mark between steps is made anew
+            elif part.rest():  # the encoder writes the mark between steps without other members
                 self.report.lose("metadata", what=kind)
         self._end_step(answer, results, name)
         if len(self.turns) == begin:
@@ -214,7 +214,7 @@ class AISDKRequestReader(RequestReader):
         return parts
 
     def _metadata(self, part: Fields, name: str, *, is_empty: bool) -> Read:
-        """Read data that only a vendor can read; the rest of the member stays in the part."""
+        """Read the opaque values in ``providerMetadata``; its other members stay in the part."""
         metadata = part.mapping(name)
         read = read_metadata(metadata or {}, is_empty=is_empty)
         for _ in read.signatures[1:]:  # a part has room for one signature
@@ -304,7 +304,7 @@ def _progress(part: Fields) -> int:
 
 def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
     """Return media that the route can reach, else None and a loss."""
-    elsewhere = media.data is None and media.url is None and media.file_id is not None  # kept by another provider
+    elsewhere = media.data is None and media.url is None and media.file_id is not None  # at another provider
     if elsewhere and place != "result":
         to.lose("media", f"{media.kind}, by an id")
         return None

@@ -1,4 +1,4 @@
-"""The words of the AI SDK's UI message stream: reasons, token counts, types of chunks, and JSON that its client refuses.
+"""Names and values of the AI SDK's stream: reasons, token counts, types of chunks, and JSON that its client refuses.
 
 Source: ui-protocols.md §1.2, §1.3, §1.4.
 """
@@ -34,7 +34,7 @@ WORDS: Final[Mapping[StopReason, str]] = {
     "content_filter": "content-filter",
     "refusal": "content-filter",
 }
-#: The reasons that these words express exactly.
+#: The stop reasons that a word in ``WORDS`` expresses exactly. For any other a loss is counted.
 EXACT: Final = frozenset({"stop", "length", "tool_calls", "content_filter"})
 STOP_REASONS: Final[Mapping[str, StopReason]] = {
     "stop": "stop",
@@ -44,9 +44,9 @@ STOP_REASONS: Final[Mapping[str, StopReason]] = {
     "error": "error",
     "interrupted": "error",
     "other": "other",
-    "unknown": "other",  # of version 5
+    "unknown": "other",  # only version 5 writes this word
 }
-#: Members of a call about its presentation.
+#: Members of a call's chunks that say how to display the call.
 SHOWN: Final = ("dynamic", "title", "toolMetadata")
 _METADATA: Final = "providerMetadata"
 _CALL: Final = ("inputEncoding", "input", _METADATA, "providerExecuted", *SHOWN)
@@ -103,7 +103,7 @@ _PROTOTYPE: Final = re.compile(_key("prototype").encode(), re.IGNORECASE)
 
 
 def is_refused(json: bytes) -> bool:
-    """Whether the client's JSON reader (``secure-json-parse``) may refuse a chunk that contains this text as a value.
+    """Return whether the client's JSON reader (``secure-json-parse``) may refuse a chunk with this text as a value.
 
     The reader refuses a key ``__proto__``, and a ``constructor`` that contains a ``prototype``. Here, both names anywhere
     suffice.
@@ -114,7 +114,7 @@ def is_refused(json: bytes) -> bool:
 def finish_reason(reason: StopReason, *, called: bool) -> tuple[str, bool]:
     """Return the word for a reason, and whether it is less exact than the reason."""
     if reason == "tool_calls" and not called:
-        return "stop", True  # there is no form for what the client must answer
+        return "stop", True  # the dialect can't express a tool call that the client did not get
     return WORDS.get(reason, "other"), reason not in EXACT
 
 
@@ -134,14 +134,14 @@ def decode_usage(counts: dict[str, Any]) -> UsageReported:
     return UsageReported(**found, raw=counts, vendor=VENDOR)
 
 
-#: No limits on tools are documented.
+#: Any tool name is accepted, because no limits on tools are documented.
 TOOLS: Final = ToolRules(names=re.compile(r"(?s).+"))
-#: Members of a request that identify the exchange or are part of the conversation. They are written again unchanged.
+#: Members of a request that identify the exchange or belong to the conversation (``EXCHANGE``). They are written unchanged.
 SYSTEM: Final = "system"
 EXCHANGE: Final = ("id", "messageId", "trigger", SYSTEM)
 #: The key in ``Request.exchange`` for the response's id, which the application chose. Clients do not send this member.
 ANSWER_ID: Final = "answerId"
-#: The settings that assistant-ui adds to a request (``callSettings``), by the neutral names.
+#: By the field of streamkit's ``Options``: the setting that assistant-ui adds to a request (in ``callSettings``).
 OPTIONS: Final[Mapping[str, str]] = {
     "max_tokens": "maxTokens",
     "temperature": "temperature",
@@ -150,14 +150,16 @@ OPTIONS: Final[Mapping[str, str]] = {
     "frequency_penalty": "frequencyPenalty",
     "seed": "seed",
 }
-#: The types of a part for a call: this prefix with the tool's name, or the second one with the name in a member.
+#: The beginning of the type of a part for a call. The tool's name follows.
 TOOL: Final = "tool-"
+#: The type of a part for a call that has the tool's name in a separate member.
 DYNAMIC_TOOL: Final = "dynamic-tool"
 STEP_START: Final = "step-start"
 #: A message of the user between two steps, and the native role of its turn.
 STEERING: Final = "steering-message"
-#: States of a call whose result is an error, in addition to ``output-error``.
+#: The state of a call that the user did not allow. Its result is an error.
 DENIED: Final = "output-denied"
+#: The state of a call after the user's answer. If the answer is no, its result is an error.
 RESPONDED: Final = "approval-responded"
 #: The result for a call that the user did not allow, if no reason was given.
 NOT_ALLOWED: Final = "Tool call execution denied."
@@ -165,7 +167,7 @@ NOT_ALLOWED: Final = "Tool call execution denied."
 
 @frozen(kw_only=True)
 class UIClient(Profile):
-    """A client of this dialect, as data."""
+    """What streamkit must know of a client of this dialect to write for it."""
 
     #: Whether the client refuses members that its version does not know: the finish reason, and the encoding of an input.
     strict: bool = False
@@ -176,5 +178,5 @@ CLIENTS: Final = (UIClient(name="ai-sdk-5", title="the AI SDK 5 before 5.0.217, 
 
 
 def is_strict(profile: Profile) -> bool:
-    """Whether the client refuses members of later versions."""
+    """Return whether the client refuses members of later versions."""
     return isinstance(profile, UIClient) and profile.strict

@@ -1,12 +1,12 @@
 """Content that only Anthropic understands: blocks of server tools, citations and web searches.
 
-Each frame of such a block is an aside, whether it was read in a stream, a whole response or the history of a request. So
-content that was read in one place can be written in the others. Citations are asides of the text block with their label, and
-arrive with a whole text block. A search is a call of the server's tool, and a result; each is a block.
+An aside is an event with content that only one vendor understands. Each frame of such a block becomes an aside, whether the
+frame was read in a stream, a whole response or the history of a request. So content that was read in one place can be
+written in the others. A citation is an aside with the label of its text block, and a whole text block may contain several. A
+web search is two blocks: a call of the server's tool, and its result.
 
-Some data of the server are encrypted for itself: the index of a citation, the content of a page. Another provider's are
-sealed, and the id of such a search begins with ``PREFIX``, so the reader of requests distinguishes both from the server's
-own.
+Anthropic encrypts the index of a citation and the content of a page. For citations and searches of another provider,
+streamkit writes marked data there instead, and ids that begin with ``PREFIX``. So the reader of requests recognises them.
 
 Source: dialects.md §3.1, §3.3.
 """
@@ -48,7 +48,7 @@ def aside_of(frame: dict[str, Any], kind: str, number: int) -> Aside:
 
 
 def frames_of(block: Mapping[str, Any], index: int, input_text: str | None) -> Iterator[dict[str, Any]]:
-    """Yield the frames of a whole block, as a stream would contain them. An input follows the start as text."""
+    """Yield the frames that a stream would send for a whole block. ``input_text`` becomes a delta after the start."""
     if input_text is not None:
         block = {**block, "input": {}}
     yield {"type": "content_block_start", "index": index, "content_block": dict(block)}
@@ -60,7 +60,7 @@ def frames_of(block: Mapping[str, Any], index: int, input_text: str | None) -> I
 
 @define
 class _GrowingBlock:
-    """A block that is joined from its frames."""
+    """A block of which some frames were read so far."""
 
     block: dict[str, Any]
     input: list[str] = field(factory=list)
@@ -106,7 +106,7 @@ class AnthropicBlocks(BlockList):
 WEB: Final = "web_search_result_location"
 
 
-#: Citations of documents: the unit of a place, and the members with number, start and end.
+#: For each type of document citation: the unit of its positions, and the members with document number, start and end.
 DOCUMENTS: Final[Mapping[str, DocumentForm]] = {
     "char_location": ("char", "document_index", "start_char_index", "end_char_index"),
     "page_location": ("page", "document_index", "start_page_number", "end_page_number"),
@@ -116,7 +116,7 @@ DOCUMENTS: Final[Mapping[str, DocumentForm]] = {
 
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
-    """Return the page or document that a citation names, and no losses."""
+    """Return the page or document that a citation names, and the losses, of which there are none here."""
     raw = aside.raw if isinstance(aside.raw, dict) else {}
     form = DOCUMENTS.get(str(raw.get("type")))
     document = None if form is None else read_place(form, raw, raw.get("source"))
@@ -149,7 +149,7 @@ def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
 
 
 def is_foreign(citation: Any) -> bool:
-    """Whether a citation in the history is another provider's."""
+    """Return whether streamkit wrote this citation for another provider's: its index is streamkit's, not Anthropic's."""
     index = citation.get("encrypted_index") if isinstance(citation, dict) else None
     return isinstance(index, str) and unseal(index) is not None
 
@@ -170,12 +170,12 @@ class SearchReader:
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         self._left = limits.held_chars
         self._report = report
-        self._inputs: dict[int, tuple[str, list[str]]] = {}  # inputs of open calls, by block
+        self._inputs: dict[int, tuple[str, list[str]]] = {}  # by block: call id and input fragments
         self._queries: dict[str, str] = {}  # queries of calls without a result so far, by call id
         self._results: set[int] = set()
 
     def take(self, aside: Aside) -> tuple[list[WebSearched], Aside | None]:
-        """Return the search that an aside completes, and the aside if it is not about a search."""
+        """Return the search that this aside completes, if any; and the aside itself if it does not belong to a search."""
         raw = aside.raw if isinstance(aside.raw, dict) else {}
         if aside.type == "content_block_start":
             return self._start(aside, details_of(raw, "content_block"))
@@ -188,7 +188,7 @@ class SearchReader:
         return [], aside
 
     def finish(self) -> None:
-        """Count searches without a result as lost."""
+        """Count each search whose result did not arrive as lost."""
         for _ in (*self._inputs, *self._queries):
             self._report.lose("server_tool", what=CALL)
 
@@ -239,7 +239,7 @@ def write_search(searched: WebSearched, number: int, choice: int) -> list[Aside]
 
 
 def is_made(block: Mapping[str, Any]) -> bool:
-    """Whether a block in the history belongs to a search that another provider ran."""
+    """Return whether streamkit wrote this block of the history for a search that another provider ran."""
     return any(str(block.get(name)).startswith(PREFIX) for name in ("id", "tool_use_id"))
 
 

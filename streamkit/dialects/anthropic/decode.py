@@ -1,9 +1,10 @@
 """Decode Anthropic events to wire events: the message, and its content blocks.
 
-The kind of each block is remembered from its start: a delta in a block of a server tool is an aside, but the same delta in a
-``tool_use`` block belongs to a call. ``input: {}`` in a start is never a fragment; an ``input`` with members in a start is
-the whole value if no delta follows. Blocks and calls are numbered in their order, because an index may be used twice. Values
-in the usage of ``message_delta`` replace those of ``message_start``.
+The decoder remembers the kind of each block from its start: an ``input_json_delta`` in a block of a server tool becomes an
+aside (an event with content of one vendor), but in a ``tool_use`` block it is a call's argument. The decoder ignores
+``input: {}`` in a start; an ``input`` with members there is the whole input if no delta follows. Blocks and calls are numbered
+in order of arrival, because a server may use an index twice. Token counts in ``message_delta`` replace those in
+``message_start``.
 
 Source: dialects.md §3.1, §3.3, quirks.md §8.
 """
@@ -45,19 +46,20 @@ from streamkit.events import (
 )
 from streamkit.tool_calls.value_text import lenient_text
 
-#: Events that an ``event:`` line alone may identify. A bare ``ping`` or ``error`` may be another dialect's.
+#: Names in an ``event:`` line that identify Anthropic's dialect. Other dialects have a ``ping`` and an ``error``, too.
 STREAMED = EVENTS.keys() - {"error", "ping"}
 MESSAGE_FIELDS = frozenset(
     {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage", "stop_details"}
 )
-#: A call's other members are kept with the call.
+#: The members of a call's start event. Unknown members of its ``content_block`` are kept with the call.
 CALL_START = Members("type", "index", "content_block")
-#: The counts that add up to the input. If all of them are 0 at the end, a gateway did not know them there.
+#: The counts that add up to all input tokens. If all of them are 0 in ``message_delta``, a gateway did not know the numbers
+#: there, and the counts of ``message_start`` remain.
 INPUT_COUNTS = frozenset({"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"})
 NONE: frozenset[str] = frozenset()
-#: Members of a message's delta that are read.
+#: The members that the decoder reads in the ``delta`` of a ``message_delta``.
 ENDINGS = frozenset({"stop_reason", "stop_sequence"})
-#: The most counts in a usage object. Each frame repeats them all.
+#: The most counts kept from usage objects, since each ``message_delta`` may add some.
 COUNTS = 64
 #: For each kind of block: the type of delta that has its text, and the member with the text.
 BLOCK_TEXTS = {
@@ -72,14 +74,14 @@ CALL_FIELDS = frozenset({"type", "id", "name", "input"})
 class Block(DecodedBlock):
     """The state of a block."""
 
-    #: The whole ``input`` from the start, until a delta or the stop shows whether it counts.
+    #: The ``input`` in the block's start. It is emitted at the block's stop, or dropped if a delta with input follows.
     whole_input: str | None = None
-    #: The text from the start, until a delta or the stop shows whether it is repeated.
+    #: The text in the block's start. It is held until the first delta, which may repeat it, or the block's stop.
     start: StartText | None = None
 
 
 def recognises(event: str, document: Any) -> bool:
-    """Whether a payload may be an Anthropic event."""
+    """Return whether a payload may be an Anthropic event."""
     if not isinstance(document, dict):
         return False
     if document.get("type") == "error":  # an error with a sequence number belongs to Responses
@@ -100,17 +102,17 @@ class AnthropicDecoder(BlockDecoder[Block]):
     idle = frozenset()
     learns_alone = False
     block_type = Block
-    #: The members that are read of each event.
+    #: For each type of event: the members that the decoder reads.
     members: ClassVar[Mapping[str, Members]] = {kind: event.members for kind, event in EVENTS.items()}
 
     _id: str | None = None
-    # About the block whose text continues:
-    _like: dict[str, Any] | None = None  # its next event, except for the text; None if part of the block waits
+    # A pattern of the last delta, by which ``decode`` recognises the next delta of the same block quickly:
+    _like: dict[str, Any] | None = None  # the expected event; its text may differ. None: check all events
     _like_delta: dict[str, Any]
     _member, _index, _block = "", 0, Block("", 0)
-    block_text = b""  #: the JSON of the whole block that is being read
+    block_text = b""  #: the JSON of the block that ``whole_block`` reads at the moment
     _usage: Mapping[str, Any] = {}
-    #: Blocks in the message's start and their JSON, by index, until events for them arrive.
+    #: Blocks that ``message_start`` contains, with their JSON, by index. A block is removed when an event for it arrives.
     in_start: Mapping[int, tuple[Any, bytes]] = {}
 
     def decode(self, document: dict[str, Any]) -> None:
@@ -137,14 +139,14 @@ class AnthropicDecoder(BlockDecoder[Block]):
             and document.keys() <= members.names
             and (not members.inner or _is_read(document.get("content_block")))
             and not self._stopped
-        ):  # nearly all other events: nothing is unusual
+        ):  # nearly all other events: no checks are needed
             self.recognised = True
             getattr(self, EVENTS[kind].method)(document)
             return
         self._event(document)
 
     def _say(self, text: str, block: Block) -> None:
-        """Emit more text of a block without making an event."""
+        """Give more text of a block to the next stage without making an event object."""
         if block.kind == "text":
             self.next.push_text(text, 0, block.number)
         elif block.kind == "tool_use":
@@ -162,7 +164,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         return ReasoningDelta(text, 0, block.number, "summary")
 
     def _goes_on(self, index: int, block: Block) -> None:
-        """Remember the form of a block's next delta, if no part of the block waits."""
+        """Remember what the block's next delta will look like, unless text or input of the block's start is still held."""
         if block.kind not in BLOCK_TEXTS or block.start is not None or block.whole_input is not None or self._stopped:
             self._like, self._templates = None, ()
             return
@@ -173,7 +175,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         self._like = {"type": "content_block_delta", "index": index, "delta": self._like_delta}
 
     def _event(self, document: dict[str, Any]) -> None:
-        """Read any event, with all checks."""
+        """Read an event of any kind, and check its shape and its order."""
         if type(kind := document.get("type")) is not str:
             kind = self.string(kind)
         if kind in EVENTS:
@@ -237,7 +239,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             self.whole_block(block, number, text, ended=ended)
 
     def _brought(self, index: int) -> None:
-        """Drop a block of the message's start when events for it arrive."""
+        """Drop the copy of a block in ``message_start``, because an event sends this block again."""
         if index in self.in_start:
             self.in_start = {number: pair for number, pair in self.in_start.items() if number != index}
             self.report.repair("text_repeated")
@@ -248,8 +250,8 @@ class AnthropicDecoder(BlockDecoder[Block]):
         self.ensure_started()
         delta = self.fields(document.get("delta"))
         if usage := self.fields(document.get("usage")):
-            empty = NONE if any(map(usage.get, INPUT_COUNTS)) else INPUT_COUNTS  # a real input is not empty
-            counts = {**self._usage, **usage}  # nearly always the result is already right
+            empty = NONE if any(map(usage.get, INPUT_COUNTS)) else INPUT_COUNTS  # unknown if all are 0
+            counts = {**self._usage, **usage}  # this is the result unless a count is null or unknown
             if None in usage.values() or not empty.isdisjoint(usage) or len(counts) > COUNTS:
                 counts = {**self._usage}
                 for name, value in usage.items():
@@ -278,7 +280,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
     # -- content blocks --------------------------------------------------------------------------------------------
 
     def whole_block(self, value: Any, number: int, text: bytes, *, ended: bool = True) -> None:
-        """Read one block, as the frames of a stream. For kinds that streamkit knows, the start alone is enough.
+        """Read a whole block as if its frames arrived in a stream. Kinds that streamkit knows need only a start frame.
 
         ``text`` is the JSON of the block.
         """
@@ -296,7 +298,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         self.block_text = b""
 
     def settle_starts(self) -> None:
-        """Emit what the message and its open blocks started with, because nothing more follows."""
+        """Emit the held content of ``message_start`` and of the starts of open blocks, because the stream is over."""
         self._read_start(ended=False)
         for block in self.blocks.values():
             self._settle(block)
@@ -337,7 +339,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         index = self.block_index(document.get("index"))
         block = self.blocks.get(index)
         if block is None and (closed := self._closed.get(index)) is not None and closed.kind == belongs == "tool_use":
-            block = closed  # text for a call that had ended: the accumulator sets it aside
+            block = closed  # arguments for a call that has ended: the accumulator reports them
         elif block is None:
             self.report.repair("block_unopened")
             self._brought(index)
@@ -374,7 +376,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         super().close_block(index)
 
     def _whole_input(self, block: Block) -> None:
-        """Emit the whole input that a call started with."""
+        """Emit the held ``input`` of a call's start as the call's whole arguments."""
         if block.whole_input is not None:
             self.out.append(ToolCallDelta(block.call, arguments=block.whole_input, snapshot=True))
             block.whole_input = None
@@ -388,13 +390,13 @@ class AnthropicDecoder(BlockDecoder[Block]):
             block.whole_input = arguments if isinstance(arguments, str) else self._input_text()
 
     def _input_text(self) -> str:
-        """Return the text of the ``input`` in a block's start."""
+        """Return the JSON text of the ``input`` in a block's start, as the server wrote it."""
         if self.block_text:
             return lenient_text(self.block_text, "input")
         return self.text_at("content_block", "input")
 
     def _delta(self, kind: str, delta: dict[str, Any], block: Block) -> None:
-        """Read a delta in a block of its kind. Empty deltas are ignored."""
+        """Read a delta whose kind fits its block. Empty deltas are ignored."""
         if kind == "citations_delta":
             self._settle(block)
             self._citation(self.fields(delta.get("citation")), block)
@@ -430,7 +432,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             self.opaque(text, block, redacted=block.kind != "thinking")
 
     def _settle(self, block: Block) -> None:
-        """Emit the text that a block started with, because no delta can repeat it any more."""
+        """Emit the held text of the block's start, because no later delta can repeat it."""
         if block.start is not None:
             start, block.start = block.start, None
             text = self.new_text(*start.settle())
@@ -442,12 +444,12 @@ class AnthropicDecoder(BlockDecoder[Block]):
             self.out.append(Aside(VENDOR, "citation", "citations_delta", citation, block=block.number))
 
     def _aside(self, document: dict[str, Any], block: Block) -> None:
-        """Keep a frame of a block that only this vendor understands. All frames together are the block."""
+        """Emit a frame of a block that only this vendor understands as an aside, from which an encoder can write it again."""
         self.out.append(aside_of(document, block.kind, block.number))
 
 
 def _is_read(block: Any) -> bool:
-    """Whether all members of a block's start are read. A call keeps its other members."""
+    """Return whether no member of a block's start is lost: all are known, or it is a call, which keeps unknown members."""
     return type(block) is dict and (block.get("type") == "tool_use" or block.keys() <= BLOCK.names)
 
 

@@ -1,8 +1,9 @@
 """Anthropic's Messages API over HTTP.
 
-Source: clients.md §10.1, §10.2; anthropic 2.12: ``message_count_tokens_params``, ``ModelInfo``, and a ``lifecycle`` that its
-types require; it sends ``anthropic-version`` with every request, and its key as ``Authorization`` or ``x-api-key``; its
-``AnthropicVertex`` for Google's addresses.
+The SDK ``anthropic`` sends ``anthropic-version`` with every request, and the key as ``Authorization`` or ``x-api-key``. Its
+types require the member ``lifecycle`` of a model.
+Source: clients.md §10.1, §10.2; anthropic 2.12: ``message_count_tokens_params``, ``ModelInfo``, and ``AnthropicVertex`` for
+Google's addresses.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from streamkit.dialects.http import (
 from streamkit.dialects.streams.event_encoder import encode_time
 from streamkit.errors import BadRequest
 
-#: The size of a page of models, if the request has none.
+#: How many models a page of the model list has if the request does not say.
 PAGE: Final = 20
 #: The members of a request that a token count accepts.
 _COUNTED = frozenset({
@@ -70,7 +71,7 @@ def _model(card: ModelCard) -> dict[str, Any]:
 
 def _at_google(base: str, model: str, stream: bool) -> str:
     """Return the URL of a model under ``…/projects/P/locations/L``, with or without ``/publishers/anthropic``."""
-    name = segment(model, safe="!$&'()*+,=:@")  # no `;`: a server that drops what follows it would drop the method
+    name = segment(model, safe="!$&'()*+,=:@")  # `;` is escaped: some servers drop the rest of a URL after it
     return f"{_models_at_google(base)}/{name}:{'streamRawPredict' if stream else 'rawPredict'}"
 
 
@@ -78,14 +79,14 @@ def _models_at_google(base: str) -> str:
     return with_root(base, "/publishers/anthropic") + "/models"
 
 
-#: The end of a model's name with which Claude Code requests a window of a million tokens, and the header for it.
+#: Claude Code adds ``[1m]`` to a model's name to request a context of a million tokens. The API wants this header instead.
 _MARKS: Final = {"[1m]": {"anthropic-beta": "context-1m-2025-08-07"}}
 HTTP_HALF = HTTP(
     endpoint=Endpoint(
         url=lambda base, _model, _stream: with_root(base, "/v1") + "/messages",
         pasted="/messages",
         auth="x-api-key",
-        headers=lambda provider: {"anthropic-version": version_of(provider)},  # required; requests follow it
+        headers=lambda provider: {"anthropic-version": version_of(provider)},  # the server requires this header
         features={"anthropic-version": False, "anthropic-beta": True},
         marks=_MARKS,
         passed=("anthropic-ratelimit-",),

@@ -1,8 +1,8 @@
 """Check Anthropic's events against the needs of the official client and its accumulating helper.
 
-The helper appends each block to a list, and finds it by ``index``. It assigns a signature, and appends all other deltas. It
-parses a call's input when the block stops. Unknown types of events, blocks and deltas are accepted, because the API announces
-that new ones may be added at any time.
+The helper appends each block to a list, and finds blocks by ``index``. It appends deltas to a block's text, but a signature
+replaces an earlier one. It parses a call's input when the block stops. The checker accepts unknown types of events, blocks and
+deltas, because the API announces that new types may be added at any time.
 
 Source: dialects.md §0.4, §3.1, §3.3, §7.6.
 """
@@ -73,7 +73,7 @@ KNOWN_BLOCKS = CALLS | {"text", "thinking", "redacted_thinking"}
 class _CheckedBlock:
     index: object
     type: str
-    filled: bool = False  #: whether it has text
+    filled: bool = False  #: whether a delta with content arrived
     signed: bool = False
     input: CallInput = field(factory=CallInput)
 

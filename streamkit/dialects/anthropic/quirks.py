@@ -1,4 +1,4 @@
-"""The departures of servers that send Anthropic events: one change for each repair."""
+"""Faults of real servers that the mock server can put into Anthropic streams: one for each repair that the decoder makes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FRAGMENTS: Final = Fragments(changes=EVENTS, start=every(NAME), fragment=every(J
 FOREIGN: Final = {"tool_use": "tool_calls", "end_turn": "stop", "max_tokens": "length"}
 ENDED: Final = every("type", "message_stop")
 BLOCK_STOP: Final = "content_block_stop"
-#: Turns the start of a block into the start of another block.
+#: Changes that turn a copy of a block's start into the start of another block, with another index and text.
 MORE: Final = put("index", 99), put(BLOCK, {"type": "text", "text": "And more."})
 
 edit, add = EVENTS.edit, EVENTS.add

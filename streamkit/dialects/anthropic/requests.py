@@ -1,11 +1,12 @@
 """Read and write Anthropic's requests: messages, options, tools and the tool choice.
 
 Each message becomes one turn; the text of ``system`` becomes a turn before them. Blocks that only this vendor understands
-become asides: those of the assistant as the frames of a stream (``asides.py``), others whole. Signatures and opaque reasoning
-of another vendor that a client sent back sealed become that vendor's again (``vocabulary/sealed_reasoning.py``).
+become asides (parts with content of one vendor): the assistant's blocks as the frames of a stream (``asides.py``), other
+blocks whole. streamkit writes another vendor's signatures and opaque reasoning in a marked form ("sealed"). If a client sends
+this form back, the reader restores the original (``vocabulary/sealed_reasoning.py``).
 
-``thinking`` and ``output_config`` together say how much to think; what has no neutral form stays in the request's extras. A
-tool with a versioned type is defined by the server, whether the server or the client runs it. A summary that replaces the
+``thinking`` and ``output_config`` together say how much to think; other values of them stay in the request's extras.
+A tool with a versioned type is defined by the server, whether the server or the client runs it. A summary that replaces the
 conversation is requested either as an edit of the context or on its own (``compaction``).
 
 What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
@@ -76,14 +77,14 @@ from streamkit.text.quoting import quoted
 
 #: Blocks that are allowed in messages of one role only.
 ONLY: Final = {**dict.fromkeys(("thinking", "redacted_thinking", "tool_use"), "assistant"), "tool_result": "user"}
-#: Types of ``source`` that have a neutral form, by the block's type. Blocks with other sources become asides.
+#: By the block's type: types of ``source`` that a streamkit ``Media`` can hold. A block with another source becomes an aside.
 SOURCES: Final = {
     "image": frozenset({"base64", "url", "file"}),
     "document": frozenset({"base64", "url", "file", "text"}),
 }
-#: Values of ``service_tier`` that other vendors have, too. Others stay in the extras.
+#: Values of ``service_tier`` that other vendors have, too. Any other value stays in the request's extras.
 SERVICE_TIERS: Final = ("auto",)
-#: Members of the compaction edit that have a neutral form.
+#: Members of the compaction edit that the reader can store in a streamkit ``Compaction``.
 READ: Final = frozenset({"type", "trigger", "pause_after_compaction", "instructions"})
 #: The version of the web search tool that every version of the server has.
 SEARCH_TYPE: Final = f"{wire.WEB_SEARCH}20250305"
@@ -276,7 +277,7 @@ class BlockReader(claude.BlockParts):
         arguments = block.peek("input")
         text = block.text_of("input") if isinstance(arguments, dict) and arguments else None
         raw = {"type": kind, **block.rest()}
-        if is_made(raw):  # the server would refuse a search that it did not run
+        if is_made(raw):  # another provider ran this search, so Anthropic's server would refuse it
             self.parts.append(Aside(MADE, "server_tool", f"{CONTENT}{kind}", raw, block=number))
             return
         self.parts += [aside_of(frame, kind, number) for frame in frames_of(raw, number, text)]
@@ -406,7 +407,7 @@ def _fit(media: Media, to: Lowering) -> Media | None:
 
 
 def search(asked: WebSearch, to: Lowering) -> dict[str, Any]:
-    """Return the definition of a web search tool."""
+    """Return Anthropic's definition of a web search tool with the requested settings."""
     allowed, blocked = list(asked.allowed_domains), list(asked.blocked_domains)
     if allowed and blocked:  # the server takes only one of them, and the allowed domains restrict more
         to.lose("parameter", "web_search.blocked_domains")
@@ -422,12 +423,12 @@ def search(asked: WebSearch, to: Lowering) -> dict[str, Any]:
 
 
 def _can_search(request: Request) -> bool:
-    """Return whether a web search can be defined: not if a function has its name."""
+    """Return whether the request may define a web search: no function has the name ``web_search``."""
     return all(tool.name != SEARCH_NAME for tool in request.tools if tool.kind != "server")
 
 
 def compaction_fits(request: Request, to: Lowering) -> None:
-    """Drop a compaction that the model can't make; for one on its own, drop the options that shape a reply."""
+    """Drop a compaction if the model can't make it. If only a summary is requested, drop the options that shape a reply."""
     options, compaction = request.options, request.options.compaction
     if compaction is None:
         return
@@ -502,7 +503,8 @@ FOREIGN: Final = Capabilities(
         bounded,
     ),
 )
-#: For Anthropic's clients. Claude gets ids that it takes, since a client that changed its model has ids of the other one.
+#: What the servers take from Anthropic's clients. For Claude, ``capabilities`` adds the rules for call ids, because a client
+#: that changed its model may still have the former model's ids in its history.
 OWN: Final = evolve(
     FOREIGN,
     ids=None,

@@ -1,9 +1,9 @@
 """Read and write Anthropic's whole responses: a ``message`` or an error body.
 
 To read a message, this module splits it into the frames that a stream would have sent, and the stream decoder reads them.
-Members that a stream sends at its end (stop reason and details, container) are next to the others here.
+A whole message has the stop reason, its details and the container among its members; a stream sends them at its end.
 
-Messages are written by ``bodies/block_responses.py``.
+``bodies/block_responses.py`` has most of the code that writes a message.
 
 Source: dialects.md §3.1, §3.3, §7.2, §7.5 (messages, stop reasons and usage).
 """
@@ -36,8 +36,9 @@ from streamkit.dialects.bodies.json_members import add_missing
 from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.events import Aside, ProviderFailed
 
-#: Members that a stream sends at its end: next to the delta of its last event, and in that delta.
+#: Members of a message that a stream sends in ``message_delta``, next to the member ``delta``.
 LAST_EVENT_MEMBERS: Final = ("context_management",)
+#: Members of a message that a stream sends inside the ``delta`` of ``message_delta``.
 LAST: Final = ("stop_reason", "stop_sequence", "stop_details", "container")
 
 
@@ -89,7 +90,7 @@ class AnthropicResponseWriter(BlockResponseWriter):
         return add_missing(add_missing(body, self.members), self.own_extras(response.extras, "response_fields"))
 
     def text(self, text: str, label: int) -> None:
-        # strict readers accept a list, but no null
+        # ``citations`` is an empty list, because strict readers refuse null
         self.blocks.add_text({"type": "text", "text": text, "citations": []}, label)
 
     def thinking(self, text: str, signature: str | None) -> Block:

@@ -1,4 +1,4 @@
-"""The words of Anthropic Messages that both directions share.
+"""Names and values of Anthropic Messages that both the decoder and the encoder need.
 
 Source: dialects.md §3.1, §3.2, §7.1, §7.2, §7.5; Anthropic: "input_schema does not support oneOf, allOf, or anyOf
 at the top level".
@@ -26,7 +26,7 @@ from streamkit.report import StreamReport
 
 VENDOR = "anthropic"
 FORMS[VENDOR] = "block"
-#: Members of a block's start that are read. Blocks that only Anthropic understands are kept whole; a call keeps its members.
+#: Members that the decoder reads in the ``content_block`` of a start. Calls and blocks of server tools keep all members.
 BLOCK: Final = Members("type", "text", "citations", "thinking", "signature", "data")
 EVENTS: Final[Mapping[str, Event]] = {
     "message_start": Event("_message_start", Members("type", "message")),
@@ -48,7 +48,7 @@ DELTAS: Final[Mapping[str, tuple[str, str]]] = {
 }
 #: The beginning of the type of an aside for a member of a message_delta's ``delta``.
 MESSAGE_DELTA = "message_delta."
-#: The same for a member next to ``delta`` and ``usage``, such as ``context_management``.
+#: The beginning of the type of an aside for a member next to ``delta`` and ``usage``, such as ``context_management``.
 DELTA_SIBLING = "beside_delta."
 STOP_REASONS: Mapping[str, StopReason] = {
     **CLAUDES,
@@ -63,14 +63,15 @@ STOP_NAMES: Mapping[StopReason, str] = {
     "compaction": "compaction",
     **dict.fromkeys(("malformed_tool", "error", "other"), "end_turn"),
 }
-#: Text that Claude Code looks for if a conversation exceeds the context window, and Anthropic's other sentence: the prompt
-#: fits, but not with ``max_tokens``. Claude Code then reduces ``max_tokens`` by the numbers in the message.
+#: Text in an error message by which Claude Code recognises that a conversation exceeds the context window.
 TOO_LONG: Final = "prompt is too long"
+#: Text in Anthropic's error if the prompt fits, but not together with ``max_tokens``. Claude Code then reduces ``max_tokens``.
 NO_ROOM: Final = "exceed context limit"
-#: Members that the schema requires of a message, of the delta at its end and of a call, with their neutral values.
+#: Members that the schema requires in a message and in its last delta, with the values that say nothing.
 MESSAGE_DEFAULTS: Final[Mapping[str, Any]] = {"stop_details": None, "container": None}
+#: Members that the schema requires in a call. This value says that the model itself made the call.
 CALL_DEFAULTS: Final[Mapping[str, Any]] = {"caller": {"type": "direct"}}
-#: The same for a usage object. The first ones are for the last event of a stream.
+#: Members that the schema requires in the usage object of a stream's last event, with their default values.
 DELTA_USAGE_DEFAULTS: Final[Mapping[str, Any]] = {
     "cache_creation_input_tokens": None,
     "cache_read_input_tokens": None,
@@ -83,7 +84,7 @@ USAGE_DEFAULTS: Final[Mapping[str, Any]] = {
     "inference_geo": None,
     "service_tier": None,
 }
-#: Reasons that the written word does not show to a reader.
+#: Stop reasons without an exact word in this dialect: a client that reads the written word takes it for another reason.
 INEXACT_STOPS = frozenset({"content_filter", "malformed_tool", "error", "other"})
 ERROR_TYPES: Mapping[str, ErrorType] = {
     "invalid_request_error": "invalid_request",
@@ -105,7 +106,7 @@ ERROR_NAMES: Mapping[ErrorType, str] = {
 
 
 def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:
-    """Return an error event, which is also an error body. An error of this dialect is returned unchanged."""
+    """Return an error as an event, which is also the form of an error body. Anthropic's own errors are written unchanged."""
     own = event.vendor == VENDOR
     said = TOO_LONG in event.message.lower()
     unread = is_overflow(event) and not (own and (said or NO_ROOM in event.message))
@@ -161,7 +162,7 @@ def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
 def encode_usage(usage: UsageReported | None, defaults: Mapping[str, Any] = USAGE_DEFAULTS) -> dict[str, Any]:
     """Return a ``usage`` object with every member of ``defaults``.
 
-    Clients need both counts, so an unknown one is 0. All other members may be null.
+    Clients need ``input_tokens`` and ``output_tokens``, so an unknown count is written as 0. All other members may be null.
     """
     if usage is None:  # nearly always at the start of a stream
         return with_defaults({"input_tokens": 0, "output_tokens": 0}, defaults)
@@ -179,8 +180,8 @@ def encode_usage(usage: UsageReported | None, defaults: Mapping[str, Any] = USAG
 
 
 def with_defaults(value: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the ``defaults`` that an object lacks."""
-    return {**value, **defaults, **value}  # keeps the order of the value
+    """Return an object with the ``defaults`` for members that it lacks."""
+    return {**value, **defaults, **value}  # the first ``**value`` keeps the order of its members
 
 
 def without_defaults(extras: dict[str, Any]) -> dict[str, Any]:
@@ -202,10 +203,10 @@ def count_usage_losses(usage: UsageReported | None, report: StreamReport) -> Non
 
 # -- requests ----------------------------------------------------------------------------------------------------------
 
-#: The first version of the API that refuses ``temperature``, ``top_p`` and ``top_k`` (dialects.md §3.0).
+#: The first version of the API that refuses the options in ``SAMPLING`` (dialects.md §3.0).
 WITHOUT_SAMPLING = "2026-10-21"
 SAMPLING: Final = ("temperature", "top_p", "top_k")
-#: The options that are single members, by the neutral names.
+#: By the field of streamkit's ``Options``: the member of a request that has its value.
 OPTIONS: Final[Mapping[str, str]] = {
     "max_tokens": "max_tokens",
     "stop": "stop_sequences",
@@ -214,12 +215,13 @@ OPTIONS: Final[Mapping[str, str]] = {
 #: The types of images in base64.
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 SERVICE_TIERS = frozenset({"auto", "standard_only"})
-#: The beginning of the type of a web search. Its date follows.
+#: The beginning of the type of a web search tool. A date, the tool's version, follows it.
 WEB_SEARCH = "web_search_"
-#: The parts of a tool's definition that the server accepts.
+#: The rules of the server for tools: the form of a name, and keywords that a schema may not have at its top level.
 TOOLS: Final = ToolRules(names=re.compile(r"[A-Za-z0-9_-]{1,128}"), not_at_root=frozenset({"oneOf", "allOf", "anyOf"}))
-#: The type of a context edit that summarises, and the type of a request for only a summary.
+#: The type of a context edit that summarises a long conversation.
 EDIT: Final = "compact_20260112"
+#: The type in ``compaction`` of a request for a summary instead of a reply.
 SUMMARIZE: Final = "summarize"
 
 
@@ -233,7 +235,7 @@ VERSION: Final = "2026-10-21"
 class AnthropicProvider(Provider):
     """A provider of the Messages API."""
 
-    #: The version of the API. Older ones accept a temperature (dialects.md §3.0).
+    #: The version of the API. Versions before ``WITHOUT_SAMPLING`` accept a temperature (dialects.md §3.0).
     api_version: str = VERSION
     #: Whether the model is in the URL, and the version in the body (dialects.md §3.4: Vertex AI).
     model_in_path: bool = False

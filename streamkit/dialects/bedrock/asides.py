@@ -1,8 +1,9 @@
 """Content that only Bedrock understands: split such blocks into messages of a stream, and join them again.
 
-The payload of each message of such a block is an aside, whether it was read in a stream, a whole response or the history of a
-request. So content that was read in one place can be written in the others. A block that streams never contain is one aside.
-A citation belongs to the text block with its label.
+An aside is an event with content that only one vendor understands. The payload of each message of such a block becomes an
+aside, whether it was read in a stream, a whole response or the history of a request. So content that was read in one place
+can be written in the others. A block of a kind that streams never contain is one aside. A citation is an aside with the
+label of its text block.
 
 Source: dialects.md §6.1; botocore's model of ``ContentBlock`` and ``ContentBlockDelta``.
 """
@@ -39,7 +40,7 @@ STREAMED: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def is_server(member: str, value: Any) -> bool:
-    """Whether a block belongs to a tool that the provider runs: such a call or result has a type."""
+    """Return whether a block is a call or result of a tool that the provider runs. Only these have a ``type``."""
     return member in SERVER and isinstance(value, dict) and has_value(value.get("type"))
 
 
@@ -56,7 +57,7 @@ def asides_of(member: str, value: Any, number: int, input_text: str = "") -> Ite
 def messages_of(
     member: str, value: Mapping[str, Any], index: int, input_text: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the messages of a whole block as in a stream: type and payload of each."""
+    """Yield the type and payload of each message that a stream would send for a whole block."""
     late = STREAMED[member]
     start = {name: inner for name, inner in value.items() if name not in late}
     yield "contentBlockStart", {"contentBlockIndex": index, "start": {member: start}}
@@ -72,7 +73,7 @@ def messages_of(
 
 # -- citations ---------------------------------------------------------------------------------------------------------
 
-#: Members of a location: the unit of its places, and the members with number, start and end.
+#: For each kind of location: the unit of its positions, and the members with document number, start and end.
 DOCUMENTS: Final[Mapping[str, DocumentForm]] = {
     "documentChar": ("char", "documentIndex", "start", "end"),
     "documentPage": ("page", "documentIndex", "start", "end"),
@@ -82,7 +83,7 @@ DOCUMENTS: Final[Mapping[str, DocumentForm]] = {
 
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
-    """Return the page or document that a citation names, and no losses."""
+    """Return the page or document that a citation names, and the losses, of which there are none here."""
     raw = aside.raw if isinstance(aside.raw, dict) else {}
     location = details_of(raw, "location")
     url, title = details_of(location, "web").get("url"), raw.get("title")
@@ -117,7 +118,7 @@ CITATIONS: Final = CitationForm(vendor=VENDOR, unit="block", read=read_citation,
 
 @define
 class _GrowingBlock:
-    """A block that is joined from its messages."""
+    """A block of which some messages were read so far."""
 
     member: str
     value: dict[str, Any]
@@ -176,5 +177,5 @@ class BedrockBlocks(BlockList):
 
 
 def text_block(text: str, extras: Mapping[str, Any] | None = None) -> Block:
-    """Return a block of text. ``extras`` are for a block with citations."""
+    """Return a block of text. ``extras`` are members that only a ``citationsContent`` block can have."""
     return {"citationsContent": {"content": [{"text": text}], **extras}} if extras else {"text": text}

@@ -63,7 +63,7 @@ from streamkit.tool_calls.failed_turns import FAILING
 TEXTUAL = frozenset({"text", "reasoning"})
 #: The kind of a block that only this vendor understands.
 RAW = "raw"
-#: Members of a start or a delta that tools of the provider use.
+#: Members of a start or a delta that may belong to a tool of the provider.
 SERVER = frozenset({"toolUse", "toolResult"})
 CALL_FIELDS = frozenset({"toolUseId", "name"})
 
@@ -77,7 +77,7 @@ class Block(DecodedBlock):
 
 
 def recognises(event: str, document: Any) -> bool:
-    """Whether a payload may be Bedrock's."""
+    """Return whether a payload may come from a Bedrock stream."""
     if not isinstance(document, dict):
         return False
     if event == CHUNK:
@@ -98,7 +98,7 @@ class NativeDecoder(AnthropicDecoder):
 
 
 class BedrockDecoder(BlockDecoder[Block]):
-    """Decodes the messages of a stream: those of ConverseStream itself, those of InvokeModel with the model's decoder."""
+    """Decodes the messages of a stream. It reads ConverseStream itself, and gives InvokeModel's to Anthropic's decoder."""
 
     dialect = "bedrock"
     vendor = VENDOR
@@ -109,7 +109,7 @@ class BedrockDecoder(BlockDecoder[Block]):
     _native: NativeDecoder | None = None
 
     def take(self, frame: Frame) -> None:
-        """Read one message. Unknown messages are accepted at any time. The checksum of a truncated message is unknown."""
+        """Read one message of any type, also an unknown one. A truncated message is not read: its checksum is missing."""
         event = frame.event
         if not frame.terminated:
             self.out.append(LastFrameBroken(frame.data))
@@ -143,7 +143,7 @@ class BedrockDecoder(BlockDecoder[Block]):
 
     def _message_start(self, document: dict[str, Any]) -> None:
         if self._started:
-            if self._seen:  # it has no id, and no server repeats its start after content
+            if self._seen:  # content arrived before: no server sends a second start then, so this is another response
                 raise SecondResponse(offset=self.frame.offset)
             self.report.repair("response_restarted")
             return
@@ -235,18 +235,18 @@ class BedrockDecoder(BlockDecoder[Block]):
         if block is None and index in self._closed:
             self.report.repair("block_unopened")
             return
-        if block is None:  # a text without a delta
+        if block is None:  # a stop without a start or a delta: an empty text block
             block = self.open_block(index, "")
         if block.kind == RAW:
             self._aside(document, block)
         self.close_block(index)
 
     def _place(self, index: int, block: Block | None, kind: str) -> Block | None:
-        """Return the block for a delta of ``kind`` if the open block is of another kind; None if there cannot be one."""
+        """Find or open the block for a delta of ``kind`` if the open block has another kind; None if that is impossible."""
         if block is None:
             closed = self._closed.get(index)
             if closed is not None and closed.kind == kind == "toolUse":
-                return closed  # text for a call that had ended: the accumulator sets it aside
+                return closed  # arguments for a call that has ended: the accumulator reports them
             if kind == "toolUse":
                 self.report.repair("block_unopened")
             return self.open_block(index, kind)
@@ -278,7 +278,7 @@ class BedrockDecoder(BlockDecoder[Block]):
     def _reasoning(self, delta: dict[str, Any], block: Block) -> None:
         if text := self.string(delta.get("text")):
             self.out.append(ReasoningDelta(text, 0, block.number))
-        if len(delta) == 1 and "text" in delta:  # nearly always
+        if len(delta) == 1 and "text" in delta:  # nearly always: no signature and no redacted content to read
             return
         if signature := self.string(delta.get("signature")):
             self.opaque(signature, block, redacted=False)
@@ -290,7 +290,7 @@ class BedrockDecoder(BlockDecoder[Block]):
         self.keep_others(delta, REASONING, "reasoningContent.")
 
     def _aside(self, document: dict[str, Any], block: Block) -> None:
-        """Keep a frame of a block that only this vendor understands. All frames together are the block."""
+        """Emit a frame of a block that only this vendor understands as an aside, from which an encoder can write it again."""
         kind: AsideKind = "server_tool" if block.server else "unknown_event"
         aside = Aside(VENDOR, kind, self.frame.event, document, block=block.number)
         self.out.append(read_image(document, block.form, aside) or aside)
@@ -317,7 +317,7 @@ class BedrockDecoder(BlockDecoder[Block]):
     # -- errors ----------------------------------------------------------------------------------------------------
 
     def _failed(self, frame: Frame) -> None:
-        """Read an exception, whose name is in a header, or an error, which is completely in headers."""
+        """Read an exception, whose name is in a header, or an error, whose code and message are both in headers."""
         self.recognised = True
         kind, _, name = frame.event.rpartition(":")
         if not kind:  # sent as an event by servers that do not know other types of message

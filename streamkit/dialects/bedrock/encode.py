@@ -4,8 +4,9 @@ One block is open at a time, and indices have no gaps. Blocks of text and reason
 and name. ``messageStop`` waits for the end of the stream, and ``metadata`` with the counts follows it. Its latency is the
 time since the response started here.
 
-Opaque reasoning of other vendors is sealed, in the signature of its block or in a block of redacted content. Sealed text is
-base64, as Bedrock's clients require. There is no place for the response's id and model, but this is no loss: the client knows
+Opaque reasoning of other vendors is written in a marked form ("sealed"), as the signature of its block or as a block of
+redacted content. The form is base64, as Bedrock's clients require.
+There is no place for the response's id and model, but this is no loss: the client knows
 them from its request and from the response's headers.
 
 Source: dialects.md §6.1, §7.1, §7.5.
@@ -85,7 +86,7 @@ KEEP_ALIVE_MESSAGE = serialize_message(headers(KEEP_ALIVE), b"{}")
 
 
 def _is_union(value: Any) -> bool:
-    """Whether clients accept a union. None of its members is a number."""
+    """Return whether clients accept a start or delta: it has one member, whose value is an object, a list or a string."""
     return isinstance(only_member(value)[1], dict | list | str)
 
 
@@ -103,7 +104,7 @@ class BedrockEncoder(BlockEncoder):
     _metadata: Mapping[str, Any] = {}
 
     def joined(self, parts: list[bytes]) -> bytes:
-        return b"".join(parts)  # a checksum covers each byte, and no client splits these at line ends
+        return b"".join(parts)  # binary messages: unlike events of SSE, they are never repaired at line ends
 
     def _event(self, head: bytes, payload: bytes) -> None:
         if not self._started:
@@ -116,7 +117,7 @@ class BedrockEncoder(BlockEncoder):
         self._event(HEADERS["messageStart"], dumps({"role": "assistant", **self.response_extras(event)}))
 
     def takes(self, redacted: str) -> bool:
-        return is_base64(redacted)  # clients decode it
+        return is_base64(redacted)  # clients decode redacted content as base64
 
     def redacted(self, data: str, number: int) -> None:
         block = self._blocks.add(("redacted", number), b"")
@@ -173,7 +174,7 @@ class BedrockEncoder(BlockEncoder):
             self._event(HEADERS["metadata"], dumps({**counts, **metadata}))
 
     def error(self, event: ProviderFailed) -> None:
-        for _ in (*self._metadata, *self._fields):  # for an end that is not written
+        for _ in (*self._metadata, *self._fields):  # members kept for a last message that is never written
             self.lose("metadata")
         name = EXCEPTION_NAMES[event.type]
         payload: dict[str, Any] = {"message": event.message}

@@ -16,7 +16,7 @@ IMAGE: Final = "image"
 
 
 def read_image(document: dict[str, Any], form: str | None, native: Aside) -> MediaGenerated | None:
-    """Return the image in a delta of a block with that format; None if there is none. ``native`` is its aside."""
+    """Return the image in a delta, or None. ``form`` is the format in the block's start, ``native`` the delta's aside."""
     delta = details_of(document, "delta")
     image = details_of(delta, IMAGE)
     source = details_of(image, "source")
@@ -36,7 +36,7 @@ def read_image(document: dict[str, Any], form: str | None, native: Aside) -> Med
 
 
 def write_image(media: MediaGenerated) -> list[Aside]:
-    """Return the block for another vendor's image; empty if Bedrock has no place for it."""
+    """Return the messages of a block with another vendor's image, as asides; empty if Bedrock can't express the image."""
     form = FORMATS[IMAGE].get(media_type_of(media)) if media.kind == "image" else None
     if form is None or media.data is None:
         return []

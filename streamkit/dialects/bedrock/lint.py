@@ -58,7 +58,7 @@ RULES: dict[str, str] = {
     "chunk": "A chunk has `bytes`: an event of the model as JSON in base64 (§6.1).",
     "native": "The events in the chunks are as the model's own dialect has them (§3.1, §6.1).",
 }
-#: The message of such a violation begins with the rule of the model's own dialect.
+#: How to report violations in events of InvokeModel: the message begins with the rule of Anthropic's checker.
 NATIVE = tuple(
     evolve(look, says=f"{rule}: {look.says}")
     for rule, looks in NATIVE_HINTS.items()
@@ -228,7 +228,7 @@ class BedrockLinter(GrammarChecker):
 
     def _block_start(self, document: dict[str, Any]) -> None:
         member, value = only_member(document.get("start"))
-        own = member == "toolUse" and isinstance(value, dict) and has_value(value.get("type"))  # the provider's tool
+        own = member == "toolUse" and isinstance(value, dict) and has_value(value.get("type"))  # provider's tool
         self._begin(document, "server" if own else member)
         if not member:
             self.broken("start", f"start is {shown(document.get('start'))}")
@@ -311,7 +311,7 @@ class BedrockLinter(GrammarChecker):
     def _block_stop(self, document: dict[str, Any]) -> None:
         block, index = self._open, document.get("contentBlockIndex")
         if block is None or block.index != index:
-            if is_index(index) and index == self._next_index:  # a text without a delta
+            if is_index(index) and index == self._next_index:  # an empty text block has only a stop
                 self._begin(document, "")
                 self._open = None
             else:

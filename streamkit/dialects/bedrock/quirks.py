@@ -1,4 +1,4 @@
-"""The departures of servers that send Bedrock's messages: one change for each repair."""
+"""Faults of real servers that the mock server can put into Bedrock streams: one for each repair that the decoder makes."""
 
 from __future__ import annotations
 

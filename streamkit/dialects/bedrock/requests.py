@@ -1,9 +1,10 @@
 """Read and write Bedrock's Converse requests: messages, options, tools and the tool choice.
 
 Each message becomes one turn, and the blocks of ``system`` a turn before them. A block has one member, which names its kind; a
-``cachePoint`` marks the part before it. Blocks that only this vendor understands become asides: those of the assistant as the
-messages of a stream (``asides.py``), others whole. Signatures and opaque reasoning of another vendor that a client sent back
-sealed become that vendor's again (``vocabulary/sealed_reasoning.py``).
+``cachePoint`` marks the part before it. Blocks that only this vendor understands become asides (parts with content of one
+vendor): the assistant's blocks as the messages of a stream (``asides.py``), other blocks whole. streamkit writes another
+vendor's signatures and opaque reasoning in a marked form ("sealed"). If a client sends that form back, the reader restores the
+original (``vocabulary/sealed_reasoning.py``).
 
 ``additionalModelRequestFields`` has members of one model's vendor; those of Claude are read. The model and whether to stream
 are in the URL; a client may put ``modelId`` into the body, which is read. A body with ``anthropic_version`` is InvokeModel's
@@ -67,7 +68,7 @@ from streamkit.text.quoting import quoted, quoted_all
 #: Blocks that are allowed in messages of one role only.
 ONLY: Final = {"toolUse": "assistant", "reasoningContent": "assistant", "toolResult": "user"}
 MEDIA: Final = {member: kind for kind, member in wire.MEMBERS.items()}
-#: Members of ``source`` with a neutral form. A block with another source becomes an aside; only documents may have ``text``.
+#: Members of ``source`` that a streamkit ``Media`` can hold. A block with another source becomes an aside.
 SOURCES: Final = frozenset({"bytes", "s3Location"})
 #: Blocks without text for the model: cache points, and pictures for a guardrail. Other dialects drop them.
 MARKS: Final = frozenset({"cachePoint", "guardContent"})
@@ -81,14 +82,14 @@ UNFIT: Final = re.compile(r"[^A-Za-z0-9 ()\[\]-]+")
 NAME_CHARS: Final = 200
 #: Room in a name for the number that makes it unique: `` (100000)``.
 NUMBER_CHARS: Final = 10
-#: Part of the ids of resources that may stand for any model.
+#: A part of an ARN (the id of an AWS resource) that does not say which model is used.
 NAMELESS: Final = re.compile(
     r":(?:application-inference-profile|provisioned-model|default-prompt-router|prompt-router)/"
 )
 #: The form of an S3 URL that the server takes.
 IN_S3: Final = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?")
 EXTENSION: Final = re.compile(r"\.[A-Za-z0-9]{1,5}$")
-#: The user's text next to a lone document, since the server demands a text with each document.
+#: Text that streamkit adds to a user's turn with a document and no text, because the server refuses such turns.
 ATTACHED: Final = "(A document is attached.)"
 
 
@@ -367,7 +368,7 @@ def _source_kind(block: Fields, member: str) -> str:
 
 
 def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
-    """Return media of a format that the server knows, of the user or allowed in a result; None, and a loss, for others."""
+    """Return media that the server accepts in this place and format. For other media, count a loss and return None."""
     member = wire.MEMBERS[media.kind]
     allowed = place == "user" or (place == "result" and member in IN_RESULTS)
     known = media.data is not None or (media.url is not None and IN_S3.fullmatch(media.url) is not None)
@@ -380,7 +381,7 @@ def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
 
 
 def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
-    """Return media that have a source, and a format where the server demands one; None, and a loss, for others."""
+    """Return media with a source, and with a format if the server demands one. Else count a loss and return None."""
     member = wire.MEMBERS[media.kind]
     known = media.data is not None or (media.url or "").startswith("s3://")
     if known and (member == "document" or _own_format(media, member) is not None):
@@ -390,13 +391,13 @@ def own_media(media: Media, _place: Place, to: Lowering) -> Media | None:
 
 
 def _format_by_address(media: Media, member: str) -> str | None:
-    """Return the format by the ending of a URL; None if it is unknown."""
+    """Return the media format that the ending of a URL names; None if Bedrock does not know the ending."""
     ending = (media.url or "").rpartition(".")[2].lower()
     return ending if ending in wire.FORMATS[member].values() else {"jpg": "jpeg"}.get(ending)
 
 
 def _format(media: Media, member: str) -> str | None:
-    """Return the server's word for a media type; None if it has none."""
+    """Return the server's format name for a media's type; None if the server has no name for this type."""
     kind = media_type_of(media).partition(";")[0].strip().lower()
     return wire.FORMATS[member].get(wire.SAME_TYPES.get(kind, kind))
 
@@ -460,7 +461,7 @@ def marks_fit(request: Request, to: Lowering) -> None:
             value = value if inner == value.parts else evolve(value, parts=inner)
         if getattr(value, "cache", None) != "long" or not shorter:
             return value
-        if to.source in to.takes.same_marks:  # else each mark is already counted as a loss
+        if to.source in to.takes.same_marks:  # for other sources each mark is already counted as a loss
             to.lose("cache_mark", what)
         return evolve(value, cache="short")
 
@@ -478,7 +479,7 @@ def _unmarked(part: Text | Media | Aside, to: Lowering) -> Text | Media | Aside:
 
 
 def documents_told(request: Request, to: Lowering) -> None:
-    """Add a text next to a lone document, which the server would refuse."""
+    """Add a text to each turn with a document and no text, because the server refuses such a turn."""
     turns = []
     for turn in request.turns:
         parts = [part for part in turn.parts if not isinstance(part, ToolResult)]
@@ -500,7 +501,7 @@ def thinking_of_model(request: Request, to: Lowering) -> None:
     to.lose_thinking(thinking, "budget_tokens", "enabled", "summary")
     effort = to.fit_effort(asked_effort(thinking))
     if effort == "none":
-        to.lose("parameter", "thinking.effort")  # the server has no word for it
+        to.lose("parameter", "thinking.effort")  # the server has no word for this effort
         effort = None
     request.options.thinking = Thinking(effort)
 
@@ -570,7 +571,8 @@ FOREIGN: Final = Capabilities(
 )
 
 
-#: For Bedrock's clients. Neighbouring turns are joined and the history's tools defined for these, too.
+#: What the servers take from Bedrock's clients. As for other clients, neighbouring turns of one role are joined, and tools
+#: that the history calls are defined.
 OWN: Final = evolve(
     FOREIGN,
     ids=None,
@@ -603,7 +605,7 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
 
 
 def _is_claude(source: str, name: str | None) -> bool:
-    """Return whether members for Claude may be written: the model is Claude, or a Bedrock client wrote them."""
+    """Return whether members for Claude may be written: the model is Claude, or a Bedrock client sent the request."""
     return source == FOREIGN.dialect or (name is not None and ("anthropic" in name or "claude" in name))
 
 
@@ -713,7 +715,7 @@ def _block(part: Part, report: StreamReport) -> Block:
 
 
 def _tool(tool: Tool) -> list[Block]:
-    """Return a definition, followed by its cache point if it has a mark."""
+    """Return a tool's definition, followed by a cache point if the tool has a cache mark."""
     if tool.kind == "server":
         written = dict(tool.raw or {})
     else:
@@ -737,7 +739,7 @@ def _choice(choice: ToolChoice | None, model: dict[str, Any]) -> dict[str, Any] 
 
 
 def _parallel(choice: ToolChoice | None) -> dict[str, Any] | None:
-    """Return Claude's ``tool_choice``. It has a type only if ``toolChoice`` has none: else the server refuses it."""
+    """Return Claude's ``tool_choice``. It gets a type only if ``toolChoice`` is not written: the server refuses both."""
     if choice is None or choice.parallel is None:
         return None
     kind = "auto" if choice.mode == "auto" else None

@@ -1,9 +1,9 @@
 """Read and write Bedrock's whole responses: those of Converse, and error bodies.
 
 To read a whole message, this module splits it into the messages of a stream, which the stream decoder reads; token counts come
-after the stop reason. InvokeModel returns Anthropic's message, which Anthropic's decoder reads. An error's type is in a
-header, which can't be seen here, or in ``__type`` next to the message, where it is written. Messages are written by
-``bodies/block_responses.py``.
+after the stop reason. InvokeModel returns Anthropic's message, which Anthropic's decoder reads. Servers send an error's type
+in a header, which this module does not see, or in ``__type`` next to the message. This module writes ``__type``.
+``bodies/block_responses.py`` has most of the code that writes a response.
 
 Source: dialects.md §6.1, §7.2, §7.5; botocore's model of ``ConverseResponse``, and its parser of errors.
 """
@@ -86,7 +86,7 @@ class BedrockBodyDecoder(BedrockDecoder):
         self._read("metadata", {name: value for name, value in document.items() if name not in BODY_FIELDS})
 
     def _read(self, event: str, payload: dict[str, Any]) -> None:
-        """Read members that would be a separate message in a stream."""
+        """Read members of the body for which a stream has the message ``event``."""
         self.frame = Frame(b"", event=event)
         self.read_and_keep(getattr(self, EVENTS[event].method), payload, EVENTS[event].members, f"{event}.")
 
@@ -153,7 +153,7 @@ class BedrockResponseWriter(BlockResponseWriter):
         body: dict[str, Any] = {
             "output": {"message": add_missing(message, self.own_extras(response.extras, "response_fields"))},
             "stopReason": stop_name(self.stop(choice), choice.native_stop_reason),
-            # the latency is 0: it was not measured
+            # 0 is the latency, which was not measured
             **encode_counts(response.usage, self.members, 0, self.report),
         }
         if fields := with_stop_sequence(self._fields, choice.stop_sequence):

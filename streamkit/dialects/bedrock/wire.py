@@ -1,4 +1,4 @@
-"""The words of Bedrock's streams that both directions share. Source: dialects.md §6.1, §7.1, §7.2, §7.5."""
+"""Names and values that Bedrock's decoder and encoder both need. Source: dialects.md §6.1, §7.1, §7.2, §7.5."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EVENTS: Final[Mapping[str, Event]] = {
     "messageStop": Event("_message_stop", Members("stopReason", "additionalModelResponseFields", PADDING)),
     "metadata": Event("_metadata", KEPT),
 }
-#: For each member of a delta that is read: the kind of its block. Below, the members of reasoning.
+#: For each member of a delta that the decoder reads: the kind of the block.
 DELTAS: Final[Mapping[str, str]] = {
     "text": "text",
     "citation": "text",
@@ -50,7 +50,7 @@ REASONING: Final = ("text", "signature", "redactedContent")
 EXCEPTION, ERROR = "exception:", "error:"
 #: An event without meaning: botocore and the other SDKs skip event types that their service model does not name.
 KEEP_ALIVE = "keepAlive"
-#: Types of asides for members of the last two messages.
+#: The types of asides for the model's own fields in ``messageStop``, and for members of ``metadata`` (as the beginning).
 EXTRA_FIELDS, METADATA = "messageStop.additionalModelResponseFields", "metadata."
 METRICS = "amazon-bedrock-invocationMetrics"
 STOP_REASONS: Mapping[str, StopReason] = {
@@ -65,7 +65,7 @@ STOP_NAMES: Mapping[StopReason, str] = {
     **dict.fromkeys(("error", "other"), "end_turn"),
     "malformed_tool": "malformed_tool_use",
 }
-#: Reasons that the written word does not show to a reader.
+#: Stop reasons without an exact word in this dialect: a client that reads the written word takes it for another reason.
 INEXACT_STOPS = frozenset({"refusal", "pause", "compaction", "error", "other"})
 #: Exceptions by name: their meaning, and their HTTP status in the service model.
 EXCEPTIONS: Mapping[str, tuple[ErrorType, int | None]] = {
@@ -80,7 +80,7 @@ EXCEPTIONS: Mapping[str, tuple[ErrorType, int | None]] = {
     "serviceQuotaExceededException": ("rate_limit", 400),
     "modelNotReadyException": ("unavailable", 429),
     "modelErrorException": ("server", 424),
-    # of every AWS service
+    # the following exceptions are common to every AWS service
     "unrecognizedClientException": ("auth", 403),
     "invalidSignatureException": ("auth", 403),
     "expiredTokenException": ("auth", 403),
@@ -106,7 +106,7 @@ EXCEPTION_NAMES: Mapping[ErrorType, str] = {
 }
 #: The exceptions of ConverseStream. botocore drops the message of any other exception.
 STREAM_EXCEPTIONS = frozenset(EXCEPTION_NAMES.values())
-#: Types of error that the written exception does not show to a reader.
+#: Types of error without an exact exception in this dialect: a client that reads the written one takes it for another type.
 INEXACT_ERRORS = frozenset({"auth", "billing", "permission", "not_found", "too_large", "timeout"})
 #: The exceptions for a whole response, which may name each exception of the service.
 BODY_EXCEPTION_NAMES: Mapping[ErrorType, str] = {
@@ -179,7 +179,7 @@ CACHE_POINTS: Mapping[CacheMark, Mapping[str, str]] = {
     "short": {"type": "default"},
     "long": {"type": "default", "ttl": "1h"},
 }
-#: The members of media blocks, by the neutral kinds of media.
+#: By the kind of a streamkit ``Media``: the member of Bedrock's block.
 MEMBERS: Mapping[Literal["image", "file", "video", "audio"], str] = {
     "image": "image",
     "file": "document",
@@ -215,7 +215,7 @@ MEDIA_TYPES: Mapping[str, Mapping[str, str]] = {
         "mka": "audio/x-matroska",
     },
 }
-#: Other names of the same types.
+#: Other names of media types, with the name that ``MEDIA_TYPES`` has.
 SAME_TYPES: Mapping[str, str] = {
     "image/jpg": "image/jpeg",
     "audio/mp3": "audio/mpeg",
@@ -225,7 +225,7 @@ SAME_TYPES: Mapping[str, str] = {
 FORMATS: Mapping[str, Mapping[str, str]] = {
     kind: {media_type: name for name, media_type in types.items()} for kind, types in MEDIA_TYPES.items()
 }
-#: Members of ``inferenceConfig``, by the neutral names.
+#: By the field of streamkit's ``Options``: the member of ``inferenceConfig``.
 INFERENCE: Mapping[str, str] = {
     "max_tokens": "maxTokens",
     "temperature": "temperature",
@@ -238,6 +238,6 @@ TOOLS: ToolRules = ToolRules(names=re.compile(r"[a-zA-Z0-9_-]{1,64}"))
 
 
 def only_member(union: object) -> tuple[str, Any]:
-    """Return the only member of a union that is not null. No name if there are none or several, for which botocore raises."""
+    """Return the name and value of a union's only member that is not null. The name is empty if not exactly one exists."""
     members = {name: value for name, value in union.items() if value is not None} if isinstance(union, dict) else {}
     return next(iter(members.items())) if len(members) == 1 else ("", None)

@@ -1,7 +1,7 @@
 """Decode Cohere events to wire events.
 
-Blocks and calls have separate indices. An index is only a label, and events carry a number that is counted here: two blocks
-with the same index remain two. The tool plan is a separate block, without a start and an end.
+Blocks and calls have separate indices. The decoder uses an index only as a label and numbers blocks and calls itself, so two
+blocks with the same index remain two blocks. The tool plan is a separate block, without a start and an end.
 
 ``message-end`` completes the stream. It also contains the usage, and the provider's error if there is one. A ``[DONE]`` after
 it has no meaning. A whole body is split into the events of a stream.
@@ -47,22 +47,25 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
-#: Members that are read of a delta, of its content, and of a call.
+#: Members that the decoder reads in the event of a delta.
 DELTA_FIELDS: Final = frozenset({"type", "index", "delta", "logprobs"})
+#: Members that the decoder reads in the content of a delta.
 CONTENT_FIELDS: Final = frozenset({"type", *TEXT_KINDS})
 CALL_FIELDS: Final = frozenset({"id", "type", "function"})
-#: Members that are read of a start, and of the delta of an end.
+#: Members that the decoder reads in ``message-start``.
 START_FIELDS: Final = frozenset({"id", "type", "delta"})
+#: Members that the decoder reads in the ``delta`` of ``message-end``.
 END_FIELDS: Final = frozenset({"finish_reason", "usage", "error"})
-#: Members that are read of a whole body, and of the message in it. Others are kept as the vendor's.
+#: Members that the decoder reads in a whole body. It keeps other members as Cohere's own data.
 BODY_FIELDS: Final = frozenset({"id", "finish_reason", "message", "usage", "logprobs", "error"})
+#: Members that the decoder reads in the message of a whole body.
 MESSAGE_FIELDS: Final = frozenset({"role", "content", "tool_plan", "tool_calls", "citations"})
 #: The events that no other dialect has.
 OWN: Final = EVENTS.keys() - {DEBUG}
 
 
 def recognises(event: str, document: Any) -> bool:
-    """Whether a payload may be a Cohere event."""
+    """Return whether a payload may be a Cohere event."""
     if not isinstance(document, dict):
         return False
     kind = document.get("type") or event
@@ -73,9 +76,9 @@ def recognises(event: str, document: Any) -> bool:
 class Block:
     """A block of content that has started and not ended."""
 
-    kind: str  #: text or thinking, or another type; blank until its start or its first delta shows it
-    number: int  #: its place among all blocks of the response: the label of its events
-    #: The text that came with the start, until a delta or the end shows whether it is repeated.
+    kind: str  #: ``text``, ``thinking`` or another type; empty until the block's start or first delta shows it
+    number: int  #: the block's number in the response, which its events carry
+    #: The text in the block's start. It is held until the first delta, which may repeat it, or the block's end.
     start: StartText | None = None
 
 
@@ -89,7 +92,7 @@ class CohereDecoder(FrameDecoder):
     call_path: tuple[str | int, ...] = ("delta", "message", "tool_calls")
 
     _id: str | None = None
-    _block_index = 0  # of the latest delta or start
+    _block_index = 0  # the index in the latest delta or start
     _block_count = 0
     _plan: int | None = None  # number of the block with the tool plan
     _call_index = 0
@@ -102,7 +105,7 @@ class CohereDecoder(FrameDecoder):
         self._blocks: dict[int, Block] = {}  # open blocks, by index
         self._used: set[int] = set()  # indices of blocks that were closed
         self._calls: dict[int, int] = {}  # number of the latest call of each index
-        self._open_calls: set[int] = set()  # indices
+        self._open_calls: set[int] = set()  # indices of calls that have not ended
 
     def done(self) -> None:
         if not self._ended:
@@ -215,7 +218,7 @@ class CohereDecoder(FrameDecoder):
             self.out.append(Aside(VENDOR, "unknown_event", "content-end", document, block=block.number))
 
     def _start_with(self, content: dict[str, Any], block: Block) -> None:
-        """Keep the text that a block starts with. Nearly always there is none."""
+        """Hold the text in a block's start, because the first delta may repeat it. Nearly always there is none."""
         for kind in ("text", "thinking"):
             if block.start is None and block.kind in (kind, "") and type(content.get(kind)) is str and content[kind]:
                 self._belongs(block, kind)
@@ -224,7 +227,7 @@ class CohereDecoder(FrameDecoder):
         self._add_text(content, block)
 
     def _settle(self, block: Block) -> None:
-        """Emit the text that a block started with, because no later delta can show whether it is repeated."""
+        """Emit the held text of the block's start, because no later delta can repeat it."""
         if block.start is not None:
             start, block.start = block.start, None
             self._add_text({block.kind: self.new_text(*start.settle())}, block)
@@ -326,7 +329,7 @@ class CohereDecoder(FrameDecoder):
             self.out.append(ToolCallEnded(self._calls[index]))
         elif index in self._calls:
             self.report.repair("index_reused")
-        if self._call_count >= self.limits.content_blocks:  # above the limit: some may be one call
+        if self._call_count >= self.limits.content_blocks:  # higher than ``tool_calls``: the accumulator may join some
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
         self._call_index, self._next_call = index, max(self._next_call, index + 1)
         self._open_calls.add(index)
@@ -357,7 +360,7 @@ class CohereDecoder(FrameDecoder):
         self.settle_starts()
 
     def settle_starts(self) -> None:
-        """Emit the texts that open blocks started with, because nothing more follows."""
+        """Emit the held texts from the starts of open blocks, because the stream is over."""
         for block in self._blocks.values():
             self._settle(block)
 
@@ -451,5 +454,5 @@ class CohereBodyDecoder(CohereDecoder):
 
 
 def _in_delta(name: str, value: Any) -> dict[str, Any]:
-    """Return a member of a message in the place where an event of a stream has it."""
+    """Return an event's ``delta`` that contains a member of a whole message."""
     return {"delta": {"message": {name: value}}}

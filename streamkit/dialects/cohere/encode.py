@@ -33,10 +33,11 @@ from streamkit.events import (
 
 dumps = orjson.dumps
 MESSAGE_END = "message-end."
-#: Names of events that may be copied from a source: they cannot end a line (limits.md T1).
+#: The form that the name of an unknown event needs to be copied into the output. A name with a line end could forge another
+#: event (limits.md T1).
 NAME = re.compile(r"[a-z][a-z-]{0,63}")
 EVENT = b'event: %b\ndata: {"type":"%b",%b}\n\n'
-#: Templates: the events of a fragment, and a delta of the tool plan.
+#: Templates for the events with a fragment of text, of a call and of the tool plan.
 CONTENT_DELTA = b'event: content-delta\ndata: {"type":"content-delta","index":%d,%b}\n\n'
 CALL_DELTA = b'event: tool-call-delta\ndata: {"type":"tool-call-delta","index":%d,%b}\n\n'
 PLAN_DELTA = b'"delta":{"message":{"tool_plan":%b}}'
@@ -125,7 +126,7 @@ class CohereEncoder(BlockEncoder):
         super().refusal(event)
 
     def reasoning(self, event: ReasoningDelta) -> None:
-        """Write reasoning: a summary of Cohere's is the tool plan; other vendors' summaries are thinking."""
+        """Write reasoning. A summary that Cohere's model made is written as the tool plan, any other reasoning as thinking."""
         self._place()
         if self._is_plan(event):
             self._blocks.text(("plan", event.block), PLAN_DELTA % dumps(event.text))
@@ -186,7 +187,7 @@ class CohereEncoder(BlockEncoder):
         self._blocks.finish()
         self.begin()
         stop = self.stop()
-        # without a written call, the reason was changed already
+        # ``self.stop()`` has already replaced the reason ``tool_calls`` if no call was written
         found = finish_reason(stop.reason, stop.native, called=True)
         reason = stop_word(found, stop.stop_sequence, self.report)
         usage = {} if self._usage is None else {"usage": encode_usage(self._usage, self.report)}
@@ -196,9 +197,9 @@ class CohereEncoder(BlockEncoder):
         self._frame(b"message-end", b'{"type":"message-end","delta":%b}' % dumps(delta))
 
     def error(self, event: ProviderFailed) -> None:
-        """Write the end of a failed message. It needs no start before it.
+        """Write the end of a failed message, even if no start was written.
 
-        It has no usage: with usage, ``@ai-sdk/cohere`` takes it for the end of a complete message.
+        The end has no usage: with usage, ``@ai-sdk/cohere`` takes it for the end of a complete message.
         """
         if has_detail(event, VENDOR):
             self.lose("error_detail")

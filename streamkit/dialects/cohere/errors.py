@@ -1,4 +1,4 @@
-"""Cohere's error bodies: ``{"message": "..."}``. Only the HTTP status tells more. Source: dialects.md §6.2, §7.5."""
+"""Cohere's error bodies: ``{"message": "..."}``. Only the HTTP status shows the type. Source: dialects.md §6.2, §7.5."""
 
 from __future__ import annotations
 

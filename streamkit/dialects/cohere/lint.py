@@ -66,7 +66,7 @@ class CohereLinter(GrammarChecker):
         self._started = False
         self._ended = False
         self._open: Open | None = None
-        self._kind: object = None  # of the open block of content
+        self._kind: object = None  # the type of the open block of content
         self._next = {"content": 0, "call": 0}
         self._citation: object = None
 
@@ -79,7 +79,7 @@ class CohereLinter(GrammarChecker):
         if self._ended:
             if not done:
                 self.broken("after_end", f"after message-end: {shown(frame.text)}")
-        elif not done:  # before the end, the client stops there, and `truncated` reports it
+        elif not done:  # the client stops at [DONE]; if the end is missing, `truncated` reports it
             super().take(frame)
 
     def check(self, document: dict[str, Any]) -> None:

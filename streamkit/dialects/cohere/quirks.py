@@ -1,4 +1,4 @@
-"""The departures of servers that send Cohere's events: one change for each repair."""
+"""Faults of real servers that the mock server can put into Cohere streams: one for each repair that the decoder makes."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ its data if they are text, else their JSON. Streams end with token counts unaske
 What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
 ``capabilities`` says what the servers take, and this module has the passes that only Cohere needs. Each turn is one message,
 but each tool result is a separate ``tool`` message. Only user messages may have images. Reasoning is written as a ``thinking``
-part, and a summary that was read from Cohere as the tool plan. Signatures and encrypted data have no place.
+part, but a summary that was read from Cohere is written as the tool plan. Signatures and encrypted data are dropped.
 
 The server refuses members that it does not know. A choice can't name a tool: instead, only that tool is offered and a call
 required, which is a loss; in the same way, a choice of some tools offers only those. One member says for all tools whether
@@ -207,7 +207,7 @@ def chosen_offered(request: Request, _to: Lowering) -> None:
 
 
 def strict_together(request: Request, to: Lowering) -> None:
-    """Require calls to match the schemas of all tools or of none; a loss where only some tools require it."""
+    """Require calls to match the schemas of all tools or of none. If only some tools require it, count a loss."""
     strict = {tool.strict for tool in request.tools if tool.kind == "function"}
     if strict == {True} or (strict == {False} and to.own):
         return
@@ -231,7 +231,7 @@ def saying(part: Part, _place: Place, to: Lowering) -> Part | None:
 
 
 def choice_unnamed(request: Request, to: Lowering) -> None:
-    """Drop the name in a choice of the only tool, which has no place."""
+    """Drop the names in a tool choice, because Cohere has no member for them."""
     choice = request.tool_choice
     if choice is None:
         return
@@ -266,7 +266,7 @@ def thinking_in_tokens(request: Request, to: Lowering) -> None:
     effort, budget, enabled = thinking.effort, thinking.budget_tokens, thinking.enabled
     if effort not in {None, "none"}:
         to.lose("parameter", "thinking.effort")
-    if budget is not None and budget <= 0 and not to.own:  # Gemini: 0 is off, -1 dynamic
+    if budget is not None and budget <= 0 and not to.own:  # Gemini's values: 0 is no thinking, -1 lets the model choose
         enabled = budget < 0 if enabled is None else enabled
         budget = None
     if budget is None and enabled is not False:
@@ -279,7 +279,7 @@ def thinking_in_tokens(request: Request, to: Lowering) -> None:
 
 
 def form_unnamed(request: Request, to: Lowering) -> None:
-    """Count the name and description of the output format, which have no place."""
+    """Count the name and description of the output format as lost, because Cohere has no members for them."""
     output = request.options.output
     if output is not None and output.kind != "text":
         to.lose_members(output, "output", "name", "description", kind="metadata")
@@ -306,7 +306,7 @@ FOREIGN: Final = Capabilities(
     said=(saying,),
     last=(choice_unnamed, numbers_in_range, thinking_in_tokens, form_unnamed),
 )
-#: For Cohere's clients.
+#: What the servers take from Cohere's clients.
 OWN: Final = evolve(
     FOREIGN,
     media=own_media,

@@ -97,7 +97,7 @@ class CohereResponseWriter(ResponseWriter):
         return add_missing(function_call(call, call.id, call.name), self.own_extras(call.extras))
 
     def _aside(self, aside: Aside, body: dict[str, Any], message: dict[str, Any]) -> None:
-        """Write an aside of this dialect where it belongs."""
+        """Write an aside of this dialect as a member of the body or of its message; count any other as lost."""
         name = aside.type
         if aside.vendor != VENDOR:
             self.report.lose(aside.kind, what=name)

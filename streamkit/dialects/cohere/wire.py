@@ -1,4 +1,4 @@
-"""The words and tables of Cohere Chat v2 that both directions share. Source: dialects.md §6.2, §7.1, §7.2."""
+"""Names, values and tables of Cohere Chat v2 that decoder and encoder both need. Source: dialects.md §6.2, §7.1, §7.2."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _of_message(**members: Members) -> Members:
 
 #: The type of an event that only Cohere understands, and of its aside.
 DEBUG: Final = "debug"
-#: Each event. Content that only Cohere understands is kept whole.
+#: By the type of an event: the decoder's method for it, and the members that are read. ``KEPT`` means that all are kept.
 EVENTS: Final[Mapping[str, Event]] = {
     "message-start": Event("message_start", kept(delta=Members("message"))),
     "content-start": Event("content_start", _of_message(content=KEPT)),
@@ -56,9 +56,9 @@ CACHED = "cached_tokens"
 COUNTED = GROUPS | {CACHED}
 #: Types of asides: a citation, and an unknown part of a content in a response and in a request.
 CITATION, CONTENT_START, CONTENT = "citation-start", "content-start", "content."
-#: Finish reasons that are errors, in the member for a successful reason.
+#: Words of ``finish_reason`` that mean an error, with the type of error.
 FAILURES: Mapping[str, ErrorType] = {"ERROR": "server", "TIMEOUT": "timeout"}
-#: Words to write. A complete response never has ``ERROR``, whatever its reason: clients would take it for failed.
+#: By the stop reason: the word to write. None is ``ERROR``, because clients would take the complete response for failed.
 FINISH_REASONS: Mapping[StopReason, str] = {
     "stop_sequence": "STOP_SEQUENCE",
     "tool_calls": "TOOL_CALL",
@@ -89,7 +89,7 @@ def content_of(aside: Aside) -> dict[str, Any] | None:
 
 
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
-    """Return the token counts of a ``usage`` object. ``billed_units`` are not used: they are what is paid for."""
+    """Return the token counts of a ``usage`` object. ``billed_units`` are ignored: they are the price, not the tokens."""
     tokens = details_of(raw, "tokens")
     prompt, output = count_of(tokens, "input_tokens"), count_of(tokens, "output_tokens")
     return UsageReported(prompt, count_of(raw, CACHED), None, output, None, total_of(prompt, output), raw, VENDOR)
@@ -120,13 +120,13 @@ def sound_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_count(value: object) -> bool:
-    """Whether a value is a count or null. The API's types are floats, but its values are mostly integers."""
+    """Return whether a value is a count or null. The API declares floats, but its values are mostly integers."""
     return value is None or (type(value) in {int, float} and cast("float", value) >= 0)
 
 
 # -- requests ----------------------------------------------------------------------------------------------------------
 
-#: The options that are single members, by the neutral names.
+#: By the field of streamkit's ``Options``: the member of a request that has its value.
 OPTIONS: Mapping[str, str] = {
     "max_tokens": "max_tokens",
     "temperature": "temperature",
@@ -135,11 +135,11 @@ OPTIONS: Mapping[str, str] = {
     "stop": "stop_sequences",
     **{name: name for name in ("seed", "presence_penalty", "frequency_penalty", "logprobs")},
 }
-#: The ranges that the server accepts, by the neutral names, if other dialects allow more (the client's documentation).
+#: By the field of streamkit's ``Options``: the range that Cohere accepts (its client's documentation), if others allow more.
 RANGES: Mapping[str, tuple[float, float]] = {
     "top_p": (0.01, 0.99),
     "top_k": (0, 500),
     **dict.fromkeys(("presence_penalty", "frequency_penalty"), (0, 1)),
 }
-#: No limits on tools are documented for v2.
+#: Any tool name is accepted, because Cohere documents no limits on tools for v2.
 TOOLS = ToolRules(names=re.compile(r"(?s).+"))

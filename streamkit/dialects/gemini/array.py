@@ -2,9 +2,9 @@
 
 Each event becomes an element as soon as it is complete, however the input is divided and written (with comments, or as an
 array already). A payload that is not an object (``[DONE]``) is not an element. A separator is written before the next
-element, so that an array can stop after any element; the keep-alive is white space there. When the input ends, the array is
-closed, whether or not the response is complete: the last element shows this, by a stop reason or an error. If the input broke
-off, the array stays open.
+element, so that an array can stop after any element. A keep-alive is white space between elements. When the input ends, the
+array is closed, whether or not the response is complete: a stop reason or an error in the last element shows a client which
+of the two it is. If the input broke off, the array stays open.
 
 Source: dialects.md §0.3, §5.1.
 """
@@ -29,7 +29,7 @@ class ArrayWriter:
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS) -> None:
         self.fault: Exception | None = None
-        # Its findings are discarded: the stream was read before, and they would be counted twice.
+        # The parser's report is discarded: the stream was already read once, and its repairs would be counted twice.
         self._parser = GeminiParser(limits=limits, report=StreamReport())
         self._separator = b"["
 

@@ -26,13 +26,13 @@ READ: Final = frozenset({"groundingChunks", "groundingSupports"})
 
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
-    """Return the citations of an aside, and its members that are lost."""
+    """Return the citations in an aside, and the names of the aside's members that a citation can't hold."""
     raw = aside.raw
     if aside.type != TYPE or not isinstance(raw, dict):
         return [], ()
     pages = pages_of(raw)
     found = list(_supported(pages, raw.get("groundingSupports")))
-    if not found:  # for the whole text
+    if not found:  # no page has a position: each is a citation for the whole text
         found = [Citation(*page) for page in pages if page is not None]
     return found, [f"groundingMetadata.{name}" for name, value in raw.items() if name not in READ and has_value(value)]
 
@@ -63,7 +63,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
-    """Return one aside with all citations of a choice, each page once."""
+    """Return one aside with all citations of a choice. A page that is cited several times is listed once."""
     pages: dict[tuple[str, str | None], int] = {}
     supports = []
     for citation in citations:
@@ -84,14 +84,14 @@ CITATIONS: Final = CitationForm(vendor=VENDOR, unit="bytes", read=read_citation,
 # -- searches of the web -----------------------------------------------------------------------------------------------
 
 QUERIES: Final = "webSearchQueries"
-#: The size of a remembered text in addition to its characters, counted as characters.
+#: The estimated memory for remembering a text, in addition to its characters; it counts towards ``limits.held_chars``.
 ENTRY_CHARS: Final = 100
 
 
 class SearchReader:
-    """Reads web searches. Only the search words are removed from the aside, because the pages are cited.
+    """Reads web searches. It removes only the search words from an aside: the pages stay there, because citations need them.
 
-    A later chunk may repeat all earlier searches. Only what is new in it is another search.
+    A later chunk may repeat the words and pages of earlier searches. Only words and pages that are new make another search.
     """
 
     def __init__(self, limits: Limits, _report: StreamReport) -> None:
@@ -113,7 +113,7 @@ class SearchReader:
         return [WebSearched(", ".join(new_words or words), new_pages)], left
 
     def finish(self) -> None:
-        """Do nothing, because no search stays open."""
+        """Do nothing: each search is complete in one aside, so none is open at the end."""
 
     def _is_new(self, choice: int, text: str) -> bool:
         if (choice, text) in self._seen:

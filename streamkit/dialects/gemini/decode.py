@@ -5,8 +5,8 @@ Reading continues after a reason, because some servers write ``STOP`` in every c
 of the first chunk are the response's extras; later ones are asides.
 
 Adjacent unsigned parts of one kind are one streamed block. A signature is bound to its part (dialects.md §5.3), so a signed
-part is a separate block, and never merged. A signature of another vendor that was sealed by streamkit closes the block before
-it.
+part is a separate block, and never merged. streamkit writes another vendor's signature in a marked form ("sealed") on an empty
+part; such a part signs and ends the block before it.
 
 A call is complete in one part, which also ends it, unless it has ``willContinue``. Then parts without a name continue it, and
 the first of them without ``willContinue`` ends it. If a call is open when the candidate stops by itself, it ends there if its
@@ -56,10 +56,10 @@ CHUNK_FIELDS = frozenset(
     {"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "createTime", "error"}
 )
 CONTENT = Members("parts", "role")
-#: A candidate's member that explains the reason in a sentence. It becomes part of the failure, if the reason means one.
+#: A candidate's member that explains the finish reason in a sentence. If the reason means a failure, it is the error message.
 MESSAGE = "finishMessage"
 CANDIDATE_FIELDS = frozenset({"index", "content", "finishReason"})
-#: The kind of aside for known fields of a candidate. Other fields are metadata.
+#: The kind of aside for each known field of a candidate. Any other field becomes an aside of the kind ``metadata``.
 ASIDES: dict[str, AsideKind] = {
     **dict.fromkeys(
         ("citationMetadata", "groundingMetadata", "groundingAttributions", "urlContextMetadata"), "citation"
@@ -68,20 +68,20 @@ ASIDES: dict[str, AsideKind] = {
 }
 #: The members that a part of text may have.
 TEXT_FIELDS = frozenset({"text", "thought", "thoughtSignature"})
-#: The members that are read of a text part or a call part.
+#: The members of a text part or a call part that the decoder reads. It keeps other members as asides.
 READ_FIELDS = TEXT_FIELDS | {"functionCall"}
 CALL_FIELDS = frozenset({"id", "name", "args", "partialArgs", "willContinue"})
 CALL = Members(*CALL_FIELDS)
 PARTIAL = Members("jsonPath", "stringValue", "numberValue", "boolValue", "nullValue", "willContinue")
-#: Beginnings of the types of asides for parts, or for members of a part or candidate.
+#: How the types of asides begin: asides for parts and members of parts, and for members of candidates.
 PLACES = ("part", "candidates.")
-#: Parts that are kept unchanged.
+#: Members that make a part one which the decoder keeps unchanged as an aside, with the kind of aside.
 ASIDE_PARTS: dict[str, AsideKind] = {
     **dict.fromkeys(MEDIA, "metadata"),
     **dict.fromkeys(("executableCode", "codeExecutionResult", "toolCall", "toolResponse"), "server_tool"),
     "functionResponse": "server_tool",
 }
-#: The position of a candidate in its frame, of a part in the candidate, and the parts of the candidate.
+#: Where a part is: the position of the candidate in its frame, the position of the part, and all parts of the candidate.
 Place: TypeAlias = tuple[int, int, list[Any]]
 
 
@@ -97,20 +97,20 @@ class OpenCall:
 
 @define
 class Candidate:
-    """The state of a choice between two parts."""
+    """What the decoder knows of a candidate after each part."""
 
     choice: int
-    block: int = -1  #: the latest block
+    block: int = -1  #: the number of the latest block
     kind: type | None = None  #: the kind of that block, as long as it may continue
     calls: int = 0
     open: OpenCall | None = None
     left: list[OpenCall] = field(factory=list)  #: calls that were open when another call began
-    stopped: bool | None = None  #: whether it stopped by itself; None before a reason
-    sealed: Opaque | None = None  #: a call's signature that arrived before the call
+    stopped: bool | None = None  #: whether the model stopped by itself (not at a limit); None before a finish reason
+    sealed: Opaque | None = None  #: another vendor's signature for the next call
 
 
 def recognises(_event: str, document: Any) -> bool:
-    """Whether a payload may be a Gemini chunk."""
+    """Return whether a payload may be a Gemini chunk."""
     if not isinstance(document, dict):
         return False
     error = document.get("error")
@@ -129,15 +129,15 @@ class GeminiDecoder(FrameDecoder):
     vendor = VENDOR
     error_types = ERROR_TYPES
     idle = frozenset()
-    frame_name = "frame"  # a list of other values, or another event stream
+    frame_name = "frame"  # what error messages call a frame that is no chunk
 
     _extras: Mapping[str, Any] = {}
     _usage: Any = None
     _blocks = 0
     _calls = 0
-    #: Set when a call needs them: the argument texts of a candidate's calls, by the position of their part, if all were found
-    #: together; and the texts of its parts, if they had to be split.
+    #: The JSON texts of the arguments of the candidate's calls, by the position of the part. None until a call needs them.
     _arguments_of: dict[int, str] | None = None
+    #: The JSON texts of the candidate's parts. None unless the arguments could not be found in the frame without them.
     _texts: list[bytes] | None = None
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
@@ -167,7 +167,7 @@ class GeminiDecoder(FrameDecoder):
             self._count(self.fields(usage))
         if not document.keys() <= CHUNK_FIELDS:
             for name, value in others_of(document, CHUNK_FIELDS).items():
-                if name.startswith(PLACES):  # the name is reserved, and would be written in that place
+                if name.startswith(PLACES):  # streamkit uses such names for asides of parts and candidates
                     self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}{name}", value))
                 elif self._extras.get(name) != value:
                     self.out.append(Aside(VENDOR, "metadata", name, value))
@@ -176,7 +176,7 @@ class GeminiDecoder(FrameDecoder):
             self.read_error(document)
 
     def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
-        """Return whether the official client recognises the error: it must be the first member."""
+        """Return whether the official client recognises the error: ``error`` must be the payload's first member."""
         return is_error(error) and next(iter(document)) == "error"
 
     def _start(self, document: dict[str, Any]) -> None:
@@ -298,7 +298,7 @@ class GeminiDecoder(FrameDecoder):
         media = None
         if (
             kind == "metadata" and isinstance(data, dict) and not part.get("thought")
-        ):  # a draft is not part of the response
+        ):  # media in a thought are a draft, not part of the response
             media = read_media(name, data, aside)
         if media is None:
             self.out.append(aside)
@@ -330,7 +330,7 @@ class GeminiDecoder(FrameDecoder):
             of.kind = None
 
     def _unsealed(self, kind: str, opaque: Opaque, of: Candidate) -> None:
-        """Emit an opaque value of another vendor, which streamkit sealed."""
+        """Emit a signature or opaque value of another vendor, which streamkit had written in its marked form ("sealed")."""
         if kind == "call":
             of.sealed = opaque
             return
@@ -371,11 +371,11 @@ class GeminiDecoder(FrameDecoder):
         elif name or call_id or call.get("args") or call.get("partialArgs"):
             self._start_call(call, call_id, name, signature, of, place)
         else:
-            self.report.repair("call_ghost")  # it ends a call, but none is open
+            self.report.repair("call_ghost")  # the part ends a call, but no call is open
         self.keep_others(part, READ_FIELDS, "part.", of.choice, max(of.block, 0))
 
     def _goes_on(self, open_call: OpenCall, call: dict[str, Any], call_id: str, name: str) -> bool:
-        """Whether a part belongs to the open call: it has no name, or the call's name and more arguments."""
+        """Return whether a part continues the open call: it has no name, or it has the call's name and more arguments."""
         if not name:
             return not call.get("args")
         return name == open_call.name and call_id in ("", open_call.id) and bool(call.get("partialArgs"))
@@ -385,7 +385,7 @@ class GeminiDecoder(FrameDecoder):
     ) -> None:
         if self._calls >= self.limits.tool_calls:
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
-        if of.open is not None:  # the open call never ended, and is not emitted as ended
+        if of.open is not None:  # the end of the earlier call is missing
             self.report.repair("block_unclosed")
             of.left.append(of.open)
             of.open = None
@@ -454,7 +454,7 @@ class GeminiDecoder(FrameDecoder):
             self.out.append(ToolCallDelta(open_call.index, arguments=text, choice=of.choice, anonymous=True))
 
     def _end_open(self, of: Candidate) -> None:
-        """Emit held arguments of open calls. End the calls with complete values, if the candidate stopped by itself."""
+        """Emit the held arguments of open calls. If the model stopped by itself, end the calls whose values are complete."""
         if of.open is not None and of.stopped:
             self.report.repair("block_unclosed")
         for call in (*of.left, *(() if of.open is None else (of.open,))):

@@ -1,9 +1,10 @@
 """Encode events as Gemini chunks: events with only ``data`` and CRLF, since the official client accepts no other line.
 
 Parts of a candidate may be in any order, so text and thoughts are written at once. A call is complete in one part, so it is
-held until its verdict, and calls are written in the order in which they began. Google's own signature is written on its
-original part; another vendor's is sealed, on an empty part after its block. The last chunk has the reasons and the usage. A
-failed stream gets an object whose first key is ``error``, and no reason.
+held until its arguments are complete, and calls are written in the order in which they began. Google's own signature is
+written on its original part. Another vendor's signature is written in streamkit's marked form ("sealed") on an empty part
+after its block. The last chunk has the finish reasons and the usage. A failed stream gets an object whose first key is
+``error``, and no finish reason.
 
 Source: dialects.md §5.3, §5.4, §0.4.
 """
@@ -47,7 +48,7 @@ THOUGHT = b',"thought":true'
 
 @define
 class _OpenChoice:
-    """The state of a candidate as a client sees it, and its waiting calls."""
+    """What a client knows of a candidate so far, and the calls that are not written yet."""
 
     kind: type | None = None  #: kind of the block that the next unsigned part would continue
     block: int = 0
@@ -68,13 +69,13 @@ class GeminiEncoder(EventEncoder):
         super().__init__(encoding, report)
         self._tail = b',"modelVersion":%b' % dumps(encoding.profile.model) if encoding.profile.model else b""
         self._choices: defaultdict[int, _OpenChoice] = defaultdict(_OpenChoice)
-        self._text: TextDelta | ReasoningDelta | None = None  #: text to write when it is known whether it is signed
+        self._text: TextDelta | ReasoningDelta | None = None  #: held until the next event: it may sign the text
         self._blocked: Any = None  #: the feedback to a blocked prompt
         self._stops: list[ResponseFinished] = []
 
     def end_read(self) -> None:
         if self._text is not None:
-            self._write_text()  # no text waits for the next read
+            self._write_text()  # a held text must not wait until the server sends more
         self.holds = False
 
     # -- chunks ----------------------------------------------------------------------------------------------------
@@ -139,7 +140,7 @@ class GeminiEncoder(EventEncoder):
         blob = signature_blob(event.on, event.vendor, event.blob)
         field = b',"thoughtSignature":' + dumps(blob)
         is_own = event.vendor == VENDOR and blob == event.blob
-        # in another dialect's stream, text and signature may arrive in separate reads, which must make no difference
+        # only for Gemini's streams: in others, text and signature may arrive in separate reads, and the output must not differ
         if is_own and self._vendor == VENDOR and self._is_alone(event):
             self._write_text(field)
             return
@@ -150,19 +151,19 @@ class GeminiEncoder(EventEncoder):
         self._sign(event.choice, field, thought=event.on == "reasoning")
 
     def _goes_on(self, kind: type, event: ReasoningSignature) -> bool:
-        """Whether the text that was written last belongs to the signed block."""
+        """Return whether the text that was written last belongs to the signed block."""
         choice = self._choices[event.choice]
         return choice.kind is kind and choice.block == event.block
 
     def _is_alone(self, event: ReasoningSignature) -> bool:
-        """Whether the waiting text is the whole signed block. Then the signature belongs on its part."""
+        """Return whether the held text is the whole signed block, so that text and signature can be written as one part."""
         text, kind = self._text, TextDelta if event.on == "text" else ReasoningDelta
         if type(text) is not kind or (text.choice, text.block) != (event.choice, event.block):
             return False
         return not self._goes_on(kind, event)
 
     def opaque(self, event: ReasoningOpaque) -> None:
-        """Write it sealed, even Google's: here a signature belongs to a part, and a separate block has no part."""
+        """Write opaque reasoning in streamkit's marked form ("sealed"), even Google's, because Gemini has no block for it."""
         sealed = dumps(seal("opaque", event.vendor, event.blob))
         self._sign(event.choice, b',"thoughtSignature":' + sealed, thought=True)
 
@@ -182,7 +183,7 @@ class GeminiEncoder(EventEncoder):
             self.lose("metadata")
 
     def call_finished(self, event: ToolCallFinished) -> None:
-        """Write the call after the calls mentioned before it are written."""
+        """Write a finished call, but hold it while a call that began earlier is not finished."""
         choice = self._choices[event.choice]
         for start, finished in choice.calls.finish(event):
             self._write_call(choice, start, finished)
@@ -217,7 +218,7 @@ class GeminiEncoder(EventEncoder):
             known = dumps({"index": event.choice, name.removeprefix("candidates."): value})
             self._chunk(b'"candidates":[%b]' % known)
         elif name == "promptFeedback" and isinstance(value, dict) and value.get("blockReason"):
-            self._blocked = value  # it ends the stream, so it is written last
+            self._blocked = value  # the feedback ends the stream, so it is written last
         else:
             self._chunk(dumps({name: value})[1:-1])
 
@@ -236,7 +237,7 @@ class GeminiEncoder(EventEncoder):
             usage = b',"usageMetadata":' + dumps(encode_usage(self._usage, self.report))
         stops = self._stops or [ResponseFinished("stop")]
         fields = []
-        if self._blocked is not None:  # it replaces the first candidate's reason
+        if self._blocked is not None:  # a blocked prompt is the reason why the first candidate has none
             fields.append(b'"promptFeedback":' + dumps(self._blocked))
             stops = [stop for stop in stops if stop.choice]
         if stops:
@@ -254,7 +255,7 @@ class GeminiEncoder(EventEncoder):
     def error(self, event: ProviderFailed) -> None:
         body = encode_error(event, self.report)
         self._write_text()
-        self.write(b'data: {"error":%b}\r\n\r\n' % dumps(body))  # nothing may be before this key
+        self.write(b'data: {"error":%b}\r\n\r\n' % dumps(body))  # clients recognise an error only by the first key
 
 
 def _signed(kind: Kind, vendor: str, blob: str) -> bytes:

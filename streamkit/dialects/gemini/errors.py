@@ -1,7 +1,7 @@
 """Google's error bodies: ``{"error": {code, message, status, details}}``. Source: dialects.md §5.1, §7.5.
 
-The time to wait is in a ``RetryInfo`` in the details. A wrong key has the status of any wrong argument, and only the reason
-in an ``ErrorInfo`` distinguishes it.
+How long a client must wait is in a ``RetryInfo`` in the details. An error for a wrong API key has the same status as an error
+for any wrong argument; only the ``reason`` in an ``ErrorInfo`` shows the difference.
 """
 
 from __future__ import annotations

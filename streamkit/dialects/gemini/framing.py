@@ -3,7 +3,7 @@
 Source: dialects.md §5.1.
 
 Anything else is read as an event stream. A bare JSON object in it, after events or as the whole body, even printed over many
-lines, is Google's form of an error when it is too late for a status.
+lines, is how Google sends an error after the HTTP status was sent.
 
 Bytes that were forwarded in one framing are continued in the same framing: see ``continued``.
 """
@@ -43,7 +43,7 @@ class GeminiParser(Link):
         return 0 if self._parser is None else self._parser.boundary
 
     @property
-    def emit(self) -> Callable[[Any], object]:  # the parser's
+    def emit(self) -> Callable[[Any], object]:  # also set on the chosen parser
         return self._emit
 
     @emit.setter
@@ -59,7 +59,7 @@ class GeminiParser(Link):
             del self._parser.emit
 
     @property
-    def fault(self) -> Exception | None:  # the parser's
+    def fault(self) -> Exception | None:  # the fault of the chosen parser
         return None if self._parser is None else self._parser.fault
 
     @fault.setter

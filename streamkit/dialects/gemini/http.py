@@ -43,7 +43,7 @@ VERSIONS: Final = ("v1", "v1beta")
 GENERATE: Final = ("generateContent", "streamGenerateContent")
 #: The member with the whole request, in a request to count its tokens.
 COUNTED: Final = "generateContentRequest"
-#: The size of a page of models, if the request has none.
+#: How many models a page of the model list has if the request does not say.
 PAGE: Final = 50
 #: A base URL that contains a version, or on Vertex AI a publisher: ``…/v1beta``, ``…/publishers/google``.
 _VERSIONED: Final = re.compile(r"/v\d\w*$|/publishers/[^/]+$")
@@ -93,7 +93,7 @@ def _counted(body: bytes, report: StreamReport) -> tuple[bytes, str]:
         raise fields.wrong(f"this stands beside {COUNTED}, and one of them is read", "contents")
     if not isinstance(fields.peek(COUNTED), dict):
         raise fields.wrong("an object is needed", COUNTED)
-    report.repairs.update(outer.repairs)  # around it; bare contents are read, and counted, once more
+    report.repairs.update(outer.repairs)  # only here: bare contents are read once more
     return fields.text_of(COUNTED).encode(), COUNTED
 
 

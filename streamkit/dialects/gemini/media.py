@@ -14,7 +14,7 @@ from streamkit.dialects.members.values import has_value
 from streamkit.dialects.vocabulary.google import OWN_URIS, VENDOR, standard_base64
 from streamkit.events import Aside, MediaGenerated
 
-#: The members that are read of the object in a media part.
+#: For each kind of media part: the members of its object that are read.
 MEDIA: Final[Mapping[str, frozenset[str]]] = {
     "inlineData": frozenset({"mimeType", "data", "displayName"}),
     "fileData": frozenset({"mimeType", "fileUri", "displayName"}),
@@ -45,7 +45,7 @@ def read_media(name: str, data: Mapping[str, Any], part: Aside) -> MediaGenerate
 
 
 def write_media(media: MediaGenerated) -> list[Aside]:
-    """Return the part for media from another vendor's model; empty if Gemini cannot name or fetch them."""
+    """Return a part, as an aside, for media from another vendor's model; empty if Gemini can't name or fetch these media."""
     if media.data is not None:
         raw = {"inlineData": {"mimeType": media_type_of(media), "data": media.data}}
     elif media.url is not None and media.url.startswith(("http:", "https:")):

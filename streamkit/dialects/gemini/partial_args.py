@@ -56,7 +56,7 @@ class PartialArgs:
         self._continues = False  #: whether the last string continues
         #: The place of the last emitted value. The containers around it are open in the text.
         self._open: Path = ()
-        self._string: TextBuffer | None = None  #: that value, if it is a string, which may continue
+        self._string: TextBuffer | None = None  #: the value at ``_open``, if it is a string; more of it may arrive
         self._late: dict[PathStep, None] = {}  #: members that were changed out of order
         self._path: tuple[object, Path | None] = (None, None)  #: the last path, as text and as steps
 
@@ -65,7 +65,7 @@ class PartialArgs:
         if not isinstance(part, dict):
             return None
         path = part.get("jsonPath")
-        if path != self._path[0]:  # a continued string has the same one
+        if path != self._path[0]:  # the next piece of a string has the same path again
             self._path = path, steps_of(path, min(self._limits.json_depth, DEPTH))
         steps = self._path[1]
         if steps is None or any(type(step) is int and step > self._limits.index for step in steps):
@@ -74,7 +74,7 @@ class PartialArgs:
         if not kinds:
             if steps != self._open:
                 return None
-            self._continues = part.get("willContinue") is True  # a string may end like this
+            self._continues = part.get("willContinue") is True  # an entry without a value may end a string
             return ""
         leaf, text = _value(kinds[0], part[kinds[0]])
         if text is None or len(kinds) > 1:

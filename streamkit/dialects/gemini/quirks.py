@@ -1,4 +1,4 @@
-"""The departures of servers that send Gemini's chunks: one change for each repair."""
+"""Faults of real servers that the mock server can put into Gemini streams: one for each repair that the decoder makes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _call_as_text(payload: Payload) -> None:
 def _array_without_end(frames: Frames) -> Frames:
     """Put all payloads in one array without its closing bracket."""
     payloads = [compact(payload) for payload in EVENTS.having(ANY, frames)]
-    if not payloads:  # it is an array already
+    if not payloads:  # no events: the stream is an array already
         return (*frames[:-1], frames[-1].rstrip().removesuffix(b"]"))
     return tuple(f"{',' if number else '['}{text}\n".encode() for number, text in enumerate(payloads))
 

@@ -4,12 +4,12 @@ Each content becomes one turn, but neighbouring contents of the model become one
 chunk of a stream as a separate content. Ids are optional; a call without one gets an id made from its place. An empty text is
 dropped. Parts that only Google understands become asides, whole, as in streams (``decode.py``).
 
-The response of a function is an object. If its one member is text that a tool returned, that text is the result, and the
-member's name is remembered. Any other object becomes a result of JSON text.
+The response of a function is an object. If its only member is a text under one of the names in ``OUTPUTS``, this text is the
+result, and the reader remembers the member's name. The result of any other object is its JSON text.
 
-Google's client writes base64 in the URL alphabet: media are converted to the standard alphabet, signatures are not. Signatures
-of another vendor that a client sent back sealed become that vendor's again, together with all the text that they sign
-(``vocabulary/sealed_reasoning.py``).
+Google's client writes base64 in the URL alphabet: media are converted to the standard alphabet, signatures are not. streamkit
+writes another vendor's signatures in a marked form ("sealed"). If a client sends this form back, the reader restores the
+original signature and assigns it to all the text that it signs (``vocabulary/sealed_reasoning.py``).
 
 The server takes each member under two names (``functionCall`` and ``function_call``), and so does the reader. The model, and
 whether to stream, are in the URL. A schema has two forms; the older one (``parameters``, ``responseSchema``) is read as the
@@ -90,17 +90,17 @@ from streamkit.tool_calls.check import check_arguments
 
 #: The members that say what a part is. A part has one of them.
 KINDS: Final = frozenset({"text", "functionCall", *ASIDE_PARTS})
-#: Gemini's roles, and ours. The third is an older name, which the server refuses by now.
+#: By Gemini's role: streamkit's role. ``function`` is an older name, which the server now refuses.
 ROLES: Final[Mapping[str, Literal["user", "assistant"]]] = {"user": "user", "model": "assistant", "function": "user"}
 #: Names of the one member of a function's response that is a tool's output.
 OUTPUTS: Final = frozenset({"output", "result", "error"})
-#: The values of ``mode``, and our modes.
+#: By the value of ``mode`` in a request: the mode of streamkit's ``ToolChoice``.
 CHOICES: Final[Mapping[str, Literal["auto", "none", "required"]]] = {
     "MODE_UNSPECIFIED": "auto",
     VALIDATED: "auto",
     **{word: ours for ours, word in MODES.items()},
 }
-#: Members of a tool that let the model search the web; the last is older.
+#: Members of a tool that let the model search the web. ``googleSearchRetrieval`` is the older name.
 SEARCHES: Final = frozenset({"googleSearch", "googleSearchRetrieval"})
 NO_LEVEL: Final = "thinking_level_unspecified"
 PartBody: TypeAlias = dict[str, Any]
@@ -108,7 +108,7 @@ PartBody: TypeAlias = dict[str, Any]
 MEDIA_TYPES: Final = re.compile(
     r"(?:image|audio|video|text)/.+|application/(?:pdf|json|rtf|(?:x-)?(?:java|type)script)"
 )
-#: The members for a schema, the older form first.
+#: The two members that can hold the schema of a function or of the output: first the OpenAPI form, then JSON schema.
 PARAMETER_FORMS: Final = ("parameters", "parametersJsonSchema")
 RESPONSE_FORMS: Final = ("responseSchema", "responseJsonSchema")
 
@@ -125,8 +125,8 @@ class GeminiRequestReader(RequestReader):
         super().__init__(report)
         self._calls = 0  #: the number of calls in the current model turn
         self._waiting = Waiting()
-        self._signature: Opaque | None = None  #: for the next call
-        self._extras: dict[str, Any] = {}  #: of the current turn
+        self._signature: Opaque | None = None  #: a restored signature of the next call
+        self._extras: dict[str, Any] = {}  #: unknown members of the current turn
 
     @classmethod
     def decode_request(cls, fields: Fields, report: StreamReport) -> Request:
@@ -162,13 +162,13 @@ class GeminiRequestReader(RequestReader):
         turn.extras = self._extras or None
 
     def _end_turn(self) -> None:
-        """End a turn: keep a signature whose call is missing as opaque reasoning."""
+        """End a turn. If a signature was read for a call that did not follow, keep the signature as opaque reasoning."""
         if self._signature is not None:  # the call that it signed is missing
             self.turns[-1].parts.append(RedactedReasoning(self._signature))
             self._signature = None
 
     def _turn(self, role: Literal["user", "assistant"]) -> Turn:
-        """Return the turn that a content of this role belongs to, a new one if needed."""
+        """Return the turn for a content of this role: the last turn if both are the model's, else a new turn."""
         if self.turns and role == "assistant" == self.turns[-1].role:
             return self.turns[-1]
         self._end_turn()
@@ -322,7 +322,7 @@ class GeminiRequestReader(RequestReader):
         return read if read != Thinking() else None
 
     def _output(self, config: Fields) -> OutputFormat | None:
-        """Read the output format. One of another type, such as an enumeration as bare text, stays in the extras."""
+        """Read the output format. A type that ``OutputFormat`` can't express, such as ``text/x.enum``, stays in the extras."""
         kind = config.peek("responseMimeType")
         if not isinstance(kind, str | None):
             kind = config.string("responseMimeType")  # raises the error
@@ -414,7 +414,7 @@ def _kind(part: Fields) -> str:
 
 
 def _beside(part: Fields, parts: list[Part]) -> None:
-    """Add the members next to a part's call or result as asides, as in a stream."""
+    """Add as asides the members that a part has next to its call or result, so that they can be written again."""
     for name, value in part.rest().items():
         if has_value(value):
             parts.append(Aside(VENDOR, "metadata", f"part.{name}", value))
@@ -440,7 +440,7 @@ def _search(options: Any) -> WebSearch:
 
 
 def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
-    """Return media of a type that Gemini takes; None, and a loss, for others. A result's media must be in the request."""
+    """Return media that Gemini takes; for others, count a loss and return None. Media of a result need bytes, not a URL."""
     uri = media.url or media.file_id
     if media.data is not None:
         kind: str | None = media_type_of(media)
@@ -517,7 +517,7 @@ def results_by_call(request: Request, to: Lowering) -> None:
 
 @of_turns
 def members_kept(turn: Turn, _to: Lowering) -> Turn:
-    """Move members next to a result, read as asides, into the result, which may be moved later."""
+    """Move asides that are members of a result's part into the result: if the result is moved later, they move along."""
     made: list[Part] = []
     for part in turn.parts:
         before = made[-1] if made else None
@@ -547,7 +547,7 @@ def can_search(request: Request) -> bool:
     choice = request.tool_choice
     functions = {tool.name for tool in request.tools if tool.kind != "server"}
     if not functions:
-        return choice is None or choice.mode != "none"  # here ``none`` applies to functions only
+        return choice is None or choice.mode != "none"  # a choice ``none`` that is written would forbid only functions
     searches = {tool.name for tool in request.tools if tool.search is not None} - functions
     return choice is not None and choice.mode == "required" and len(choice.names) == 1 and choice.names[0] in searches
 
@@ -661,7 +661,7 @@ FOREIGN: Final = Capabilities(
         google.tier_named,
     ),
 )
-#: For Gemini's clients.
+#: What the servers take from Gemini's clients.
 OWN: Final = evolve(
     FOREIGN,
     model=evolve(UNKNOWN, efforts=("none", *LEVELS), budget=None),
@@ -768,7 +768,7 @@ def _result(result: ToolResult, report: StreamReport) -> PartBody:
 
 
 def _response(result: ToolResult) -> Any:
-    """Return a tool's output as an object: the output if it is one, else an object with the output in one member."""
+    """Return a tool's output as an object. An output that is not an object is put into one member of a new object."""
     texts = [part.text for part in result.parts if isinstance(part, Text)]
     if result.native is None:
         only = _object_of(result)
@@ -803,7 +803,7 @@ def _output(output: OutputFormat | None) -> dict[str, Any]:
 
 
 def _schema(schema: Any, came: Extras | None, forms: tuple[str, str]) -> dict[str, Any]:
-    """Return a schema under the member of its form: the older if it was read so and was not changed since."""
+    """Return a schema under its member: the older form if it was read in this form and was not changed since."""
     older, newer = forms
     is_older = came is not None and json_schema(came) == schema
     return without_none(**({older: came} if is_older else {newer: schema}))

@@ -55,8 +55,8 @@ class GeminiResponseWriter(ResponseWriter):
     """Writes a response as one body."""
 
     vendor = VENDOR
-    # These belong to the candidate that is being written:
-    _parts: list[dict[str, Any]]
+    # The next three are reset for each candidate:
+    _parts: list[dict[str, Any]]  # the parts written so far
     _called: bool  # whether a call was written
     _kind: type | None  # the kind of the last part, if unsigned: a reader joins the next part of this kind to it
 
@@ -80,7 +80,7 @@ class GeminiResponseWriter(ResponseWriter):
         return write_media(media)
 
     def candidate(self, choice: Choice) -> dict[str, Any]:
-        """Return one candidate; an empty object if its prompt was blocked, since ``promptFeedback`` says that."""
+        """Return one candidate; an empty object if the prompt was blocked, because ``promptFeedback`` then has the reason."""
         self._parts, self._called, self._kind = [], False, None
         if choice.refusal:
             self.report.lose("refusal_as_text")
@@ -102,7 +102,7 @@ class GeminiResponseWriter(ResponseWriter):
         return {**written, "index": choice.index}
 
     def _beside(self, aside: Aside, candidate: dict[str, Any]) -> None:
-        """Write an aside of this dialect to the candidate or the response."""
+        """Write an aside of this dialect as a member of the candidate or of the response; count any other as lost."""
         name = aside.type
         if aside.vendor != VENDOR or aside.kind == "unknown_event":
             self.report.lose(aside.kind, what=name)
@@ -112,7 +112,7 @@ class GeminiResponseWriter(ResponseWriter):
             self._put(self.members, name, aside)
 
     def _put(self, place: dict[str, Any], name: str, aside: Aside) -> None:
-        """Write a member that came once or several times: lists are joined, of other values the last one is kept."""
+        """Write a member. If the member arrived several times, lists are joined, and of other values the last is kept."""
         before, value = place.get(name), aside.raw
         if _are_lists(value) and (self.growing.owns(before) or _are_lists(before)):
             joined = self.growing.inner(place, name)
@@ -157,7 +157,7 @@ class GeminiResponseWriter(ResponseWriter):
             self._sealed(place, signature)
 
     def _sealed(self, kind: Kind, opaque: Opaque) -> None:
-        """Write another vendor's data, sealed, on a part without text."""
+        """Write another vendor's signature or data in streamkit's marked form ("sealed") on a part without text."""
         thought = {} if kind == "text" else {"thought": True}
         blob = seal(kind, opaque.vendor, opaque.blob)
         self._parts.append({"text": "", **thought, "thoughtSignature": blob})
@@ -176,7 +176,7 @@ class GeminiResponseWriter(ResponseWriter):
         self._called, self._kind = True, None
 
     def _aside(self, aside: Aside) -> None:
-        """Write a part of Google's, or a member of the part before it."""
+        """Write an aside that is a whole part, or a member of the part before it."""
         if aside.vendor != VENDOR or aside.kind == "unknown_event":
             return  # counted in ``_beside``
         if aside.type == "part":

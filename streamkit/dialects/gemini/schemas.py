@@ -19,9 +19,9 @@ from streamkit.errors import BadRequest
 
 #: The path steps to a schema, for messages.
 Path: TypeAlias = tuple[str | int, ...]
-#: OpenAPI's names, and those of JSON schema.
+#: By the keyword of Google's OpenAPI subset: the keyword of JSON schema with the same meaning.
 KEYWORDS: Final[Mapping[str, str]] = {"defs": "$defs", "ref": "$ref"}
-#: Counts, which JSON of the protocol may contain as text.
+#: Keywords whose value is a 64-bit integer, which protobuf's JSON may write as a string.
 COUNTS: Final = frozenset({"maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"})
 NO_TYPE: Final = "TYPE_UNSPECIFIED"
 

@@ -1,4 +1,4 @@
-"""The words of Gemini that both directions share. Source: dialects.md §5.2, §5.3, §7.1-§7.5."""
+"""Names and values of Gemini that decoder and encoder both need. Source: dialects.md §5.2, §5.3, §7.1-§7.5."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from streamkit.dialects.vocabulary.usage_counts import total_of
 from streamkit.events import StopReason, UsageReported
 from streamkit.report import StreamReport
 
-#: An underscore inside a name, not one at its beginning.
+#: An underscore inside a member's name, with the character after it: ``camel_case`` replaces both by a capital.
 _UNDERSCORES: Final = re.compile(r"(?<=[a-zA-Z0-9])_([a-zA-Z0-9])")
-#: Words of ``finishReason``. STOP is also the reason of turns that call tools.
+#: By the word in ``finishReason``: the stop reason. Google writes ``STOP`` also if the model calls tools.
 STOP_REASONS: Mapping[str, StopReason] = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
@@ -24,23 +24,23 @@ STOP_REASONS: Mapping[str, StopReason] = {
     **dict.fromkeys(("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"), "content_filter"),
     "CONTINUATION": "pause",
     **dict.fromkeys(("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MISSING_THOUGHT_SIGNATURE"), "malformed_tool"),
-    # these turns failed (tool_calls/failed_turns.py)
+    # the following words mean that the response failed (tool_calls/failed_turns.py)
     **dict.fromkeys(("MALFORMED_RESPONSE", "TOO_MANY_TOOL_CALLS", "LANGUAGE", "OTHER"), "error"),
     **dict.fromkeys(("NO_IMAGE", "IMAGE_OTHER", "PUP_LIMITED_DISABLED"), "error"),
 }
-#: The default values of the two enumerations, which have no meaning.
+#: The words of ``finishReason`` and ``blockReason`` that mean that no reason is given.
 UNSPECIFIED = frozenset({"FINISH_REASON_UNSPECIFIED", "BLOCKED_REASON_UNSPECIFIED"})
 FINISH_REASONS: Mapping[StopReason, str] = {
-    **dict.fromkeys(("stop", "stop_sequence", "tool_calls", "other"), "STOP"),  # OTHER is a failure
+    **dict.fromkeys(("stop", "stop_sequence", "tool_calls", "other"), "STOP"),  # not ``OTHER``, which means a failure
     **dict.fromkeys(("length", "context_full", "compaction"), "MAX_TOKENS"),
     **dict.fromkeys(("content_filter", "refusal"), "SAFETY"),
     "pause": "CONTINUATION",
     "malformed_tool": "MALFORMED_FUNCTION_CALL",
     "error": "OTHER",
 }
-#: Reasons without an exact word. Writing them is a loss.
+#: Stop reasons for which ``finishReason`` has no exact word. Each time one is written, a loss is counted.
 INEXACT_REASONS = frozenset({"stop_sequence", "context_full", "refusal", "compaction", "other"})
-#: Members of ``generationConfig``, by the neutral names of options.
+#: By the field of streamkit's ``Options``: the member of ``generationConfig``.
 OPTIONS: Mapping[str, str] = {
     "max_tokens": "maxOutputTokens",
     "temperature": "temperature",
@@ -57,12 +57,13 @@ OPTIONS: Mapping[str, str] = {
 #: Values of ``mode`` in ``functionCallingConfig``. VALIDATED is AUTO with arguments that match their schemas.
 MODES: Mapping[Literal["auto", "none", "required"], str] = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 VALIDATED = "VALIDATED"
-#: Media types of generated text.
+#: The media types that a request can demand for the response's text.
 JSON, PLAIN = "application/json", "text/plain"
 
 
-#: The end of the names of counts, and the counts that are read.
+#: How the names of all counts in ``usageMetadata`` end.
 COUNT: Final = "TokenCount"
+#: The counts that ``decode_usage`` reads, in the order of its variables.
 COUNTS: Final = (
     *("promptTokenCount", "toolUsePromptTokenCount", "candidatesTokenCount", "thoughtsTokenCount"),
     *("cachedContentTokenCount", "totalTokenCount"),
@@ -101,7 +102,7 @@ def finish_reason(reason: StopReason, native: str | None, *, called: bool) -> tu
     """Return a ``finishReason``, and whether it is less exact than ``reason``. ``native`` is Google's own word, if any."""
     meant = "tool_calls" if (reason, native) == ("tool_calls", "STOP") else STOP_REASONS.get(native or "", "other")
     if reason == "tool_calls" and not called:
-        return "MAX_TOKENS", True  # every call was withheld, like a truncated one
+        return "MAX_TOKENS", True  # clients got none of the calls, as if the response had been cut off
     if native and meant == reason:
         return native, False
     return FINISH_REASONS[reason], reason in INEXACT_REASONS
@@ -117,7 +118,7 @@ def _sum(one: int | None, other: int) -> int:
 
 
 def is_bad_count(name: str, value: object) -> bool:
-    """Whether a member of ``usageMetadata`` has the name of a count but not its value, so it must not be written again."""
+    """Return whether a member of ``usageMetadata`` is named like a count but is no number, so it must not be written again."""
     return name.endswith(COUNT) and not is_count(value)
 
 
@@ -132,5 +133,5 @@ TOOLS: Final = ToolRules(
         "propertyOrdering",
     }),
 )  # fmt: skip
-#: A thinking budget that the model chooses.
+#: The value of ``thinkingBudget`` which lets the model choose how much to think.
 DYNAMIC: Final = -1

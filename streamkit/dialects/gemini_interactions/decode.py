@@ -4,8 +4,8 @@ Steps are content blocks: ``model_output`` is text and media, ``thought`` is rea
 arguments are streamed as text. Only Google understands other steps, so their frames are asides.
 
 ``interaction.completed`` completes the stream if its status says that the interaction has ended. The official client never
-raises, so no other sign counts as success. Steps that are only in that event are read like those of a whole response. An
-``event_id`` is only used to resume.
+raises an error at an early end, so nothing but this event counts as success. Steps that only ``interaction.completed``
+contains are read like those of a whole response. ``event_id`` is ignored: clients use it only to resume a stream.
 
 Source: dialects.md §5.5, ui-protocols.md §4.
 """
@@ -58,7 +58,7 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.text.one_string import OneString
 
-#: Names of events before revision 2026-05-20, when a step was called a content, and their present names.
+#: By the name of an event before revision 2026-05-20, when a step was called a content: its present name.
 OLDER: Final[Mapping[str, str]] = {
     "interaction.start": "interaction.created",
     "content.start": "step.start",
@@ -67,10 +67,11 @@ OLDER: Final[Mapping[str, str]] = {
     "interaction.complete": "interaction.completed",
 }
 STREAMED: Final = (EVENTS.keys() - {"error"}) | OLDER.keys()
-#: Members of an interaction that are read anywhere, and at its end.
+#: Members of an interaction that the decoder reads in every event that contains one.
 INTERACTION: Final = frozenset({"id", "status", "model", "object", "usage"})
+#: Members that the decoder reads in the interaction at the end of a stream.
 AT_END: Final = INTERACTION | {"steps", "outputs", "errors"}
-#: The type of step that each delta belongs to.
+#: By the type of a delta: the type of the step that it belongs to.
 DELTAS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("text", ANNOTATIONS, *MEDIA), TEXT),
     "thought_summary": THOUGHT,
@@ -81,7 +82,7 @@ DELTAS: Final[Mapping[str, str]] = {
 READ_STEPS: Final = frozenset({TEXT, THOUGHT})
 CALL_FIELDS: Final = frozenset({"type", "id", "name", "arguments", "signature"})
 CONTENT: Final = Members("type", "text", "annotations")
-#: A call's other members are kept with the call.
+#: The members of a call's start event. Unknown members of its ``step`` are kept with the call.
 CALL_START: Final = Members("event_type", "event_id", "index", "step")
 
 
@@ -89,12 +90,12 @@ CALL_START: Final = Members("event_type", "event_id", "index", "step")
 class Block(DecodedBlock):
     """The state of a block."""
 
-    #: The whole arguments from the start, until a delta or the stop shows whether they count.
+    #: The arguments in the call's start. They are emitted at the step's stop, or dropped if a delta with arguments follows.
     whole_input: str | None = None
 
 
 def recognises(event: str, document: Any) -> bool:
-    """Whether a payload may be an event of an interaction."""
+    """Return whether a payload may be an event of an interaction."""
     if not isinstance(document, dict):
         return False
     kind = document.get("event_type") or event
@@ -102,7 +103,7 @@ def recognises(event: str, document: Any) -> bool:
 
 
 def is_call(document: dict[str, Any]) -> bool:
-    """Whether an event starts a call."""
+    """Return whether an event starts a step that is a function call."""
     return document.get("event_type") == "step.start" and details_of(document, "step").get("type") == CALL
 
 
@@ -126,7 +127,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        self._unanswered: dict[str, str] = {}  # calls of Google's tools without a result: type by id
+        self._unanswered: dict[str, str] = {}  # by id: the step type of a Google tool's call without a result
 
     def decode(self, document: dict[str, Any]) -> None:
         kind = self.string(document.get("event_type"))
@@ -187,7 +188,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
         self.settle_starts()
 
     def settle_starts(self) -> None:
-        """Emit the arguments that open calls started with, because nothing more follows."""
+        """Emit the held arguments from the starts of open calls, because the stream is over."""
         for block in self.blocks.values():
             self._whole_input(block)
 
@@ -245,14 +246,14 @@ class InteractionsDecoder(BlockDecoder[Block]):
         else:
             failed = native in STOP_REASONS and reason == "error"
             waits = reason == "tool_calls" and not self._called and bool(self._unanswered)
-            if waits:  # for something that no client of another dialect can do
+            if waits:  # the server waits for the result of a tool that only clients of this dialect have
                 self.out.append(Aside(VENDOR, "client_tool", WAITS, sorted({*self._unanswered.values()})))
             self.out += (StopReasonSeen(reason, native, ends_failed=failed, waits=waits), TerminatorSeen())
         for more in errors:
             self.out.append(Aside(VENDOR, "unknown_event", "errors", more))
 
     def _whole_steps(self, steps: object, path: tuple[str | int, ...]) -> None:
-        """Read steps that had no events. A start contains all of a step. A bare content is an output with nothing else."""
+        """Read steps that had no events, each as a start with all content. A bare text or medium is read as an output step."""
         for number, value in enumerate(self.items(steps)):
             step = self.fields(value)
             if (kind := step.get("type")) == "text" or (isinstance(kind, str) and kind in MEDIA):
@@ -355,7 +356,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
                 self._content(delta, block)
 
     def _closed_call(self, index: int, belongs: str) -> Block | None:
-        """Return a call that has ended, for a late delta. The accumulator sets the delta aside."""
+        """Return the ended call that a late delta belongs to, if any. The accumulator reports the delta."""
         closed = self._closed.get(index)
         return closed if closed is not None and closed.kind == belongs == CALL else None
 
@@ -416,7 +417,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
             block.whole_input = None
 
     def _aside(self, document: dict[str, Any], block: Block) -> None:
-        """Keep a frame of a step that only Google understands."""
+        """Emit a frame of a step that only Google understands as an aside, from which an encoder can write it again."""
         self.out.append(
             Aside(VENDOR, aside_kind(block.kind), str(document.get("event_type")), document, block=block.number)
         )

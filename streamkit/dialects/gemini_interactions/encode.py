@@ -1,8 +1,9 @@
 """Encode events as Interactions events: each content block is a step, one open at a time, with indices without gaps.
 
 The end of the interaction waits for ``StreamEnded``, because usage may follow the stop reason. Only the first choice is
-written. Google's own signature of a call is in the start of its step. Another vendor's signed or encrypted value is sealed,
-as the signature of a separate thought. A failed stream ends with an event ``error``, and without ``interaction.completed``.
+written. Google's own signature of a call is in the start of its step. Another vendor's signed or encrypted value is written in
+streamkit's marked form ("sealed"), as the signature of a separate thought. A failed stream ends with an event ``error``, and
+without ``interaction.completed``.
 
 Source: dialects.md §5.5, quirks.md R14.
 """
@@ -90,8 +91,8 @@ class InteractionsEncoder(BlockEncoder):
     thinking_delta = b'{"type":"thought_summary","content":{"type":"text","text":%b}}'
 
     _interaction: Mapping[str, Any] = {}
-    _waits = False  # whether it waits for something that only a client of this dialect can do
-    _beside: Mapping[str, Any] = {}  # members of the interaction at its end
+    _waits = False  # whether the server waits for a tool's result that only a client of this dialect can send
+    _beside: Mapping[str, Any] = {}  # kept members for the interaction in the last event
 
     def _event(self, name: str, **members: Any) -> None:
         payload = dumps({"event_type": name, **members})
@@ -115,7 +116,7 @@ class InteractionsEncoder(BlockEncoder):
         self._blocks.end(self._blocks.add(("redacted_thinking", number), step))
 
     def takes(self, _redacted: str) -> bool:
-        return False  # a thought has only a signature here: other opaque values are sealed
+        return False  # this dialect has no field for it, so streamkit's marked form is written as a signature
 
     def carries(self, signature: Opaque) -> bool:
         return signature.vendor == self.signer
@@ -176,6 +177,6 @@ class InteractionsEncoder(BlockEncoder):
         self._event("interaction.completed", interaction={**self._beside, **ended})
 
     def error(self, event: ProviderFailed) -> None:
-        for _ in self._beside:  # for an end that is not written
+        for _ in self._beside:  # members kept for a last event that is never written
             self.lose("metadata")
         self._event("error", error=encode_error(event, self.report))

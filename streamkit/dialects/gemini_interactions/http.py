@@ -36,7 +36,7 @@ def _address(line: RequestLine, request: Request) -> Address:
 def _refuse_state(request: Request) -> None:
     """Raise BadRequest if the request refers to kept responses: none are kept here."""
     for path, instead in request.stored:
-        if path in STORED:  # an upstream of this dialect may have the others
+        if path in STORED:  # other references, such as files, may exist on a server of this dialect
             raise BadRequest(path, f"{STATELESS}; {instead}")
     if request.extras.get("background"):
         raise BadRequest("background", f"{STATELESS}; ask without background, and with stream: true if it takes long")

@@ -1,7 +1,8 @@
 """Check Interactions events against what Google's servers write and the types of its client.
 
-The client itself checks nothing of a stream: it yields everything with a JSON payload. So a rule here is one of the grammar,
-on which programs rely that collect steps by their index. Unknown types of events, steps and deltas are accepted.
+The client itself checks nothing of a stream: it yields everything with a JSON payload. So the rules here are about the order
+and shape of events, on which programs rely that collect steps by their index. Unknown types of events, steps and deltas are
+accepted.
 
 Source: dialects.md §5.5, ui-protocols.md §4; google-genai 3.4.0.
 """
@@ -67,7 +68,7 @@ DELTAS: Final[Mapping[str, tuple[str, type, str]]] = {
     "thought_signature": ("signature", str, THOUGHT),
     "arguments_delta": ("arguments", str, CALL),
 }
-#: Steps that accept no other of these deltas. Other steps are not checked.
+#: Steps that accept only the deltas for which ``DELTAS`` names the step. Deltas in other steps are not checked.
 KNOWN_STEPS: Final = frozenset({TEXT, THOUGHT, CALL})
 
 
@@ -94,7 +95,7 @@ class InteractionsLinter(GrammarChecker):
     def take(self, frame: Frame) -> None:
         if not frame.terminated:
             self.broken("unterminated", "no blank line after the last event", "note")
-        harmless = frame.data.strip() == b"[DONE]"  # the client stops there
+        harmless = frame.data.strip() == b"[DONE]"  # the client stops at [DONE]
         if self._failed and not harmless:
             self.broken("after_error", f"after the error: {shown(frame.text)}")
         elif self._ended or harmless:

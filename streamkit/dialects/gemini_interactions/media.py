@@ -17,7 +17,7 @@ from streamkit.dialects.members.values import others_of
 from streamkit.dialects.vocabulary.google import OWN_URIS, standard_base64
 from streamkit.events import Aside, MediaGenerated
 
-#: The members that are read of a content.
+#: The members of a content that ``read_media`` understands.
 READ: Final = frozenset({"type", "mime_type", "data", "uri"})
 
 

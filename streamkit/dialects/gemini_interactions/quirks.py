@@ -1,4 +1,4 @@
-"""The departures of servers that send Interactions events: one change for each repair."""
+"""Faults of real servers that the mock server can put into Interactions streams: one for each repair of the decoder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FRAGMENTS: Final = Fragments(changes=EVENTS, start=every(NAME), fragment=every(A
 ENDED: Final = every(KIND, "interaction.completed")
 FOREIGN: Final = {"completed": "end_turn", "requires_action": "tool_calls", "incomplete": "length"}
 ERROR: Final = every(KIND, "error")
-#: Turns the start of a step into the start of another step.
+#: Changes that turn a copy of a step's start into the start of another step, with another index and text.
 MORE: Final = put("index", 99), put("step.content", [{"type": "text", "text": "And more."}])
 
 edit, add = EVENTS.edit, EVENTS.add

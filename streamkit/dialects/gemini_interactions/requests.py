@@ -4,9 +4,10 @@ The input is a string, a content, or a list of contents or of steps. A ``user_in
 results, which may also be in a ``user_input``, as the AI SDK writes them. Neighbouring outputs, thoughts and calls of the
 model become one turn; the texts of one ``model_output`` share a block label. Steps that only Google understands become asides.
 
-A signature is Google's, or another vendor's that a client sent back sealed: then it becomes that vendor's again, with the text
-that it signs. A result that is an object becomes its JSON text. Data that only the server has, such as a previous interaction,
-are a reference. A result whose call only the server has becomes an aside, since it can't be paired here.
+streamkit writes another vendor's signature in a marked form ("sealed"). If a client sends this form back, the reader restores
+the original with the text that it signs; any other signature is Google's. A result that is an object becomes its JSON text. A
+member that names data on the server, such as a previous interaction, becomes a reference. A result whose call only the server
+has becomes an aside, since it can't be paired here.
 
 What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
 ``capabilities`` says what the servers take, and this module has the passes that only this dialect needs. A user's turn is
@@ -71,9 +72,9 @@ REMEDIES: Final[Mapping[str, str]] = {
     "cached_content": "send the contents themselves",
     "environment": "send the files themselves as input",
 }
-#: References to a part of the conversation.
+#: Members that refer to a part of the conversation which only the server has.
 STORED: Final = ("previous_interaction_id", "continuation_token")
-#: The values of ``tool_choice``, and our modes.
+#: By the value of ``tool_choice`` in a request: the mode of streamkit's ``ToolChoice``.
 CHOICES: Final[Mapping[str, Literal["auto", "none", "required"]]] = {
     wire.VALIDATED: "auto",
     **{word: ours for ours, word in wire.MODES.items()},
@@ -99,7 +100,7 @@ class InteractionsRequestReader(RequestReader):
         self._called: set[str] = set()
         self._outputs = 0  # the number of outputs among the model's steps
         self._text: Text | None = None  # the last text of the model
-        self._signature: Opaque | None = None  # for the next call
+        self._signature: Opaque | None = None  # a restored signature of the next call
         self._thoughts = 0  # the number of thoughts among the model's steps
         self._answers: Turn | None = None  # the turn that the next result joins
         self._contents: Turn | None = None  # the turn that the next content outside a step joins
@@ -148,7 +149,7 @@ class InteractionsRequestReader(RequestReader):
                 )
 
     def _close(self) -> None:
-        """End the last turn, so that nothing joins it."""
+        """End the last turn, so that the next step begins a new one."""
         if self._signature is not None:  # the call that it signed is missing
             self._assistants().append(RedactedReasoning(self._signature))
         self._signature = self._text = self._answers = self._contents = None
@@ -486,7 +487,7 @@ FOREIGN: Final = Capabilities(
         not_stored,
     ),
 )
-#: For clients of the Interactions API.
+#: What the servers take from clients of the Interactions API.
 OWN: Final = evolve(
     FOREIGN,
     model=evolve(UNKNOWN, efforts=tuple(LEVELS)),
@@ -605,7 +606,7 @@ def _think(part: Reasoning | Aside, steps: list[Step], *, goes_on: bool) -> None
 
 
 def _contents(parts: Sequence[Part]) -> list[dict[str, Any]]:
-    """Return the contents, without empty texts."""
+    """Return parts as contents of a step; leave out empty texts."""
     contents: list[dict[str, Any]] = []
     for part in parts:
         match part:

@@ -163,7 +163,7 @@ class InteractionsResponseWriter(BlockResponseWriter):
         return {"type": THOUGHT, "signature": data}
 
     def takes(self, _redacted: str) -> bool:
-        return False  # a thought can only have a signature, so other opaque data are sealed
+        return False  # no field for it: streamkit's marked form is written as a signature
 
     def carries(self, signature: Opaque) -> bool:
         return signature.vendor == self.signer

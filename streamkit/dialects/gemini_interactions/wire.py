@@ -1,4 +1,4 @@
-"""The words of Gemini Interactions that both directions share. Source: dialects.md §5.5."""
+"""Names and values of Gemini Interactions that decoder and encoder both need. Source: dialects.md §5.5."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VENDOR: Final = "google-interactions"
 # -- responses ---------------------------------------------------------------------------------------------------------
 
 _STEP: Final = Members("type", "content", "summary", "signature")
-#: Members of each event.
+#: Members that every event may have.
 _COMMON: Final = ("event_type", "event_id")
 EVENTS: Final[Mapping[str, Event]] = {
     "interaction.created": Event("_created", Members(*_COMMON, "interaction")),
@@ -47,7 +47,7 @@ STATUSES: Final[Mapping[StopReason, str]] = {
     "pause": "requires_continuation",
     **dict.fromkeys(("malformed_tool", "error"), "failed"),
 }
-#: Reasons without an exact word.
+#: Stop reasons for which ``status`` has no exact word.
 INEXACT_STOPS: Final = frozenset(
     {"stop_sequence", "context_full", "compaction", "content_filter", "refusal", "other", "malformed_tool"}
 )
@@ -55,7 +55,7 @@ INEXACT_STOPS: Final = frozenset(
 RUNNING: Final = frozenset({"in_progress", "queued", "idle"})
 #: The types of steps for text and media, reasoning, and calls.
 TEXT, THOUGHT, CALL = "model_output", "thought", "function_call"
-#: Types of contents that are media, and the neutral kinds.
+#: By the type of a content that is media: the kind of streamkit's ``Media``.
 MEDIA: Final[Mapping[str, Literal["image", "audio", "video", "file"]]] = {
     "image": "image",
     "audio": "audio",
@@ -81,7 +81,7 @@ MEDIA_TYPES: Final[Mapping[str, frozenset[str]]] = {
         "presentationml.presentation wordprocessingml.document wordprocessingml.template spreadsheetml.sheet",
     ),
 }
-#: The type of a content for each neutral kind.
+#: By the kind of streamkit's ``Media``: the type of the content.
 CONTENTS: Final[Mapping[str, str]] = {ours: theirs for theirs, ours in MEDIA.items()}
 #: Types of asides: a delta of an output, a delta of a thought, and a whole step.
 DELTA, THOUGHT_DELTA, STEP = "delta", "thought.delta", "step"
@@ -115,7 +115,7 @@ def decode_usage(raw: Mapping[str, Any]) -> UsageReported | None:
 
 
 def is_bad_count(name: str, value: object) -> bool:
-    """Whether a member of ``usage`` has the name of a count but not its value, so it must not be written again."""
+    """Return whether a member of ``usage`` is named like a count but is no number, so it must not be written again."""
     return name.endswith("_tokens") and not google.is_count(value)
 
 
@@ -184,7 +184,7 @@ def encode_error(failure: ProviderFailed, report: StreamReport) -> dict[str, Any
 
 # -- requests ----------------------------------------------------------------------------------------------------------
 
-#: Members of ``generation_config``, by the neutral names of options.
+#: By the field of streamkit's ``Options``: the member of ``generation_config``.
 OPTIONS: Final[Mapping[str, str]] = {
     "max_tokens": "max_output_tokens",
     "temperature": "temperature",
@@ -195,11 +195,11 @@ OPTIONS: Final[Mapping[str, str]] = {
 #: Values of ``tool_choice``. VALIDATED is auto with arguments that match their schemas.
 MODES: Final[Mapping[Literal["auto", "none", "required"], str]] = {"auto": "auto", "none": "none", "required": "any"}
 VALIDATED: Final = "validated"
-#: Media types of generated text.
+#: The media types that a request can demand for the response's text.
 JSON, PLAIN = "application/json", "text/plain"
 #: The types of steps for user input and for results of functions.
 INPUT, RESULT = "user_input", "function_result"
-#: Marks a result that is an object, in contrast to a text.
+#: The value of ``ToolResult.native`` for a result that was read as an object, not as a text.
 OBJECT: Final = "object"
 #: Functions have the same names as in Gemini's other API. Unknown keywords of a schema are ignored by the server.
 TOOLS: Final = ToolRules(names=google.FUNCTION_NAMES)

@@ -32,24 +32,28 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import lenient_text
 
-#: The members that are read of a line, of its message, of a call and of its function.
+#: The members of a line that the decoder reads. It keeps other members as asides.
 LINE_FIELDS = frozenset(
     {
         *("model", "created_at", "message", "done", "done_reason", "logprobs", "error"),
-        *("response", "thinking", "tool_calls"),  # of /api/generate
+        *("response", "thinking", "tool_calls"),  # only in lines of /api/generate
         *COUNTS,
     }
 )
+#: The members of a line's ``message`` that the decoder reads.
 MESSAGE_FIELDS = frozenset({"role", "content", "thinking", "tool_calls"})
 IMAGES = "images"
+#: The members of a call that the decoder reads.
 CALL_FIELDS = frozenset({"id", "type", "function"})
+#: The members of a call's ``function`` that the decoder reads, or ignores (``index``).
 FUNCTION_FIELDS = frozenset({"index", "name", "arguments"})
-#: A last line that begins with a whole text of this length repeats it. A shorter text may be repeated by chance.
+#: If the last line begins with all text so far, and this has at least so many characters, the line repeats it. A shorter text
+#: may be equal by chance.
 REPEATED_CHARS: Final = 16
 
 
 def recognises(_event: str, document: Any) -> bool:
-    """Whether a payload may be an Ollama line."""
+    """Return whether a payload may be an Ollama line."""
     return isinstance(document, dict) and (
         ("model" in document and ("message" in document or "response" in document or "done" in document))
         or isinstance(document.get("error"), str)
@@ -121,7 +125,7 @@ class OllamaDecoder(FrameDecoder):
             self.read_error(line)
 
     def _mended_message(self, message: Any) -> dict[str, Any]:
-        """Return the message if it is not an object but a text, or a list of one message."""
+        """Return a malformed message as an object: a text becomes its content, and a list of one message this message."""
         if type(message) is str and message:
             self.report.repair("object_missing")
             return {"content": message}
@@ -136,7 +140,7 @@ class OllamaDecoder(FrameDecoder):
         self.keep_others(message, read, "message.")
 
     def _beside(self, line: dict[str, Any], message: dict[str, Any], *, ends: bool) -> None:
-        """Read members of ``/api/generate`` next to a message, unless the message has the same member."""
+        """Read members that a line has next to its message, as in ``/api/generate``, unless the message has them, too."""
         rest = {}
         for name, of_message in ("response", "content"), ("thinking", "thinking"), ("tool_calls", "tool_calls"):
             if has_value(line.get(name)):
@@ -162,7 +166,7 @@ class OllamaDecoder(FrameDecoder):
         if content := self.string(message.get("content")):
             self._add_text(TextDelta(content), ends=ends)
         calls = message.get("tool_calls")
-        if calls is None:  # nearly always
+        if calls is None:  # nearly always: the line has no calls
             return
         if isinstance(calls, dict | list) and len(calls) > self.limits.content_blocks:  # far above the limit of calls
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
@@ -170,7 +174,7 @@ class OllamaDecoder(FrameDecoder):
             listed = self.listed(calls)
             texts = [self.text_at(*path, "tool_calls", *step).encode() for step, _ in listed]
             self._tool_calls([call for _, call in listed], texts, ends=ends)
-        elif calls := self.items(calls):  # split once, because a line may have many
+        elif calls := self.items(calls):  # the JSON text is split only once, because a line may have many calls
             self._tool_calls(calls, self.texts_at(len(calls), *path, "tool_calls"), ends=ends)
 
     def _tool_calls(self, calls: list[Any], texts: list[bytes], *, ends: bool) -> None:

@@ -1,4 +1,4 @@
-"""Ollama's error bodies: ``{"error": "..."}``. Only the HTTP status tells more. Source: dialects.md §4.1, §7.5."""
+"""Ollama's error bodies: ``{"error": "..."}``. Only the HTTP status shows the type. Source: dialects.md §4.1, §7.5."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Ollama's API over HTTP.
 
-Clients need these members: Zed needs ``name``, ``modified_at``, ``size``, ``digest`` and ``details`` that are text in the
-list, and shows tools only with that capability; ollama-python needs a ``model_info``, which may be empty.
+Clients need some members of the model list and of a model. Zed needs ``name``, ``modified_at``, ``size``, ``digest`` and
+``details`` as text, and offers tools only for a model with the capability ``tools``. ollama-python needs a ``model_info``,
+which may be empty.
 
 Source: clients.md §10.1, §10.2; ollama 0.6.3; Zed (crates/ollama).
 """
@@ -26,7 +27,7 @@ def _model(card: ModelCard) -> dict[str, Any]:
         "model": card.id,
         "modified_at": encode_time(card.created),
         "size": 0,
-        "digest": hashlib.sha256(card.id.encode()).hexdigest(),  # of the name: stable, and different for each model
+        "digest": hashlib.sha256(card.id.encode()).hexdigest(),  # a hash of the name: always the same for one model
         "details": _details(card),
     }
 
@@ -56,7 +57,7 @@ HTTP_HALF = HTTP(
     endpoint=Endpoint(
         url=lambda base, _model, _stream: with_root(base, "/api") + "/chat", pasted="/api/chat", auth="none"
     ),
-    # it streams unless the request says otherwise; ``decode_request`` reads this
+    # a response is a stream unless the request has ``stream: false``, which ``decode_request`` reads
     surface=Surface(
         generate=("/api/chat",),
         path=re.compile(r"/api/[a-z]++\Z"),

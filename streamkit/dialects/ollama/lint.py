@@ -1,6 +1,6 @@
 """Check Ollama's lines, of `/api/chat` and `/api/generate`, against the needs of ollama-python and strict clients.
 
-Lines are independent: each has the model and the time, and its calls are complete. Blank lines are left to the parser, and
+Lines are independent: each has the model and the time, and its calls are complete. The parser drops blank lines, so they are
 not checked.
 
 Source: dialects.md §0.4, §4.1, §4.2, §7.6.

@@ -1,4 +1,7 @@
-"""The departures of servers that send Ollama's lines: one change for each repair. A line has each call as a whole."""
+"""Faults of real servers that the mock server can put into Ollama streams: one for each repair that the decoder makes.
+
+Faults inside a call's fragments are missing, because Ollama sends each call whole in one line.
+"""
 
 from __future__ import annotations
 

@@ -8,9 +8,11 @@ What a request of another dialect can't express here is dropped before it is wri
 ``capabilities`` says what the servers take, and this module has the passes that only Ollama needs. Each turn is one message,
 and each tool result a separate ``tool`` message. The content is one text: texts of the assistant are joined directly, since a
 model's text may be split anywhere, others with a blank line. Images are in the member ``images`` as bare base64. Some
-templates refuse a system message after the first (ollama#17774), so all of another dialect's become one message in front.
+templates refuse a second system message (ollama#17774), so all system messages of another dialect's request are joined to one
+at the front.
 
-No request can make Ollama call a tool. Such a choice is refused, or, if the target emulates it, only these tools are offered.
+No request can make Ollama call a tool. A tool choice that requires a call is refused, or, if the target emulates it, only the
+chosen tools are offered.
 Schema keywords that its types do not have are dropped by the server, and are a counted loss here. The server streams if
 ``stream`` is absent, so the member is always written.
 
@@ -196,7 +198,7 @@ def own_aside(aside: Aside, place: Place) -> bool:
 
 
 def room_for_error(part: Part, _place: Place, _to: Lowering) -> Part:
-    """Add an empty text to a failed result without a text, for the words that mark the error, after its images."""
+    """Add an empty text after the images of a failed result without text: a later pass writes there that the tool failed."""
     if not isinstance(part, ToolResult) or not part.is_error or any(isinstance(inner, Text) for inner in part.parts):
         return part
     return evolve(part, parts=[*part.parts, Text("")])
@@ -249,7 +251,7 @@ def thinking_in_levels(request: Request, to: Lowering) -> None:
 
 
 def form_unnamed(request: Request, to: Lowering) -> None:
-    """Count the name and description of a schema for the response, which have no place."""
+    """Count the name and description of the response's schema as lost, because Ollama has no members for them."""
     output = request.options.output
     if output is not None and output.kind == "schema":
         to.lose_members(output, "output", "name", "description", kind="metadata")
@@ -325,7 +327,7 @@ FOREIGN: Final = Capabilities(
     said=(one_system, silent_answers_empty),
     last=(thinking_in_levels, form_unnamed),
 )
-#: For Ollama's clients, whose calls may lack ids.
+#: What the servers take from Ollama's clients, whose calls may lack ids.
 OWN: Final = evolve(FOREIGN, needs_ids=False, empty_answers=True, results="apart", first=FOREIGN.first[:2], said=())
 capabilities: Final = told_by(OWN, FOREIGN)
 

@@ -88,7 +88,7 @@ class OllamaResponseWriter(ResponseWriter):
         return write_image(media)
 
     def _aside(self, aside: Aside, body: dict[str, Any], message: dict[str, Any]) -> None:
-        """Write an aside of this dialect in its place; log probabilities that came in pieces become one list."""
+        """Write an aside of this dialect as a member of the body or message. Pieces of log probabilities become one list."""
         name, value = aside.type, aside.raw
         if aside.vendor == VENDOR and aside.kind == "logprobs" and isinstance(value, list):
             self.growing.extend(body, name, value)

@@ -1,4 +1,4 @@
-"""The words and tables of Ollama that both directions share. Source: dialects.md §4.1, §7.1, §7.2, §7.4."""
+"""Names, values and tables of Ollama that decoder and encoder both need. Source: dialects.md §4.1, §7.1, §7.2, §7.4."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ VENDOR = "ollama"
 
 #: ``load`` and ``unload`` are the reasons of an empty request: nothing was generated, and nothing is wrong.
 STOP_REASONS: Mapping[str, StopReason] = {"stop": "stop", "length": "length", "load": "stop", "unload": "stop"}
-#: Neutral reasons that Ollama expresses exactly.
+#: The stop reasons that Ollama can express exactly. For any other a loss is counted.
 EXACT_REASONS = frozenset({"stop", "length", "tool_calls"})
 ERROR_TYPES: Mapping[str, ErrorType] = {}
 #: Levels of ``think``, which may also be true or false.
 THINK_LEVELS = ("low", "medium", "high", "max")
-#: Members of a request's ``options``, by the neutral names.
+#: By the field of streamkit's ``Options``: the member of a request's ``options``.
 OPTIONS: Mapping[str, str] = {
     "max_tokens": "num_predict",
     **{name: name for name in ("temperature", "top_p", "top_k", "stop", "seed")},
@@ -65,7 +65,7 @@ def write_image(media: MediaGenerated) -> list[Aside]:
 
 def done_reason(reason: StopReason, native: str | None, *, called: bool) -> tuple[str, bool]:
     """Return the ``done_reason``, and whether it is less exact than ``reason``. The calls themselves show ``tool_calls``."""
-    withheld = reason == "tool_calls" and not called  # every call was withheld, like a truncated one
+    withheld = reason == "tool_calls" and not called  # as if cut off: clients got none of the calls
     is_cut = withheld or reason in {"length", "context_full", "compaction", "pause"} or was_stopped(reason, native)
     word = "length" if is_cut else "stop"
     if native is not None and native in STOP_REASONS and reason == "stop":
@@ -117,5 +117,5 @@ class OllamaClient(Profile):
 
 
 def takes_ids(profile: Profile) -> bool:
-    """Whether calls are written with their ids."""
+    """Return whether this client takes calls with ids."""
     return isinstance(profile, OllamaClient) and profile.call_ids
