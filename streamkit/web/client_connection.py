@@ -61,7 +61,7 @@ class StreamBody(web.StreamResponse):
     def leave_open(self) -> None:
         """Do not end the body: wait until the client disconnects, at most ``linger_s`` seconds, then close the connection."""
         self._has_end = False
-        self.force_close()  # aiohttp then sends the unsent bytes and closes the connection
+        self.force_close()  # aiohttp then sends the unsent bytes, and FIN
 
     async def write_eof(self, data: bytes = b"") -> None:
         if self._has_end:

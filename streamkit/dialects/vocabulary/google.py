@@ -27,7 +27,7 @@ SERVICE_TIERS: Final[Mapping[str, str]] = {
     "flex": "flex",
     "priority": "priority",
 }
-#: Counts must be below this number, because JavaScript clients read it exactly.
+#: Counts must be below this number: JavaScript clients cannot hold a larger one exactly.
 MOST_TOKENS: Final = 2**53
 ERROR_TYPES: Mapping[str, ErrorType] = {
     **dict.fromkeys(("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE"), "invalid_request"),
