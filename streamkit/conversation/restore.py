@@ -85,7 +85,7 @@ class _FreeText:
     begun: bool = False
 
     def feed(self, fragment: str) -> str:
-        """Return the text that the fragment adds."""
+        """Return the text that this fragment of the arguments' JSON adds to the tool's free text."""
         self.partial.feed(fragment)
         grown: list[str] = []
         for change in self.partial.changes:

@@ -5,7 +5,7 @@ become asides (parts with content of one vendor): the assistant's blocks as the 
 blocks whole. streamkit writes another vendor's signatures and opaque reasoning in a marked form ("sealed"). If a client sends
 this form back, the reader restores the original (``vocabulary/sealed_reasoning.py``).
 
-``thinking`` and ``output_config`` together say how much to think; other values of them stay in the request's extras.
+``thinking`` and ``output_config`` together say how much to think; what else is in these two stays in the request's extras.
 A tool with a versioned type is defined by the server, whether the server or the client runs it. A summary that replaces the
 conversation is requested either as an edit of the context or on its own (``compaction``).
 

@@ -158,7 +158,7 @@ REPAIR_CASES: Final[Mapping[str, int | None]] = {
 
 @frozen
 class Hint:
-    """One way to break a rule: the answer (a kind of repair, or one of ``ANSWERS``), and the case that it resembles."""
+    """One way to break a rule: what streamkit does then (a kind of repair, or one of ``ANSWERS``), and a case of quirks.md."""
 
     answer: str
     case: int | None

@@ -125,7 +125,7 @@ class FrameDecoder(Link):
     #: Calls whose whole input is in one frame, after which a client would run them: id, name and input.
     inputs_at_once: Sequence[tuple[str, str, str]] = ()
     in_run = False  #: whether the current payload is one of many that are read together
-    _alike = 0  # decoded payloads that a template could be learned from, since the last one was learned
+    _alike = 0  # number of decoded payloads since a template (``delta_template.py``) was last learned
     _repaired = 0  # number of repairs when the last such payload was read
     _learn_from = 0  # the number of frames from which a template may be learned
     _foreign: Frame | None = None  # the first frame that is not the dialect's

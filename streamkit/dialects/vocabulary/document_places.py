@@ -24,6 +24,6 @@ def read_place(form: DocumentForm, raw: Mapping[str, Any], source: Any = None) -
 
 
 def write_place(forms: Mapping[str, DocumentForm], place: DocumentPlace) -> tuple[str, dict[str, Any]]:
-    """Return the name of a place's form, and its members."""
+    """Return a cited place in one of a dialect's forms: the form's name, and the members that say where the place is."""
     name, (_, index, start, end) = next((name, form) for name, form in forms.items() if form[0] == place.kind)
     return name, {index: place.index, start: place.start or 0, end: place.end or 0}

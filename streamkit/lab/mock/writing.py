@@ -136,7 +136,7 @@ class Writer:
         self._tokens: Counter[type] = Counter()
         self._kind: type | None = None  # type of the block that is being written
         self._block = self._calls = 0
-        self._raw_before: int | None = None  # if not streamed: number of raw pieces before the body
+        self._raw_before: int | None = None  # number of the script's ``raw`` steps before a body that is not streamed
         self._started = self._has_usage = self._over = False
 
     def _how_to_write(self) -> Encoding:
