@@ -41,7 +41,7 @@ from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_mod
 from streamkit.web.reply import Delivery, Outlet, Reply, reply_to
 from streamkit.web.resume.answer import ResumableOutlet
 from streamkit.web.resume.background import keeping
-from streamkit.web.resume.routes import add_resuming, named_cursor, resumed
+from streamkit.web.resume.routes import add_resuming, attached
 from streamkit.web.resume.settings import RESUMING, Resuming
 from streamkit.web.service import Service
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
@@ -150,11 +150,9 @@ class Gateway(Service):
 
     async def read_on(self, request: web.Request) -> web.StreamResponse | None:
         """Return the rest of a response if the client repeats its request with the id of its last event."""
-        resuming = request.app.get(RESUMING)
-        cursor = None if resuming is None else named_cursor(request)
-        if resuming is None or cursor is None:
+        found = await attached(request, self.delivery)
+        if found is None:
             return None
-        found = await resumed(request, resuming, cursor, is_sent=True, delivery=self.delivery)
         if found.reply is not None:
             _read_to_the_end(request, found.reply)
         return found.response

@@ -8,7 +8,6 @@ Source: design.md §6, §8; clients.md §5.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, Iterable
 from typing import Final
 from urllib.parse import urlsplit
@@ -33,7 +32,6 @@ from streamkit.web.token_estimate import CountTokens
 from streamkit.web.upstream import Upstream, client_session
 from streamkit.web.upstream.auth import as_gateway_failure
 
-log = logging.getLogger("streamkit.web")
 # The client session for upstreams, while the application runs. If the application already set one, it is used and not closed.
 SESSION: Final = web.AppKey("streamkit-session", ClientSession)
 
@@ -53,7 +51,8 @@ class _OneUpstream(Service):
         """Refuse nothing: the application's middlewares decide which clients may send requests."""
 
     async def read_on(self, request: web.Request) -> web.StreamResponse | None:
-        return await attached(request, self.delivery)
+        found = await attached(request, self.delivery)
+        return None if found is None else found.response
 
     async def answer(self, request: web.Request, ask: Ask, message: Message | None = None) -> web.StreamResponse:
         if ask.operation == "count":

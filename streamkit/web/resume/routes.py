@@ -76,13 +76,13 @@ def named_cursor(request: web.Request) -> Cursor | None:
         return None
 
 
-async def attached(request: web.Request, delivery: Delivery) -> web.StreamResponse | None:
+async def attached(request: web.Request, delivery: Delivery) -> Resumed | None:
     """Send the rest of the response that a request names by event id; None: it is a new request. Raises Refused."""
     resuming = request.config_dict.get(RESUMING)
     cursor = None if resuming is None else named_cursor(request)
     if resuming is None or cursor is None:
         return None
-    return (await resumed(request, resuming, cursor, is_sent=True, delivery=delivery)).response
+    return await resumed(request, resuming, cursor, is_sent=True, delivery=delivery)
 
 
 def cursor_of(request: web.Request, resuming: Resuming, log_id: str) -> tuple[Cursor, bool]:
