@@ -337,7 +337,7 @@ async def _front_page(request: web.Request) -> web.Response:
     try:
         admit(request, gateway.ring, gateway.origins)
     except Refused as refused:
-        models = refused
+        models = refused.with_traceback(None)
     inspector = None if gateway.captures is None else gateway.captures.url
     return front_page(request, models, has_keys=gateway.ring is not None, inspector=inspector)
 

@@ -67,7 +67,7 @@ class Service(ABC):
                 self.check(request)
                 await self.answer(request, await message.read(), message)
             except Refused as error:
-                refused = error
+                refused = error.with_traceback(None)  # its frames reference the message, and this one
             except Exception as error:  # noqa: BLE001 - the client gets any exception as its dialect's error
                 self.log_fault(request, message, error)
                 refused = Refused(self.failed)
