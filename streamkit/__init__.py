@@ -1,36 +1,42 @@
 """Streaming middleware for LLM responses, built from composable async generators.
 
 ``transcode`` does the whole conversion in one call; ``pipe`` chains single stages. See README.md.
+
+A public name is imported when it is first used, so that a program loads only what it names.
 """
 
-from streamkit.conversation.messages import Choice, Request, Response, Tool, ToolCall, ToolResult
-from streamkit.conversation.replay import replay
-from streamkit.conversation.restore import restore_response, restore_tools
-from streamkit.detect import detect
-from streamkit.dialects import decode, encode, keep_alive
-from streamkit.dialects.profiles import Profile
-from streamkit.errors import BadRequest, StreamError, StreamkitError, UsageError
-from streamkit.framing.eventstream import parse_eventstream
-from streamkit.framing.json_array import parse_json_array
-from streamkit.framing.ndjson import parse_ndjson
-from streamkit.framing.sse import parse_sse
-from streamkit.in_text.calls import find_text_calls
-from streamkit.in_text.thinking import split_thinking
-from streamkit.limits import Limits
-from streamkit.observer import Observer, Seen
-from streamkit.pipeline import Pipe, Stage, pipe
-from streamkit.policy import LENIENT, STRICT, TOLERANT, Policy
-from streamkit.read_options import ReadOptions
-from streamkit.recipes import collect, transcode
-from streamkit.report import Status, StreamReport
-from streamkit.tool_calls.accumulate import accumulate_tool_calls
-from streamkit.tool_calls.check import check_json, parse_arguments
-from streamkit.tool_calls.early import check_schema_early
-from streamkit.tool_calls.partial_arguments import partial_arguments
-from streamkit.tool_calls.partial_json import PartialJSON
-from streamkit.tool_calls.schema import ToolSchemas
-from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
-from streamkit.translation.tool_loop import error_result, request_with_results
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from streamkit.conversation.messages import Choice, Request, Response, Tool, ToolCall, ToolResult
+    from streamkit.conversation.replay import replay
+    from streamkit.conversation.restore import restore_response, restore_tools
+    from streamkit.detect import detect
+    from streamkit.dialects import decode, encode, keep_alive
+    from streamkit.dialects.profiles import Profile
+    from streamkit.errors import BadRequest, StreamError, StreamkitError, UsageError
+    from streamkit.framing.eventstream import parse_eventstream
+    from streamkit.framing.json_array import parse_json_array
+    from streamkit.framing.ndjson import parse_ndjson
+    from streamkit.framing.sse import parse_sse
+    from streamkit.in_text.calls import find_text_calls
+    from streamkit.in_text.thinking import split_thinking
+    from streamkit.limits import Limits
+    from streamkit.observer import Observer, Seen
+    from streamkit.pipeline import Pipe, Stage, pipe
+    from streamkit.policy import LENIENT, STRICT, TOLERANT, Policy
+    from streamkit.read_options import ReadOptions
+    from streamkit.recipes import collect, transcode
+    from streamkit.report import Status, StreamReport
+    from streamkit.tool_calls.accumulate import accumulate_tool_calls
+    from streamkit.tool_calls.check import check_json, parse_arguments
+    from streamkit.tool_calls.early import check_schema_early
+    from streamkit.tool_calls.partial_arguments import partial_arguments
+    from streamkit.tool_calls.partial_json import PartialJSON
+    from streamkit.tool_calls.schema import ToolSchemas
+    from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
+    from streamkit.translation.tool_loop import error_result, request_with_results
 
 __all__ = [
     "LENIENT",
@@ -86,3 +92,48 @@ __all__ = [
     "split_thinking",
     "transcode",
 ]
+
+#: The public names by the module that has them.
+_NAMES: Final = {
+    "conversation.messages": "Choice Request Response Tool ToolCall ToolResult",
+    "conversation.replay": "replay",
+    "conversation.restore": "restore_response restore_tools",
+    "detect": "detect",
+    "dialects": "decode encode keep_alive",
+    "dialects.profiles": "Profile",
+    "errors": "BadRequest StreamError StreamkitError UsageError",
+    "framing.eventstream": "parse_eventstream",
+    "framing.json_array": "parse_json_array",
+    "framing.ndjson": "parse_ndjson",
+    "framing.sse": "parse_sse",
+    "in_text.calls": "find_text_calls",
+    "in_text.thinking": "split_thinking",
+    "limits": "Limits",
+    "observer": "Observer Seen",
+    "pipeline": "Pipe Stage pipe",
+    "policy": "LENIENT STRICT TOLERANT Policy",
+    "read_options": "ReadOptions",
+    "recipes": "collect transcode",
+    "report": "Status StreamReport",
+    "tool_calls.accumulate": "accumulate_tool_calls",
+    "tool_calls.check": "check_json parse_arguments",
+    "tool_calls.early": "check_schema_early",
+    "tool_calls.partial_arguments": "partial_arguments",
+    "tool_calls.partial_json": "PartialJSON",
+    "tool_calls.schema": "ToolSchemas",
+    "translation.bodies": "decode_request decode_response encode_request encode_response",
+    "translation.tool_loop": "error_result request_with_results",
+}
+_MODULES: Final = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from its module (PEP 562). Raises AttributeError for any other name."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

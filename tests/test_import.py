@@ -1,4 +1,4 @@
-"""What ``import streamkit`` loads: the core alone, and a dialect when it is named."""
+"""What a program loads: a public name's module when the name is used, and a dialect when it is named."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import sys
 
 import pytest
 
+import streamkit
 from streamkit.dialects import DIALECTS
 
-CORE = "import streamkit"
-#: Modules of the library that the core may have, and others that none of them may import.
+CORE = "from streamkit import *\nimport streamkit"
+#: Modules of the library that all public names may load, and others that none of them may import.
 MODULES = 110
 SERVERS = ("aiohttp", "asyncio", "socket")
 
@@ -21,6 +22,16 @@ def loaded(program: str) -> set[str]:
     return set(
         subprocess.run([sys.executable, "-c", printed], check=True, capture_output=True, text=True).stdout.split()
     )
+
+
+def test_the_package_alone_loads_no_module():
+    assert [name for name in loaded("import streamkit") if name.partition(".")[0] == "streamkit"] == ["streamkit"]
+
+
+def test_only_public_names_are_attributes():
+    assert all(hasattr(streamkit, name) for name in streamkit.__all__)
+    assert set(streamkit.__all__) <= set(dir(streamkit))
+    assert not hasattr(streamkit, "transcoed")
 
 
 def test_the_core_is_small_and_has_no_server():
