@@ -1,4 +1,4 @@
-"""Decode Anthropic events to wire events: the message, and its content blocks.
+"""Decode Anthropic events, and whole bodies, to wire events. A whole message is split into the frames of a stream.
 
 The decoder remembers the kind of each block from its start: an ``input_json_delta`` in a block of a server tool becomes an
 aside (an event with content of one vendor), but in a ``tool_use`` block it is a call's argument. The decoder ignores
@@ -12,7 +12,7 @@ Source: dialects.md §3.1, §3.3, quirks.md §8.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from attrs import define
 
@@ -456,3 +456,37 @@ def _is_read(block: Any) -> bool:
 def _has_content(block: object) -> bool:
     """Whether a block in the message's start has more than its type."""
     return not isinstance(block, dict) or bool(others_of(block, {"type"}))
+
+
+#: Members of a message that a stream sends in ``message_delta``, next to the member ``delta``.
+LAST_EVENT_MEMBERS: Final = ("context_management",)
+#: Members of a message that a stream sends inside the ``delta`` of ``message_delta``.
+LAST: Final = ("stop_reason", "stop_sequence", "stop_details", "container")
+
+
+class AnthropicBodyDecoder(AnthropicDecoder):
+    """Reads a whole body: a message or an error."""
+
+    def decode(self, document: dict[str, Any]) -> None:
+        kind = document.get("type")
+        if kind == "message":
+            self.recognised = True
+            self._message(document)
+            self.read_error(document)
+        elif kind == "error":
+            self.recognised = True
+            self._error(document)
+        else:
+            self.unknown_frame("body", document)
+
+    def _message(self, document: dict[str, Any]) -> None:
+        first = {name: value for name, value in document.items() if name not in (*LAST, *LAST_EVENT_MEMBERS, "content")}
+        last = {name: document.get(name) for name in LAST}
+        self._message_start({"message": first})
+        if blocks := self.contents(document.get("content")):
+            texts = self.texts_at(len(blocks), "content")
+            for number, (value, text) in enumerate(zip(blocks, texts, strict=True)):
+                self.whole_block(value, number, text)
+        beside = {name: document[name] for name in LAST_EVENT_MEMBERS if name in document}
+        self._message_delta({"delta": last, "usage": document.get("usage"), **beside})
+        self._message_stop({})

@@ -1,10 +1,11 @@
-"""Encode events as Anthropic events. The order is strict, because clients find blocks by their index.
+"""Encode events as Anthropic events, and whole responses as messages.
 
-``BlockWriter`` writes the events of blocks (one open at a time, indices without gaps, no block without content), and
-``BlockEncoder`` finds the block of an event. The end of the message waits for ``StreamEnded``, because usage may follow the
-stop reason. Only the first choice is written, because the dialect has no place for a second.
+The order of events is strict, because clients find blocks by their index. ``BlockWriter`` writes the events of blocks (one
+open at a time, indices without gaps, no block without content), and ``BlockEncoder`` finds the block of an event. The end of
+the message waits for ``StreamEnded``, because usage may follow the stop reason. Only the first choice is written, because the
+dialect has no place for a second.
 
-Source: design.md §5, dialects.md §0.4, §3.1, §3.3, quirks.md §8, §9.
+Source: design.md §5, dialects.md §0.4, §3.1, §3.3, §7.2, §7.5, quirks.md §8, §9.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any, ClassVar, Literal
 
 import orjson
 
+from streamkit.conversation.messages import ToolCall
+from streamkit.dialects.anthropic.asides import AnthropicBlocks
 from streamkit.dialects.anthropic.wire import (
     CALL_DEFAULTS,
     DELTA_SIBLING,
@@ -29,11 +32,16 @@ from streamkit.dialects.anthropic.wire import (
     encode_error,
     encode_message,
     encode_usage,
+    with_defaults,
 )
+from streamkit.dialects.bodies.block_list import Block
+from streamkit.dialects.bodies.block_responses import BlockResponseWriter
+from streamkit.dialects.bodies.json_members import add_missing
 from streamkit.dialects.members.known import unknown_event
 from streamkit.dialects.members.values import details_of
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
 from streamkit.dialects.streams.block_queue import BlockQueue, Key, QueuedBlock
+from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.events import Aside, ProviderFailed, ResponseStarted, TextDelta, ToolCallStarted
 
 #: A template for the beginning of a ``content_block_delta``. The index of the block is filled in.
@@ -250,3 +258,43 @@ class AnthropicEncoder(BlockEncoder):
         for _ in (*self._message_delta, *self._beside_delta):  # members kept for a last event that is never written
             self.lose("metadata")
         self._event(b"error", dumps(encode_error(event, self.report)))
+
+
+class AnthropicResponseWriter(BlockResponseWriter):
+    """Writes a response as one message."""
+
+    vendor = VENDOR
+    signer = VENDOR
+    inexact_stops = INEXACT_STOPS
+    block_list = AnthropicBlocks
+
+    def error(self, failure: ProviderFailed) -> dict[str, Any]:
+        return encode_error(failure, self.report)
+
+    def answer(self) -> dict[str, Any]:
+        response = self.response
+        choice = only_choice(response, self.report)
+        content = self.content(choice)
+        body = encode_message(response, self.encoding, content, STOP_NAMES[self.stop(choice)], choice.stop_sequence)
+        count_usage_losses(response.usage, self.report)
+        return add_missing(add_missing(body, self.members), self.own_extras(response.extras, "response_fields"))
+
+    def text(self, text: str, label: int) -> None:
+        # ``citations`` is an empty list, because strict readers refuse null
+        self.blocks.add_text({"type": "text", "text": text, "citations": []}, label)
+
+    def thinking(self, text: str, signature: str | None) -> Block:
+        return {"type": "thinking", "thinking": text, "signature": signature or ""}  # the member is mandatory
+
+    def redacted(self, data: str) -> Block:
+        return {"type": "redacted_thinking", "data": data}
+
+    def use(self, call: ToolCall, arguments: bytes, extras: Mapping[str, Any]) -> Block:
+        block = {"type": "tool_use", "id": call.id, "name": call.name, "input": orjson.Fragment(arguments)}
+        return with_defaults(add_missing(block, extras), CALL_DEFAULTS)
+
+    def beside(self, part: Aside) -> bool:
+        if not part.type.startswith((MESSAGE_DELTA, DELTA_SIBLING)):
+            return False
+        self.members[part.type.partition(".")[2]] = part.raw
+        return True

@@ -1,18 +1,19 @@
-"""Anthropic's Messages API over HTTP.
+"""Anthropic's Messages API over HTTP, and its error bodies: ``{"type": "error", "error": {type, message}, "request_id"}``.
 
 The SDK ``anthropic`` sends ``anthropic-version`` with every request, and the key as ``Authorization`` or ``x-api-key``. Its
 types require the member ``lifecycle`` of a model.
-Source: clients.md §10.1, §10.2; anthropic 2.12: ``message_count_tokens_params``, ``ModelInfo``, and ``AnthropicVertex`` for
-Google's addresses.
+Source: dialects.md §3.1, §7.5; clients.md §10.1, §10.2; anthropic 2.12: ``message_count_tokens_params``, ``ModelInfo``, and
+``AnthropicVertex`` for Google's addresses.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from streamkit.dialects.anthropic.wire import VERTEX, version_of
+from streamkit.dialects.anthropic.wire import ERROR_TYPES, VENDOR, VERTEX, encode_error, version_of
+from streamkit.dialects.base import STATUSES, Errors
 from streamkit.dialects.http import (
     HTTP,
     Endpoint,
@@ -27,7 +28,9 @@ from streamkit.dialects.http import (
     with_root,
 )
 from streamkit.dialects.streams.event_encoder import encode_time
+from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.errors import BadRequest
+from streamkit.events import ProviderFailed
 
 #: How many models a page of the model list has if the request does not say.
 PAGE: Final = 20
@@ -117,4 +120,21 @@ HTTP_HALF = HTTP(
         request_id="request-id",
         models=Models(path="/v1/models", list=_list, detail=_model),
     ),
+)
+
+
+def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
+    """Return the failure in a body; None if it is not an error body of this dialect."""
+    if document.get("type") != "error" or not isinstance(document.get("error"), dict):
+        return None
+    return provider_failed(document, VENDOR, ERROR_TYPES)
+
+
+#: An overloaded server has a status of its own, 529. An interrupted response is an ``api_error``, which has 500.
+ERRORS = Errors(
+    vendors=frozenset({VENDOR}),
+    words=ERROR_TYPES,
+    decode=decode,
+    encode=lambda failed, report: (encode_error(failed, report), {}),
+    statuses={**STATUSES, "unavailable": 529, "truncated": 500},
 )

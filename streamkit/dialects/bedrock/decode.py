@@ -1,4 +1,4 @@
-"""Decode Bedrock's messages to wire events: those of ConverseStream, or those of the model itself.
+"""Decode Bedrock's messages, and whole bodies, to wire events: those of Converse, or those of the model itself.
 
 The first message decides. ``chunk`` belongs to InvokeModelWithResponseStream, which carries the model's own events as base64.
 Those of Anthropic's models are read by Anthropic's decoder, and remain Anthropic's. Everything else is ConverseStream.
@@ -8,20 +8,26 @@ Blocks of text and of reasoning have no start: the first delta of an index opens
 ignored. The stream does not contain the response's id and model: a client knows them from the response's headers and from its
 request.
 
-Source: dialects.md §6.1, §7.6.
+A whole message is split into the messages of a stream. A response of InvokeModel is Anthropic's message, which Anthropic's
+decoder reads. The type of an error is in a header, which the body decoder does not see, or in ``__type``.
+
+Source: dialects.md §6.1, §7.2, §7.5, §7.6; botocore's model of ``ConverseResponse``, and its parser of errors.
 """
 
 from __future__ import annotations
 
 from base64 import b64decode
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import orjson
 from attrs import define
 
-from streamkit.dialects.anthropic.decode import AnthropicDecoder
-from streamkit.dialects.bedrock.images import IMAGE, read_image
+from streamkit.dialects.anthropic.decode import AnthropicBodyDecoder, AnthropicDecoder
+from streamkit.dialects.bedrock.asides import IMAGE, SERVER, STREAMED, asides_of, messages_of, read_image
+from streamkit.dialects.bedrock.http import TYPE, decode_exception
 from streamkit.dialects.bedrock.wire import (
+    BODY_FIELDS,
     CHUNK,
     DELTAS,
     ERROR,
@@ -43,7 +49,7 @@ from streamkit.dialects.bedrock.wire import (
 from streamkit.dialects.members.known import EVENT, Members
 from streamkit.dialects.members.values import details_of, has_value, is_base64, others_of, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
-from streamkit.dialects.vocabulary.error_bodies import message_in
+from streamkit.dialects.vocabulary.error_bodies import error_message, message_in
 from streamkit.errors import BrokenFrame, SecondResponse
 from streamkit.events import (
     Aside,
@@ -59,12 +65,11 @@ from streamkit.events import (
 )
 from streamkit.framing.frame import Frame
 from streamkit.tool_calls.failed_turns import FAILING
+from streamkit.tool_calls.value_text import lenient_text
 
 TEXTUAL = frozenset({"text", "reasoning"})
 #: The kind of a block that only this vendor understands.
 RAW = "raw"
-#: Members of a start or a delta that may belong to a tool of the provider.
-SERVER = frozenset({"toolUse", "toolResult"})
 CALL_FIELDS = frozenset({"toolUseId", "name"})
 
 
@@ -335,3 +340,93 @@ class BedrockDecoder(BlockDecoder[Block]):
         native = text_of(name) if code is None else None
         shown = message or "an error without a message: " + (text_of(name) or orjson.dumps(raw).decode())
         self.out.append(ProviderFailed(error, shown, native, code, status, raw or None, VENDOR))
+
+
+CITED = frozenset({"content", "citations"})
+#: The members that are read of ``output``, and of a piece of cited text.
+OUTPUT, CITED_TEXT = Members("message"), Members("text")
+
+
+class BedrockBodyDecoder(BedrockDecoder):
+    """Reads a whole body: a response of Converse or InvokeModel, or an error."""
+
+    def take(self, frame: Frame) -> None:
+        document = self.load(frame)
+        if document is None:
+            return
+        self.recognised = True
+        if type(output := self.alone(document.get("output"))) is dict:
+            self._whole(document, output)
+            self.read_error(document)
+        elif document.get("type") == "message":  # a response of InvokeModel for Anthropic's models
+            native = AnthropicBodyDecoder(self.limits, self.report)
+            self.out += native.feed([frame])
+            if native.fault is not None:
+                raise native.fault
+        elif TYPE not in document and self.read_error(document, alone=True):
+            return
+        elif isinstance(document.get(TYPE), str) or error_message(document, ("message", "Message")) is not None:
+            self.out.append(decode_exception(document))
+        else:
+            self.recognised = False
+            self.foreign_frame()
+
+    def _whole(self, document: dict[str, Any], output: dict[str, Any]) -> None:
+        message = self.fields(output.get("message"))
+        self.keep_unread(output, OUTPUT, where="output.")
+        blocks = self.contents(message.get("content"))
+        texts = self.texts_at(len(blocks), "output", "message", "content") if blocks else []
+        self._read("messageStart", {name: value for name, value in message.items() if name != "content"})
+        for number, (block, text) in enumerate(zip(blocks, texts, strict=True)):
+            self._block(self.part_of(block, None), number, text)
+        last = {name: document.get(name) for name in ("stopReason", "additionalModelResponseFields")}
+        self._read("messageStop", last)
+        self._read("metadata", {name: value for name, value in document.items() if name not in BODY_FIELDS})
+
+    def _read(self, event: str, payload: dict[str, Any]) -> None:
+        """Read members of the body for which a stream has the message ``event``."""
+        self.frame = Frame(b"", event=event)
+        self.read_and_keep(getattr(self, EVENTS[event].method), payload, EVENTS[event].members, f"{event}.")
+
+    def _block(self, block: dict[str, Any], number: int, text: bytes) -> None:
+        for member, found in block.items():
+            if found is None:
+                continue
+            value = self.alone(found)
+            if member in STREAMED and type(value) is dict:
+                arguments = self._input(value, text) if member == "toolUse" else ""
+                for event, payload in messages_of(member, value, number, arguments):
+                    self._read(event, payload)
+                continue
+            deltas = list(self._deltas(member, value))
+            for delta in deltas:
+                self._read("contentBlockDelta", {"contentBlockIndex": number, "delta": delta})
+            if not deltas:
+                self.out += asides_of(member, value, number)
+                continue
+            self._read("contentBlockStop", {"contentBlockIndex": number})
+            if member == "citationsContent":
+                self.keep_others(value, CITED, f"{member}.")
+
+    def _input(self, use: dict[str, Any], block: bytes) -> str:
+        arguments = use.get("input")
+        if isinstance(arguments, str):
+            self.report.repair("arguments_not_object")
+            return arguments
+        return "" if arguments is None else lenient_text(block, "toolUse", "input")
+
+    def _deltas(self, member: str, value: Any) -> Iterator[dict[str, Any]]:
+        """Yield the deltas that a stream would have for text and reasoning; none for blocks without such deltas."""
+        if member == "text":
+            yield {"text": value}
+        elif member == "citationsContent" and type(value) is dict:
+            for piece in self.items(value.get("content")):
+                yield {"text": self.fields(piece).get("text") or ""}
+                self.keep_unread(piece, CITED_TEXT, where="citationsContent.content.")
+            for citation in self.items(value.get("citations")):
+                yield {"citation": citation}
+        elif member == "reasoningContent" and type(value) is dict:
+            for inner in (self.fields(value.get("reasoningText")), {**value, "reasoningText": None}):
+                for name, words in inner.items():
+                    if words is not None:
+                        yield {"reasoningContent": {name: words}}

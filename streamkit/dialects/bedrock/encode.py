@@ -1,13 +1,12 @@
-"""Encode events as ConverseStream messages, each with both its checksums.
+"""Encode events as ConverseStream messages, each with both its checksums, and whole responses as responses of Converse.
 
 One block is open at a time, and indices have no gaps. Blocks of text and reasoning have no start; a call's start has its id
 and name. ``messageStop`` waits for the end of the stream, and ``metadata`` with the counts follows it. Its latency is the
 time since the response started here.
 
 Opaque reasoning of other vendors is written in a marked form ("sealed"), as the signature of its block or as a block of
-redacted content. The form is base64, as Bedrock's clients require.
-There is no place for the response's id and model, but this is no loss: the client knows
-them from its request and from the response's headers.
+redacted content. The form is base64, as Bedrock's clients require. There is no place for the response's id and model, but this
+is no loss: the client knows them from its request and from the response's headers.
 
 Source: dialects.md §6.1, §7.1, §7.5.
 """
@@ -19,7 +18,9 @@ from typing import Any, ClassVar
 
 import orjson
 
-from streamkit.dialects.bedrock.images import write_image
+from streamkit.conversation.messages import ToolCall
+from streamkit.dialects.bedrock.asides import BedrockBlocks, text_block, write_image
+from streamkit.dialects.bedrock.http import encode_exception
 from streamkit.dialects.bedrock.wire import (
     CHUNK,
     EVENTS,
@@ -38,10 +39,14 @@ from streamkit.dialects.bedrock.wire import (
     stop_name,
     with_stop_sequence,
 )
+from streamkit.dialects.bodies.block_list import Block
+from streamkit.dialects.bodies.block_responses import BlockResponseWriter
+from streamkit.dialects.bodies.json_members import add_missing, without_none
 from streamkit.dialects.members.known import unknown_event
 from streamkit.dialects.members.values import is_base64
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
 from streamkit.dialects.streams.block_queue import BlockQueue, QueuedBlock
+from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.events import Aside, MediaGenerated, ProviderFailed, ResponseStarted, ToolCallStarted
 from streamkit.framing.eventstream import serialize_headers, serialize_message
 
@@ -187,3 +192,60 @@ class BedrockEncoder(BlockEncoder):
             self.lose("error_detail")
         head = {":exception-type": name, ":content-type": "application/json", ":message-type": "exception"}
         self.write(serialize_message(serialize_headers(head), dumps(payload)))
+
+
+class BedrockResponseWriter(BlockResponseWriter):
+    """Writes a response as one response of Converse."""
+
+    vendor = VENDOR
+    signer = SIGNER
+    inexact_stops = INEXACT_STOPS
+    block_list = BedrockBlocks
+    _fields: Mapping[str, Any] = {}  #: the members of ``additionalModelResponseFields``
+
+    def error(self, failure: ProviderFailed) -> dict[str, Any]:
+        return encode_exception(failure, self.report)
+
+    def answer(self) -> dict[str, Any]:
+        response = self.response
+        choice = only_choice(response, self.report)
+        message = {"role": "assistant", "content": self.content(choice)}
+        body: dict[str, Any] = {
+            "output": {"message": add_missing(message, self.own_extras(response.extras, "response_fields"))},
+            "stopReason": stop_name(self.stop(choice), choice.native_stop_reason),
+            # 0 is the latency, which was not measured
+            **encode_counts(response.usage, self.members, 0, self.report),
+        }
+        if fields := with_stop_sequence(self._fields, choice.stop_sequence):
+            body["additionalModelResponseFields"] = fields
+        return add_missing(body, self.members)
+
+    def media_form(self, media: MediaGenerated) -> list[Aside]:
+        return write_image(media)
+
+    # -- content ---------------------------------------------------------------------------------------------------
+
+    def text(self, text: str, label: int) -> None:
+        self.blocks.add_text(text_block(text), label)
+
+    def thinking(self, text: str, signature: str | None) -> Block:
+        return {"reasoningContent": {"reasoningText": without_none(text=text, signature=signature)}}
+
+    def takes(self, redacted: str) -> bool:
+        return is_base64(redacted)  # clients decode it as base64
+
+    def redacted(self, data: str) -> Block:
+        return {"reasoningContent": {"redactedContent": data}}
+
+    def use(self, call: ToolCall, arguments: bytes, extras: Mapping[str, Any]) -> Block:
+        use = {"toolUseId": call.id, "name": call.name, "input": orjson.Fragment(arguments)}
+        return {"toolUse": add_missing(use, extras)}
+
+    def beside(self, part: Aside) -> bool:
+        if part.type == EXTRA_FIELDS:
+            self._fields = part.raw
+        elif part.type.startswith(METADATA):
+            self.members[part.type.removeprefix(METADATA)] = part.raw
+        else:
+            return False
+        return True
