@@ -32,8 +32,7 @@ from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.errors import BadRequest
 from streamkit.events import ProviderFailed
 
-#: How many models a page of the model list has if the request does not say.
-PAGE: Final = 20
+PAGE: Final = 20  # how many models a page of the model list has if the request does not say
 #: The members of a request that a token count accepts.
 _COUNTED = frozenset({
     "messages", "model", "cache_control", "output_config", "speed", "system", "thinking", "tool_choice", "tools",

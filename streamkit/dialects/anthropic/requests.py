@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
 import orjson
@@ -82,17 +82,14 @@ SOURCES: Final = {
     "image": frozenset({"base64", "url", "file"}),
     "document": frozenset({"base64", "url", "file", "text"}),
 }
-#: Values of ``service_tier`` that other vendors have, too. Any other value stays in the request's extras.
-SERVICE_TIERS: Final = ("auto",)
-#: Members of the compaction edit that the reader can store in a streamkit ``Compaction``.
+#: Members of the compaction edit that a streamkit ``Compaction`` can hold.
 READ: Final = frozenset({"type", "trigger", "pause_after_compaction", "instructions"})
 #: The version of the web search tool that every version of the server has.
 SEARCH_TYPE: Final = f"{wire.WEB_SEARCH}20250305"
 SEARCH_NAME: Final = "web_search"
 #: The ``anthropic-beta`` values that the server demands for a compaction edit, and for a request that returns a summary.
 EDIT_BETA, SUMMARY_BETA = "compact-2026-01-12", "compact-2026-09-04"
-#: The smallest trigger of a compaction that the server takes, in tokens.
-LEAST_TRIGGER: Final = 50_000
+LEAST_TRIGGER: Final = 50_000  # the smallest trigger of a compaction that the server takes, in tokens
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -102,8 +99,6 @@ class AnthropicRequestReader(RequestReader):
     """Reads one request, member by member."""
 
     dialect = "anthropic"
-
-    # -- messages --------------------------------------------------------------------------------------------------
 
     def read_turns(self, fields: Fields) -> None:
         """Read the member ``system``, which is a string or text blocks, and the messages."""
@@ -121,8 +116,6 @@ class AnthropicRequestReader(RequestReader):
         self.unreadable += reader.unreadable
         self.turns.append(Turn(role, parts, extras=message.rest() or None))
 
-    # -- options ---------------------------------------------------------------------------------------------------
-
     def options(self, fields: Fields) -> Options:
         config = fields.fields("output_config")
         metadata = fields.fields("metadata")
@@ -132,7 +125,8 @@ class AnthropicRequestReader(RequestReader):
             thinking=claude.read_thinking(fields, config.string("effort") if config else None),
             compaction=read_compaction(fields),
             output=self._output(config, "format") or self._output(fields, "output_format"),
-            service_tier=fields.string("service_tier") if fields.peek("service_tier") in SERVICE_TIERS else None,
+            # other vendors have this tier, too; other values stay in the request's extras
+            service_tier=fields.string("service_tier") if fields.peek("service_tier") == "auto" else None,
             user=metadata.string("user_id") if metadata else None,
         )
 
@@ -145,8 +139,6 @@ class AnthropicRequestReader(RequestReader):
         if "schema" not in form:
             raise form.wrong("a schema is needed, and there is none", "schema")
         return OutputFormat("schema", form.take("schema"))
-
-    # -- tools -----------------------------------------------------------------------------------------------------
 
     def tool(self, tool: Fields) -> Tool:
         kind = tool.string("type")
@@ -231,8 +223,6 @@ class BlockReader(claude.BlockParts):
             case _:
                 self._aside(block, kind, number)
 
-    # -- text and media --------------------------------------------------------------------------------------------
-
     def _text_block(self, block: Fields, number: int) -> None:
         text = self.last_text = Text(block.needed("text"), cache=cache_mark(block), block=number)
         citations = block.listed("citations")
@@ -261,8 +251,6 @@ class BlockReader(claude.BlockParts):
         media.extras = block.rest() or None
         return media
 
-    # -- the assistant's blocks -----------------------------------------------------------------------------------
-
     def _call(self, block: Fields) -> ToolCall:
         call = claude.call_of(block, "id")
         call.cache = cache_mark(block)
@@ -282,12 +270,10 @@ class BlockReader(claude.BlockParts):
             return
         self.parts += [aside_of(frame, kind, number) for frame in frames_of(raw, number, text)]
 
-    # -- results ---------------------------------------------------------------------------------------------------
-
     def _result(self, block: Fields) -> ToolResult:
-        result = ToolResult(block.needed("tool_use_id"), place=block.place)
-        parts = BlockReader("result").read(block.text_or_each("content"))
-        result.parts = cast("list[Text | Media | Aside]", parts)
+        call_id = block.needed("tool_use_id")
+        parts = cast("list[Text | Media | Aside]", BlockReader("result").read(block.text_or_each("content")))
+        result = ToolResult(call_id, parts, place=block.place)
         result.is_error = block.boolean("is_error") or False
         result.cache = cache_mark(block)
         result.extras = block.rest() or None
@@ -332,7 +318,8 @@ def read_compaction(fields: Fields) -> Compaction | None:
     if edit is None:
         return None
     trigger, pause = edit.get("trigger"), edit.get("pause_after_compaction")
-    tokens = _tokens(trigger)
+    value = trigger.get("value") if isinstance(trigger, dict) and trigger.get("type") == "input_tokens" else None
+    tokens = value if type(value) is int else None
     left = {name: value for name, value in edit.items() if name not in READ}
     if tokens is None and trigger is not None:  # the trigger counts something other than tokens
         left["trigger"] = trigger
@@ -345,13 +332,6 @@ def read_compaction(fields: Fields) -> Compaction | None:
         instructions=_instructions(edit.get("instructions")),
         native={"context_management": management},
     )
-
-
-def _tokens(trigger: Any) -> int | None:
-    if not isinstance(trigger, Mapping) or trigger.get("type") != "input_tokens":
-        return None
-    value = trigger.get("value")
-    return value if type(value) is int else None
 
 
 def _instructions(text: Any) -> str | None:
@@ -422,11 +402,6 @@ def search(asked: WebSearch, to: Lowering) -> dict[str, Any]:
     )
 
 
-def _can_search(request: Request) -> bool:
-    """Return whether the request may define a web search: no function has the name ``web_search``."""
-    return all(tool.name != SEARCH_NAME for tool in request.tools if tool.kind != "server")
-
-
 def compaction_fits(request: Request, to: Lowering) -> None:
     """Drop a compaction if the model can't make it. If only a summary is requested, drop the options that shape a reply."""
     options, compaction = request.options, request.options.compaction
@@ -435,36 +410,29 @@ def compaction_fits(request: Request, to: Lowering) -> None:
     if not to.takes.model.compacts:
         to.lose("parameter", "compaction")
         options.compaction = None
-        request.options = options
         return
-    forced = False
-    if compaction.now:
-        shaping = {
-            "compaction.threshold": compaction.threshold is not None,
-            "stop": bool(options.stop),
-            "output": options.output is not None and options.output.kind != "text",
-        }
-        for name in (name for name, is_asked in shaping.items() if is_asked):
-            to.lose("parameter", name)
-        forced = request.tool_choice is not None and request.tool_choice.mode == "required"
-        if forced:
-            to.lose("tool_choice", "required")
-        options = evolve(options, stop=(), output=None)
-    elif compaction.threshold is not None and compaction.threshold < LEAST_TRIGGER:
+    options.compaction = evolve(compaction, native=None)
+    if not compaction.now:
+        if compaction.threshold is not None and compaction.threshold < LEAST_TRIGGER:
+            to.lose("parameter", "compaction.threshold")
+        return
+    if compaction.threshold is not None:
         to.lose("parameter", "compaction.threshold")
-    options = evolve(options, compaction=evolve(compaction, native=None))
-    request.options = options
-    request.tool_choice = None if forced else request.tool_choice
+    if options.stop:
+        to.lose("parameter", "stop")
+    if options.output is not None and options.output.kind != "text":
+        to.lose("parameter", "output")
+    options.stop, options.output = (), None
+    if request.tool_choice is not None and request.tool_choice.mode == "required":
+        to.lose("tool_choice", "required")
+        request.tool_choice = None
 
 
 def bounded(request: Request, to: Lowering) -> None:
     """Set ``max_tokens`` if the request has none: the target's bound, plus the thinking budget, which counts towards it."""
     options = request.options
-    if options.max_tokens is not None:
-        return
-    budget = (options.thinking and options.thinking.budget_tokens) or 0
-    options.max_tokens = to.target.max_tokens + budget
-    request.options = options
+    if options.max_tokens is None:
+        options.max_tokens = to.target.max_tokens + ((options.thinking and options.thinking.budget_tokens) or 0)
 
 
 FOREIGN: Final = Capabilities(
@@ -486,7 +454,7 @@ FOREIGN: Final = Capabilities(
     needs_user="messages",
     parallel=True,
     search_options=frozenset({"max_uses", "allowed_domains", "blocked_domains", "location"}),
-    can_search=_can_search,
+    can_search=lambda request: all(tool.name != SEARCH_NAME for tool in request.tools if tool.kind != "server"),
     search=search,
     choice_extras="tool_choice",
     declares_called=True,
@@ -539,16 +507,16 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
 
 def write(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
     """Return the body of a lowered request (only what the dialect can express) as JSON values."""
-    said = [(turn, blocks) for turn in request.turns if (blocks := _content(turn.parts, report))]
-    leading = leading_of([turn for turn, _ in said])
+    turns = [(turn, blocks) for turn in request.turns if (blocks := _content(turn.parts, report))]
+    leading = leading_of([turn for turn, _ in turns])
     options = request.options
     body = without_none(
         model=request.model,
         max_tokens=options.max_tokens,
-        system=plain_or_list([block for _, blocks in said[:leading] for block in blocks]) or None,
+        system=plain_or_list([block for _, blocks in turns[:leading] for block in blocks]) or None,
         messages=[
             add_missing({"role": turn.role, "content": plain_or_list(blocks)}, turn.extras)
-            for turn, blocks in said[leading:]
+            for turn, blocks in turns[leading:]
         ],
         tools=[_tool(tool) for tool in request.tools] or None,
         tool_choice=_choice(request.tool_choice),

@@ -24,28 +24,9 @@ import orjson
 from attrs import define
 
 from streamkit.dialects.anthropic.decode import AnthropicBodyDecoder, AnthropicDecoder
+from streamkit.dialects.bedrock import wire
 from streamkit.dialects.bedrock.asides import IMAGE, SERVER, STREAMED, asides_of, messages_of, read_image
 from streamkit.dialects.bedrock.http import TYPE, decode_exception
-from streamkit.dialects.bedrock.wire import (
-    BODY_FIELDS,
-    CHUNK,
-    DELTAS,
-    ERROR,
-    EVENTS,
-    EXCEPTION,
-    EXCEPTIONS,
-    EXTRA_FIELDS,
-    KEEP_ALIVE,
-    METADATA,
-    METRICS,
-    PADDING,
-    REASONING,
-    SIGNER,
-    STOP_REASONS,
-    VENDOR,
-    decode_usage,
-    exception_of,
-)
 from streamkit.dialects.members.known import EVENT, Members
 from streamkit.dialects.members.values import details_of, has_value, is_base64, others_of, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
@@ -68,8 +49,7 @@ from streamkit.tool_calls.failed_turns import FAILING
 from streamkit.tool_calls.value_text import lenient_text
 
 TEXTUAL = frozenset({"text", "reasoning"})
-#: The kind of a block that only this vendor understands.
-RAW = "raw"
+RAW = "raw"  # the kind of a block that only this vendor understands
 CALL_FIELDS = frozenset({"toolUseId", "name"})
 
 
@@ -85,31 +65,31 @@ def recognises(event: str, document: Any) -> bool:
     """Return whether a payload may come from a Bedrock stream."""
     if not isinstance(document, dict):
         return False
-    if event == CHUNK:
+    if event == wire.CHUNK:
         return isinstance(document.get("bytes"), str)
-    return event in EVENTS or event.startswith((EXCEPTION, ERROR))
+    return event in wire.EVENTS or event.startswith((wire.EXCEPTION, wire.ERROR))
 
 
 class NativeDecoder(AnthropicDecoder):
     """Anthropic's decoder for events in InvokeModel streams."""
 
     dialect = "bedrock"
-    members: ClassVar = {kind: members.also(METRICS) for kind, members in AnthropicDecoder.members.items()}
+    members: ClassVar = {kind: members.also(wire.METRICS) for kind, members in AnthropicDecoder.members.items()}
 
     def decode(self, document: dict[str, Any]) -> None:
         super().decode(document)
-        if has_value(metrics := document.get(METRICS)):
-            self.out.append(Aside(VENDOR, "metadata", METRICS, metrics))
+        if has_value(metrics := document.get(wire.METRICS)):
+            self.out.append(Aside(wire.VENDOR, "metadata", wire.METRICS, metrics))
 
 
 class BedrockDecoder(BlockDecoder[Block]):
     """Decodes the messages of a stream. It reads ConverseStream itself, and gives InvokeModel's to Anthropic's decoder."""
 
     dialect = "bedrock"
-    vendor = VENDOR
-    signer = SIGNER
+    vendor = wire.VENDOR
+    signer = wire.SIGNER
     call_kind = "toolUse"
-    idle = frozenset({PADDING})
+    idle = frozenset({wire.PADDING})
     block_type = Block
     _native: NativeDecoder | None = None
 
@@ -118,27 +98,27 @@ class BedrockDecoder(BlockDecoder[Block]):
         event = frame.event
         if not frame.terminated:
             self.out.append(LastFrameBroken(frame.data))
-        elif event in EVENTS and self._native is None:
+        elif event in wire.EVENTS and self._native is None:
             document = self.load(frame)
             if document is not None:
                 self.recognised = True
-                reader = getattr(self, EVENTS[event].method)
+                reader = getattr(self, wire.EVENTS[event].method)
                 if self._stopped and event != "metadata":
                     self.behind_end(reader, document)
                 else:
-                    self.read_and_keep(reader, document, EVENTS[event].members, f"{event}.")
+                    self.read_and_keep(reader, document, wire.EVENTS[event].members, f"{event}.")
                 self.read_error(document)
-        elif event == CHUNK and not self._started:
+        elif event == wire.CHUNK and not self._started:
             self._chunk(frame)
-        elif event.startswith((EXCEPTION, ERROR)) or event in EXCEPTIONS:
+        elif event.startswith((wire.EXCEPTION, wire.ERROR)) or event in wire.EXCEPTIONS:
             self._failed(frame)
-        elif event == KEEP_ALIVE:
+        elif event == wire.KEEP_ALIVE:
             if self._started and (document := self.load(frame)) is not None:
-                self.keep_unread(document, Members(PADDING), where=f"{KEEP_ALIVE}.")
+                self.keep_unread(document, Members(wire.PADDING), where=f"{wire.KEEP_ALIVE}.")
         elif not self.recognised:
             self.foreign_frame()
         elif (document := self.load(frame)) is not None and not self.read_error(document, alone=True):
-            self.out.append(Aside(VENDOR, "unknown_event", f"{EVENT}{event}", document))
+            self.out.append(Aside(wire.VENDOR, "unknown_event", f"{EVENT}{event}", document))
 
     def close(self) -> None:
         if self._native is not None:
@@ -152,7 +132,7 @@ class BedrockDecoder(BlockDecoder[Block]):
                 raise SecondResponse(offset=self.frame.offset)
             self.report.repair("response_restarted")
             return
-        self.start(ResponseStarted(vendor=VENDOR, extras=others_of(document, {"role", PADDING}) or None))
+        self.start(ResponseStarted(vendor=wire.VENDOR, extras=others_of(document, {"role", wire.PADDING}) or None))
 
     def _message_stop(self, document: dict[str, Any]) -> None:
         self.ensure_started()
@@ -161,21 +141,21 @@ class BedrockDecoder(BlockDecoder[Block]):
         delta = fields.get("delta")
         sequence = text_of(delta.get("stop_sequence")) if type(delta) is dict else None
         if native := text_of(document.get("stopReason")):
-            reason = self.stop_reason(native, STOP_REASONS)
-            known = STOP_REASONS.get(native) in FAILING
+            reason = self.stop_reason(native, wire.STOP_REASONS)
+            known = wire.STOP_REASONS.get(native) in FAILING
             self.out.append(StopReasonSeen(reason, native, 0, sequence, ends_failed=known))
         if fields and not (fields.keys() == {"delta"} and type(delta) is dict and delta.keys() <= {"stop_sequence"}):
-            self.out.append(Aside(VENDOR, "metadata", EXTRA_FIELDS, fields))
+            self.out.append(Aside(wire.VENDOR, "metadata", wire.EXTRA_FIELDS, fields))
         self.out.append(TerminatorSeen())
 
     def _metadata(self, document: dict[str, Any]) -> None:
         """Read the token counts, and keep other members: latency, traces of guardrails, the service tier."""
         self.ensure_started()
         if usage := self.fields(document.get("usage")):
-            self.tell_counts(decode_usage(usage))
-        for name, value in others_of(document, {"usage", PADDING}).items():
+            self.tell_counts(wire.decode_usage(usage))
+        for name, value in others_of(document, {"usage", wire.PADDING}).items():
             if name != "metrics" or self.fields(value):
-                self.out.append(Aside(VENDOR, "metadata", METADATA + name, value))
+                self.out.append(Aside(wire.VENDOR, "metadata", wire.METADATA + name, value))
 
     # -- content blocks --------------------------------------------------------------------------------------------
 
@@ -184,7 +164,8 @@ class BedrockDecoder(BlockDecoder[Block]):
         index = self.start_index(document.get("contentBlockIndex"))
         use = self.alone(start.get("toolUse"))
         if type(use) is dict and not has_value(use.get("type")):
-            self._call(use, self.open_block(index, "toolUse"))
+            block = self.open_block(index, "toolUse")
+            self.start_call(block, use.get("toolUseId"), use.get("name"), others_of(use, CALL_FIELDS))
         elif not start or (use is not None and type(use) is not dict):
             self.open_block(index, "")
             if start:
@@ -205,12 +186,12 @@ class BedrockDecoder(BlockDecoder[Block]):
         for member, value in delta.items():
             if value is None:
                 continue
-            belongs = DELTAS.get(member)
+            belongs = wire.DELTAS.get(member)
             if belongs is None and block is None:
                 self._aside(document, self._open_raw(index, delta))
                 return
             if belongs is None:
-                self.out.append(Aside(VENDOR, "metadata", f"delta.{member}", value))
+                self.out.append(Aside(wire.VENDOR, "metadata", f"delta.{member}", value))
                 continue
             if block is None or block.kind != belongs:
                 block = self._place(index, block, belongs)
@@ -222,7 +203,7 @@ class BedrockDecoder(BlockDecoder[Block]):
                     self.out.append(TextDelta(text, 0, block.number))
             elif member == "citation":
                 if citation := self.fields(value):
-                    self.out.append(Aside(VENDOR, "citation", "citation", citation, block=block.number))
+                    self.out.append(Aside(wire.VENDOR, "citation", "citation", citation, block=block.number))
             elif belongs == "toolUse":
                 fragment = self.fields(value).get("input")
                 if type(fragment) is dict:
@@ -277,9 +258,6 @@ class BedrockDecoder(BlockDecoder[Block]):
         block.form = text_of(details_of(union, IMAGE).get("format"))
         return block
 
-    def _call(self, use: dict[str, Any], block: Block) -> None:
-        self.start_call(block, use.get("toolUseId"), use.get("name"), others_of(use, CALL_FIELDS))
-
     def _reasoning(self, delta: dict[str, Any], block: Block) -> None:
         if text := self.string(delta.get("text")):
             self.out.append(ReasoningDelta(text, 0, block.number))
@@ -292,17 +270,16 @@ class BedrockDecoder(BlockDecoder[Block]):
                 self.opaque(data, block, redacted=True)
             else:
                 self.keep_invalid(data)
-        self.keep_others(delta, REASONING, "reasoningContent.")
+        self.keep_others(delta, wire.REASONING, "reasoningContent.")
 
     def _aside(self, document: dict[str, Any], block: Block) -> None:
         """Emit a frame of a block that only this vendor understands as an aside, from which an encoder can write it again."""
         kind: AsideKind = "server_tool" if block.server else "unknown_event"
-        aside = Aside(VENDOR, kind, self.frame.event, document, block=block.number)
+        aside = Aside(wire.VENDOR, kind, self.frame.event, document, block=block.number)
         self.out.append(read_image(document, block.form, aside) or aside)
 
-    # -- InvokeModelWithResponseStream -----------------------------------------------------------------------------
-
     def _chunk(self, frame: Frame) -> None:
+        """Read a message of InvokeModelWithResponseStream, which carries an event of the model."""
         document = self.load(frame)
         if document is None:
             return
@@ -310,16 +287,13 @@ class BedrockDecoder(BlockDecoder[Block]):
             data = b64decode(document["bytes"], validate=True)
         except (KeyError, TypeError, ValueError) as error:
             raise BrokenFrame("a chunk without bytes in base64", frame.data, offset=frame.offset) from error
-        if self._native is None:
-            self._native = NativeDecoder(self.limits, self.report)
-        self.out += self._native.feed([Frame(data, frame.offset, CHUNK)])
+        self._native = self._native or NativeDecoder(self.limits, self.report)
+        self.out += self._native.feed([Frame(data, frame.offset, wire.CHUNK)])
         if self._native.fault is not None:
             raise self._native.fault
         self.recognised = self._native.recognised
         if not self.recognised:
             self.foreign_frame()
-
-    # -- errors ----------------------------------------------------------------------------------------------------
 
     def _failed(self, frame: Frame) -> None:
         """Read an exception, whose name is in a header, or an error, whose code and message are both in headers."""
@@ -335,11 +309,11 @@ class BedrockDecoder(BlockDecoder[Block]):
                 self.report.repair("error_shape")
                 raw = {"message": frame.text}
         message = text_of(frame.headers.get(":error-message")) or message_in(raw)
-        error, status = exception_of(name, raw)
-        code = text_of(name) if kind + ":" == ERROR else None
+        error, status = wire.exception_of(name, raw)
+        code = text_of(name) if kind + ":" == wire.ERROR else None
         native = text_of(name) if code is None else None
         shown = message or "an error without a message: " + (text_of(name) or orjson.dumps(raw).decode())
-        self.out.append(ProviderFailed(error, shown, native, code, status, raw or None, VENDOR))
+        self.out.append(ProviderFailed(error, shown, native, code, status, raw or None, wire.VENDOR))
 
 
 CITED = frozenset({"content", "citations"})
@@ -381,12 +355,12 @@ class BedrockBodyDecoder(BedrockDecoder):
             self._block(self.part_of(block, None), number, text)
         last = {name: document.get(name) for name in ("stopReason", "additionalModelResponseFields")}
         self._read("messageStop", last)
-        self._read("metadata", {name: value for name, value in document.items() if name not in BODY_FIELDS})
+        self._read("metadata", {name: value for name, value in document.items() if name not in wire.BODY_FIELDS})
 
     def _read(self, event: str, payload: dict[str, Any]) -> None:
         """Read members of the body for which a stream has the message ``event``."""
         self.frame = Frame(b"", event=event)
-        self.read_and_keep(getattr(self, EVENTS[event].method), payload, EVENTS[event].members, f"{event}.")
+        self.read_and_keep(getattr(self, wire.EVENTS[event].method), payload, wire.EVENTS[event].members, f"{event}.")
 
     def _block(self, block: dict[str, Any], number: int, text: bytes) -> None:
         for member, found in block.items():
@@ -394,8 +368,12 @@ class BedrockBodyDecoder(BedrockDecoder):
                 continue
             value = self.alone(found)
             if member in STREAMED and type(value) is dict:
-                arguments = self._input(value, text) if member == "toolUse" else ""
-                for event, payload in messages_of(member, value, number, arguments):
+                arguments = value.get("input") if member == "toolUse" else None
+                if isinstance(arguments, str):
+                    self.report.repair("arguments_not_object")
+                elif arguments is not None:
+                    arguments = lenient_text(text, "toolUse", "input")
+                for event, payload in messages_of(member, value, number, arguments or ""):
                     self._read(event, payload)
                 continue
             deltas = list(self._deltas(member, value))
@@ -407,13 +385,6 @@ class BedrockBodyDecoder(BedrockDecoder):
             self._read("contentBlockStop", {"contentBlockIndex": number})
             if member == "citationsContent":
                 self.keep_others(value, CITED, f"{member}.")
-
-    def _input(self, use: dict[str, Any], block: bytes) -> str:
-        arguments = use.get("input")
-        if isinstance(arguments, str):
-            self.report.repair("arguments_not_object")
-            return arguments
-        return "" if arguments is None else lenient_text(block, "toolUse", "input")
 
     def _deltas(self, member: str, value: Any) -> Iterator[dict[str, Any]]:
         """Yield the deltas that a stream would have for text and reasoning; none for blocks without such deltas."""

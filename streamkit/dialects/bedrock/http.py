@@ -15,14 +15,7 @@ from typing import Any, Final
 import orjson
 
 from streamkit.dialects.base import STATUSES, Errors
-from streamkit.dialects.bedrock.wire import (
-    BODY_EXCEPTION_NAMES,
-    EXCEPTIONS,
-    INEXACT_BODY_ERRORS,
-    PADDING,
-    VENDOR,
-    exception_of,
-)
+from streamkit.dialects.bedrock import wire
 from streamkit.dialects.bodies.json_members import add_missing
 from streamkit.dialects.http import HTTP, KEY_HEADERS, Endpoint, TokenCount, segment
 from streamkit.dialects.members.values import text_of
@@ -40,19 +33,19 @@ def decode_exception(document: dict[str, Any], header: str = "") -> ProviderFail
     named = text_of(header) or text_of(document.get(TYPE)) or ""
     name = named.partition(":")[0].rpartition("#")[2]
     native = name[:1].lower() + name[1:]  # as in streams
-    error, status = exception_of(name, document)
+    error, status = wire.exception_of(name, document)
     message = message_in(document) or "an error without a message: " + (name or orjson.dumps(document).decode())
-    return ProviderFailed(error, message, native or None, None, status, document, VENDOR)
+    return ProviderFailed(error, message, native or None, None, status, document, wire.VENDOR)
 
 
 def encode_exception(failed: ProviderFailed, report: StreamReport) -> dict[str, Any]:
     """Return an error body. botocore and the other SDKs read the exception's name in it if no header has the name."""
-    native = failed.native_type if failed.vendor == VENDOR else None
-    name = native if native is not None and native in EXCEPTIONS else BODY_EXCEPTION_NAMES[failed.type]
+    native = failed.native_type if failed.vendor == wire.VENDOR else None
+    name = native if native is not None and native in wire.EXCEPTIONS else wire.BODY_EXCEPTION_NAMES[failed.type]
     body: dict[str, Any] = {TYPE: name[:1].upper() + name[1:], "message": failed.message}
     if native is not None and isinstance(failed.raw, dict):
-        return add_missing(body, {member: value for member, value in failed.raw.items() if member != PADDING})
-    if failed.type in INEXACT_BODY_ERRORS or (failed.code is not None and failed.type != "truncated"):
+        return add_missing(body, {member: value for member, value in failed.raw.items() if member != wire.PADDING})
+    if failed.type in wire.INEXACT_BODY_ERRORS or (failed.code is not None and failed.type != "truncated"):
         report.lose("error_detail")
     return body
 
@@ -72,11 +65,14 @@ def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any]
 
 
 ERRORS = Errors(
-    vendors=frozenset({VENDOR}),
-    words={name: kind for name, (kind, _status) in EXCEPTIONS.items()},
+    vendors=frozenset({wire.VENDOR}),
+    words={name: kind for name, (kind, _status) in wire.EXCEPTIONS.items()},
     decode=decode,
     encode=encode,
-    statuses={**STATUSES, **{kind: EXCEPTIONS[name][1] or 500 for kind, name in BODY_EXCEPTION_NAMES.items()}},
+    statuses={
+        **STATUSES,
+        **{kind: wire.EXCEPTIONS[name][1] or 500 for kind, name in wire.BODY_EXCEPTION_NAMES.items()},
+    },
 )
 
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast
 
 import orjson
@@ -56,7 +56,7 @@ from streamkit.dialects.bodies import claude_requests as claude
 from streamkit.dialects.bodies.json_members import add_missing, members_of, without_none
 from streamkit.dialects.bodies.media_types import media_type_of
 from streamkit.dialects.bodies.request_reader import CONTENT, RequestReader, read_options
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, asked_effort, leading_of, model_for
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, asked_effort, leading_of, model_for, of_turns
 from streamkit.dialects.members.fields import Fields, base64_of, kind_of
 from streamkit.dialects.members.values import is_base64
 from streamkit.dialects.profiles import Provider, Target
@@ -68,29 +68,25 @@ from streamkit.text.quoting import quoted, quoted_all
 #: Blocks that are allowed in messages of one role only.
 ONLY: Final = {"toolUse": "assistant", "reasoningContent": "assistant", "toolResult": "user"}
 MEDIA: Final = {member: kind for kind, member in wire.MEMBERS.items()}
-#: Members of ``source`` that a streamkit ``Media`` can hold. A block with another source becomes an aside.
-SOURCES: Final = frozenset({"bytes", "s3Location"})
+#: By the block's member: members of ``source`` that a ``Media`` can hold. A block with another source becomes an aside.
+SOURCES: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("image", "video", "audio"), ("bytes", "s3Location")),
+    "document": ("bytes", "s3Location", "text"),
+}
 #: Blocks without text for the model: cache points, and pictures for a guardrail. Other dialects drop them.
 MARKS: Final = frozenset({"cachePoint", "guardContent"})
-#: Members of InvokeModel's body that are headers in Anthropic's API.
-VERSION, BETA = "anthropic_version", "anthropic_beta"
+VERSION, BETA = "anthropic_version", "anthropic_beta"  # in InvokeModel's body; headers in Anthropic's API
 Block: TypeAlias = dict[str, Any]
-#: Media that are allowed in tool results.
-IN_RESULTS: Final = frozenset({"image", "document", "video"})
 #: The characters that a document's name may not have, and the most characters of a name.
 UNFIT: Final = re.compile(r"[^A-Za-z0-9 ()\[\]-]+")
 NAME_CHARS: Final = 200
-#: Room in a name for the number that makes it unique: `` (100000)``.
-NUMBER_CHARS: Final = 10
+NUMBER_CHARS: Final = 10  # room in a name for the number that makes it unique: `` (100000)``
 #: A part of an ARN (the id of an AWS resource) that does not say which model is used.
 NAMELESS: Final = re.compile(
     r":(?:application-inference-profile|provisioned-model|default-prompt-router|prompt-router)/"
 )
-#: The form of an S3 URL that the server takes.
 IN_S3: Final = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?")
 EXTENSION: Final = re.compile(r"\.[A-Za-z0-9]{1,5}$")
-#: Text that streamkit adds to a user's turn with a document and no text, because the server refuses such turns.
-ATTACHED: Final = "(A document is attached.)"
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -101,9 +97,8 @@ class BedrockRequestReader(RequestReader):
 
     dialect = "bedrock"
 
-    #: The members ``additionalModelRequestFields`` and ``toolConfig``.
-    _model: Fields | None = None
-    _config: Fields | None = None
+    _model: Fields | None = None  # the member ``additionalModelRequestFields``
+    _config: Fields | None = None  # the member ``toolConfig``
 
     @classmethod
     def decode_request(cls, fields: Fields, report: StreamReport) -> Request:
@@ -125,8 +120,6 @@ class BedrockRequestReader(RequestReader):
             role = claude.role_of(message)
             parts = BlockReader(role).read(message.needed_each("content"))
             self.turns.append(Turn(role, parts, extras=message.rest() or None))
-
-    # -- options ---------------------------------------------------------------------------------------------------
 
     def options(self, fields: Fields) -> Options:
         model = self._model
@@ -153,8 +146,6 @@ class BedrockRequestReader(RequestReader):
         except orjson.JSONDecodeError as error:
             raise definition.wrong(f"the schema is no JSON: {error}", "schema") from error
         return OutputFormat("schema", schema, definition.string("name"), definition.string("description"))
-
-    # -- tools -----------------------------------------------------------------------------------------------------
 
     def tools(self, fields: Fields) -> list[Tool]:
         tools: list[Tool] = []
@@ -188,9 +179,9 @@ class BedrockRequestReader(RequestReader):
         choice = self._choice(self._config) if self._config else None
         native = model.peek("tool_choice") if model else None
         if model and isinstance(native, dict) and native.get("type") in (None, "auto"):
-            claude = model.needed_fields("tool_choice")
-            if (serial := claude.boolean("disable_parallel_tool_use")) is not None:
-                claude.take("type")
+            fields = model.needed_fields("tool_choice")
+            if (serial := fields.boolean("disable_parallel_tool_use")) is not None:
+                fields.take("type")
                 choice = choice or ToolChoice()
                 choice.parallel = not serial
         return choice
@@ -230,9 +221,7 @@ class BlockReader(claude.BlockParts):
         match member:
             case "text":
                 self.parts.append(self._text_part(block.needed("text"), number))
-            case "document" if _source_kind(block, member) == "text":
-                self.parts.append(_media(block.needed_fields(member), member))
-            case "image" | "document" | "video" | "audio" if _source_kind(block, member) in SOURCES:
+            case "image" | "document" | "video" | "audio" if _source_kind(block, member) in SOURCES[member]:
                 self.parts.append(_media(block.needed_fields(member), member))
             case "toolUse":
                 use = block.needed_fields("toolUse")
@@ -277,8 +266,6 @@ class BlockReader(claude.BlockParts):
         last.cache = mark
         return True
 
-    # -- the assistant's blocks -----------------------------------------------------------------------------------
-
     def _reasoning(self, content: Fields, number: int) -> None:
         if _only_member(content) == "redactedContent":
             data = base64_of(content.needed("redactedContent"), content.at("redactedContent"))
@@ -305,9 +292,9 @@ class BlockReader(claude.BlockParts):
 
 
 def _result(fields: Fields) -> ToolResult:
-    result = ToolResult(fields.needed("toolUseId"), place=fields.place)
-    parts = BlockReader("result").read(fields.needed_each("content"))
-    result.parts = cast("list[Text | Media | Aside]", parts)
+    call_id = fields.needed("toolUseId")
+    parts = cast("list[Text | Media | Aside]", BlockReader("result").read(fields.needed_each("content")))
+    result = ToolResult(call_id, parts, place=fields.place)
     status = fields.string("status")
     if status not in {None, "success", "error"}:
         raise fields.wrong(f"'success' or 'error' is needed, not {quoted(status)}", "status")
@@ -370,7 +357,7 @@ def _source_kind(block: Fields, member: str) -> str:
 def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
     """Return media that the server accepts in this place and format. For other media, count a loss and return None."""
     member = wire.MEMBERS[media.kind]
-    allowed = place == "user" or (place == "result" and member in IN_RESULTS)
+    allowed = place == "user" or (place == "result" and member != "audio")
     known = media.data is not None or (media.url is not None and IN_S3.fullmatch(media.url) is not None)
     form = _format_by_address(media, member) if media.media_type is None and media.url else _format(media, member)
     if not allowed or not known or form is None:
@@ -465,8 +452,7 @@ def marks_fit(request: Request, to: Lowering) -> None:
             to.lose("cache_mark", what)
         return evolve(value, cache="short")
 
-    turns = [evolve(turn, parts=[fit(part, "long") for part in turn.parts]) for turn in request.turns]
-    request.turns = turns
+    request.turns = [evolve(turn, parts=[fit(part, "long") for part in turn.parts]) for turn in request.turns]
     request.tools = [fit(tool, tool.name) for tool in request.tools]
 
 
@@ -478,18 +464,15 @@ def _unmarked(part: Text | Media | Aside, to: Lowering) -> Text | Media | Aside:
     return evolve(part, cache=None)
 
 
-def documents_told(request: Request, to: Lowering) -> None:
-    """Add a text to each turn with a document and no text, because the server refuses such a turn."""
-    turns = []
-    for turn in request.turns:
-        parts = [part for part in turn.parts if not isinstance(part, ToolResult)]
-        documents = any(isinstance(part, Media) and wire.MEMBERS[part.kind] == "document" for part in parts)
-        if documents and not any(isinstance(part, Text) for part in parts):
-            to.report.repair("text_added")
-            turns.append(evolve(turn, parts=[*turn.parts, Text(ATTACHED)]))
-        else:
-            turns.append(turn)
-    request.turns = turns
+@of_turns
+def documents_told(turn: Turn, to: Lowering) -> Turn:
+    """Add a text to a turn with a document and no text, because the server refuses such a turn."""
+    parts = [part for part in turn.parts if not isinstance(part, ToolResult)]
+    documents = any(isinstance(part, Media) and wire.MEMBERS[part.kind] == "document" for part in parts)
+    if not documents or any(isinstance(part, Text) for part in parts):
+        return turn
+    to.report.repair("text_added")
+    return evolve(turn, parts=[*turn.parts, Text("(A document is attached.)")])
 
 
 def thinking_of_model(request: Request, to: Lowering) -> None:
@@ -645,9 +628,8 @@ def _output_config(options: Options) -> dict[str, Any]:
 def _format_of(output: OutputFormat | None) -> dict[str, Any] | None:
     if output is None:
         return None
-    definition = without_none(
-        schema=orjson.dumps(output.schema).decode(), name=output.name, description=output.description
-    )
+    schema = orjson.dumps(output.schema).decode()
+    definition = without_none(schema=schema, name=output.name, description=output.description)
     return {"type": "json_schema", "structure": {"jsonSchema": definition}}
 
 
@@ -672,7 +654,6 @@ def _blocks(parts: Sequence[Part], report: StreamReport, *, in_result: bool = Fa
 
 
 def _cache_point(mark: CacheMark) -> Block:
-    """Return the block that marks the part before it."""
     return {"cachePoint": dict(wire.CACHE_POINTS[mark])}
 
 

@@ -44,7 +44,6 @@ MESSAGE_END = "message-end."
 #: event (limits.md T1).
 NAME = re.compile(r"[a-z][a-z-]{0,63}")
 EVENT = b'event: %b\ndata: {"type":"%b",%b}\n\n'
-#: Templates for the events with a fragment of text, of a call and of the tool plan.
 CONTENT_DELTA = b'event: content-delta\ndata: {"type":"content-delta","index":%d,%b}\n\n'
 CALL_DELTA = b'event: tool-call-delta\ndata: {"type":"tool-call-delta","index":%d,%b}\n\n'
 PLAN_DELTA = b'"delta":{"message":{"tool_plan":%b}}'
@@ -72,9 +71,8 @@ class BlockWriter(BlockQueue):
         if kind == "call":
             block.index = self._calls
             self._calls += 1
-            self._event(
-                b"tool-call-start", b'"index":%d,"delta":{"message":{"tool_calls":%b}}' % (block.index, block.start)
-            )
+            members = b'"index":%d,"delta":{"message":{"tool_calls":%b}}' % (block.index, block.start)
+            self._event(b"tool-call-start", members)
         elif kind != "plan":
             block.index = self._contents
             self._contents += 1
@@ -102,10 +100,8 @@ class CohereEncoder(BlockEncoder):
     thinking_delta = b'"delta":{"message":{"content":{"thinking":%b}}}'
 
     _citations = 0
-    _behind_call = False  # whether the next text follows a call
+    _follows_call = False  # whether the next text follows a call
     _message_end: Mapping[str, Any] = {}
-
-    # -- the message -----------------------------------------------------------------------------------------------
 
     def _event(self, name: bytes, members: bytes) -> None:
         self.begin()
@@ -122,30 +118,25 @@ class CohereEncoder(BlockEncoder):
         start = {"id": event.id or self.encoding.make_id("msg_"), **extras, "delta": {"message": message}}
         self._event(b"message-start", dumps(start)[1:-1])
 
-    # -- text and reasoning ----------------------------------------------------------------------------------------
-
     def text(self, event: TextDelta) -> None:
-        self._place()
+        self._count_late()
         super().text(event)
 
     def refusal(self, event: RefusalDelta) -> None:
-        self._place()
+        self._count_late()
         super().refusal(event)
 
     def reasoning(self, event: ReasoningDelta) -> None:
         """Write reasoning. A summary that Cohere's model made is written as the tool plan, any other reasoning as thinking."""
-        self._place()
-        if self._is_plan(event):
+        self._count_late()
+        if event.kind == "summary" and self._vendor == VENDOR:
             self._blocks.text(("plan", event.block), PLAN_DELTA % dumps(event.text))
         else:
             super().reasoning(event)
 
-    def _is_plan(self, event: ReasoningDelta) -> bool:
-        return event.kind == "summary" and self._vendor == VENDOR
-
-    def _place(self) -> None:
-        if self._behind_call:
-            self._behind_call = False
+    def _count_late(self) -> None:
+        if self._follows_call:
+            self._follows_call = False
             self.lose("block_order")
 
     signature = EventEncoder.signature
@@ -155,14 +146,10 @@ class CohereEncoder(BlockEncoder):
         """Count the loss of a call's signature, for which there is no place."""
         self.lose("reasoning_signature")
 
-    # -- tool calls ------------------------------------------------------------------------------------------------
-
     def call_start(self, event: ToolCallStarted) -> bytes:
-        self._behind_call = True
+        self._follows_call = True
         function = {"name": event.name, "arguments": ""}
         return dumps({"id": event.id, "type": "function", "function": function, **self.own_extras(event.extras)})
-
-    # -- asides ----------------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
         name, raw = event.type, event.raw
@@ -187,8 +174,6 @@ class CohereEncoder(BlockEncoder):
         citation = dumps(event.raw)
         self._event(b"citation-start", b'"index":%d,"delta":{"message":{"citations":%b}}' % (index, citation))
         self._event(b"citation-end", b'"index":%d' % index)
-
-    # -- the end ---------------------------------------------------------------------------------------------------
 
     def terminate(self) -> None:
         self._blocks.finish()

@@ -92,8 +92,6 @@ class CohereRequestReader(TurnReader):
         schema = output.mapping("json_schema")
         return OutputFormat("json") if schema is None else OutputFormat("schema", schema)
 
-    # -- tools -----------------------------------------------------------------------------------------------------
-
     def tools(self, fields: Fields) -> list[Tool]:
         tools = super().tools(fields)
         if any(tool.kind == "function" for tool in tools):
@@ -116,8 +114,6 @@ class CohereRequestReader(TurnReader):
             raise fields.wrong(f"'REQUIRED' or 'NONE' is needed, not {quoted(choice)}", "tool_choice")
         return ToolChoice(CHOICES[choice])
 
-    # -- messages --------------------------------------------------------------------------------------------------
-
     def content(self, message: Fields) -> list[Part]:
         return content_of(message, self._part)
 
@@ -137,7 +133,10 @@ class CohereRequestReader(TurnReader):
         if plan := message.string("tool_plan"):
             parts.append(Reasoning(plan, "summary"))
         parts += content_of(message, self._assistant_part)
-        parts += [self._call(call, number) for number, call in enumerate(message.each("tool_calls"))]
+        for number, fields in enumerate(message.each("tool_calls")):
+            call = function_call(fields, number)
+            call.extras = fields.rest() or None
+            parts.append(call)
         parts += [Aside(wire.VENDOR, "citation", wire.CITATION, raw) for raw in message.listed("citations")]
         return Turn("assistant", parts)
 
@@ -146,11 +145,6 @@ class CohereRequestReader(TurnReader):
             return self._part(part)
         part.take("type")
         return Reasoning(part.needed("thinking"), extras=part.rest() or None)
-
-    def _call(self, call: Fields, number: int) -> ToolCall:
-        read = function_call(call, number)
-        read.extras = call.rest() or None
-        return read
 
     def result(self, message: Fields) -> ToolResult:
         """Read a tool result: text, documents and images."""
@@ -260,7 +254,6 @@ def thinking_in_tokens(request: Request, to: Lowering) -> None:
     if not to.takes.model.efforts:
         to.lose("parameter", "thinking")
         options.thinking = None
-        request.options = options
         return
     to.lose_members(thinking, "thinking", "summary")
     effort, budget, enabled = thinking.effort, thinking.budget_tokens, thinking.enabled
@@ -273,9 +266,7 @@ def thinking_in_tokens(request: Request, to: Lowering) -> None:
         budget = below(budget_of(effort) or 0, options.max_tokens) or None
     if enabled is None and (effort is not None or budget is not None):
         enabled = effort != "none"
-    fit = Thinking(enabled=enabled, budget_tokens=budget if enabled or to.own else None)
-    options.thinking = fit
-    request.options = options
+    options.thinking = Thinking(enabled=enabled, budget_tokens=budget if enabled or to.own else None)
 
 
 def form_unnamed(request: Request, to: Lowering) -> None:

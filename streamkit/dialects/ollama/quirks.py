@@ -48,7 +48,7 @@ def _call_as_text(line: Payload) -> None:
     line["message"] = {"role": "assistant", "content": call_text(function["name"], function["arguments"])}
 
 
-def _said_at_end(path: str, *, least: int = 1) -> Change:
+def _repeated_at_end(path: str, *, least: int = 1) -> Change:
     """Return a change that repeats all texts or lists at a path in the last line, if they are not shorter than ``least``."""
 
     def change(frames: Frames) -> Frames:
@@ -81,7 +81,7 @@ QUIRKS: Final[Mapping[str, Change]] = {
     "identity_blank": edit(every(NAME), put("message.tool_calls.0.id", " ")),
     "id_duplicate": LINES.when(first(NAME, at=1), edit(every(NAME), put("message.tool_calls.0.id", "call_one"))),
     "call_nameless": edit(first(NAME), cut(NAME)),
-    "arguments_repeated": _said_at_end(CALLS),
-    "text_repeated": _said_at_end(CONTENT, least=REPEATED_CHARS),
+    "arguments_repeated": _repeated_at_end(CALLS),
+    "text_repeated": _repeated_at_end(CONTENT, least=REPEATED_CHARS),
     "stop_reason_foreign": edit(DONE, reword("done_reason", FOREIGN)),
 }

@@ -51,6 +51,7 @@ from streamkit.dialects.lowering import (
     chosen_of,
     leading_of,
     of_parts,
+    of_turns,
     results_named,
     told_by,
 )
@@ -65,8 +66,7 @@ from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
 from streamkit.text.quoting import STEP_CHARS, quoted, shortened
 
-#: The beginning of the types of asides that are members of a message.
-MESSAGE: Final = "message."
+MESSAGE: Final = "message."  # the beginning of the types of asides that are members of a message
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -219,17 +219,11 @@ def one_system(request: Request, to: Lowering) -> None:
     request.turns = [*systems, *(turn for turn in request.turns if turn.role != "system")]
 
 
-def silent_answers_empty(request: Request, _to: Lowering) -> None:
-    """Remove empty parts from assistant turns that have nothing else."""
-    turns = [
-        evolve(turn, parts=[]) if turn.role == "assistant" and all(map(_is_silent, turn.parts)) else turn
-        for turn in request.turns
-    ]
-    request.turns = turns
-
-
-def _is_silent(part: Part) -> bool:
-    return isinstance(part, Text | Reasoning) and not part.text
+@of_turns
+def silent_answers_empty(turn: Turn, _to: Lowering) -> Turn:
+    """Remove empty parts from an assistant's turn that has nothing else."""
+    silent = all(isinstance(part, Text | Reasoning) and not part.text for part in turn.parts)
+    return evolve(turn, parts=[]) if turn.role == "assistant" and silent else turn
 
 
 def thinking_in_levels(request: Request, to: Lowering) -> None:
@@ -262,13 +256,12 @@ def schemas_fit(request: Request, to: Lowering) -> None:
     choice = request.tool_choice
     barred = choice is not None and choice.mode == "none"
     offered = {tool.name for tool in (() if barred else chosen_of(request.tools, choice)) if tool.kind == "function"}
-    tools = [
+    request.tools = [
         evolve(tool, parameters=_schema(tool.parameters, f"tools[{number}].parameters", to))
         if tool.name in offered
         else tool
         for number, tool in enumerate(request.tools)
     ]
-    request.tools = tools
 
 
 def _schema(schema: Any, path: str, to: Lowering) -> dict[str, Any]:
