@@ -48,9 +48,7 @@ CALL_START = Members("type", "index", "content_block")
 #: The counts that add up to all input tokens. If all of them are 0 in ``message_delta``, a gateway did not know the numbers
 #: there, and the counts of ``message_start`` remain.
 INPUT_COUNTS = frozenset({"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"})
-ENDINGS = frozenset(
-    {"stop_reason", "stop_sequence"}
-)  # the members that are read in the ``delta`` of a ``message_delta``
+ENDINGS = frozenset({"stop_reason", "stop_sequence"})  # the members of a message_delta's ``delta`` that are read
 COUNTS = 64  # the most counts kept from usage objects, since each ``message_delta`` may add some
 #: For each kind of block: the type of delta that has its text, and the member with the text.
 BLOCK_TEXTS = {

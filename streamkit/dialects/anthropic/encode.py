@@ -115,13 +115,9 @@ class AnthropicEncoder(BlockEncoder):
         if extras or event.usage is not None:
             message = dumps({**wire.encode_message(event, self.encoding, []), **extras})
         else:  # nearly always: the template gives the same bytes as ``encode_message`` in a fifth of the time
-            message = MESSAGE % (
-                dumps(event.id or self.encoding.make_id("msg_")),
-                dumps(event.model or self.encoding.profile.model),
-            )
+            response_id, model = event.id or self.encoding.make_id("msg_"), event.model or self.encoding.profile.model
+            message = MESSAGE % (dumps(response_id), dumps(model))
         self.parts.append(b'event: message_start\ndata: {"type":"message_start","message":%b}\n\n' % message)
-
-    # -- blocks ----------------------------------------------------------------------------------------------------
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
         blocks = self._blocks
@@ -195,8 +191,6 @@ class AnthropicEncoder(BlockEncoder):
                 self._citations = {}
             self._citations.setdefault(key, []).append(delta)
 
-    # -- the end ---------------------------------------------------------------------------------------------------
-
     def terminate(self) -> None:
         self._blocks.finish()
         if self._citations:
@@ -240,9 +234,8 @@ class AnthropicResponseWriter(BlockResponseWriter):
         response = self.response
         choice = only_choice(response, self.report)
         content = self.content(choice)
-        body = wire.encode_message(
-            response, self.encoding, content, wire.STOP_NAMES[self.stop(choice)], choice.stop_sequence
-        )
+        reason = wire.STOP_NAMES[self.stop(choice)]
+        body = wire.encode_message(response, self.encoding, content, reason, choice.stop_sequence)
         wire.count_usage_losses(response.usage, self.report)
         return add_missing(add_missing(body, self.members), self.own_extras(response.extras, "response_fields"))
 

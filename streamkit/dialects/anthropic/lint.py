@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from attrs import define, field
 
 from streamkit.dialects.anthropic.wire import DELTAS, EVENTS
-from streamkit.dialects.linting.explain import KNOWN, MESSAGE_HINTS, NO_RULE, READS, Hint, Hints, like
+from streamkit.dialects.linting.explain import KNOWN, MESSAGE_HINTS, NO_RULE, READS, Hint, Hints, like, like_each
 from streamkit.dialects.linting.grammar import COMMON_RULES, CallInput, GrammarChecker, is_filled, is_text, shown
 from streamkit.framing.frame import Frame
 
@@ -45,9 +45,7 @@ HINTS: Hints = {
     **MESSAGE_HINTS,
     "block_index": (like("block_reopened"), like("index_invalid"), like("index_missing"), Hint(READS, 82)),
     "block_order": (
-        like("block_unopened"),
-        like("block_reopened"),
-        like("block_unclosed"),
+        *like_each("block_unopened", "block_reopened", "block_unclosed"),
         Hint(READS, 75, "a stop"),
         Hint(READS, 78, "message"),
         Hint(READS, 78, "content_block_start"),
@@ -93,16 +91,12 @@ class AnthropicLinter(GrammarChecker):
     rules: ClassVar = RULES
     hints: ClassVar = HINTS
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._started = False
-        self._open: _CheckedBlock | None = None
-        self._next_index = 0
-        self._stop_reason_seen = False
-        self._stopped = False
-        self._failed = False
-
-    # -- the message -----------------------------------------------------------------------------------------------
+    _started = False
+    _open: _CheckedBlock | None = None
+    _next_index = 0
+    _stop_reason_seen = False
+    _stopped = False
+    _failed = False
 
     def take(self, frame: Frame) -> None:
         if not frame.terminated:
@@ -174,8 +168,6 @@ class AnthropicLinter(GrammarChecker):
         if self._open is not None:
             self.broken("block_order", f"{kind} while block {shown(self._open.index)} is open")
             self._open = None
-
-    # -- content blocks --------------------------------------------------------------------------------------------
 
     def _block_start(self, document: dict[str, Any]) -> None:
         self._none_open("content_block_start")

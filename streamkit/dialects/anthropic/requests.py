@@ -1,19 +1,12 @@
 """Read and write Anthropic's requests: messages, options, tools and the tool choice.
 
 Each message becomes one turn; the text of ``system`` becomes a turn before them. Blocks that only this vendor understands
-become asides (parts with content of one vendor): the assistant's blocks as the frames of a stream (``asides.py``), other
-blocks whole. streamkit writes another vendor's signatures and opaque reasoning in a marked form ("sealed"). If a client sends
-this form back, the reader restores the original (``vocabulary/sealed_reasoning.py``).
+become asides (parts with content of one vendor): the assistant's as the frames of a stream (``asides.py``), others whole.
+Another vendor's signatures and opaque reasoning are written in a marked form ("sealed"), from which the reader restores them
+(``vocabulary/sealed_reasoning.py``). Members that have no neutral form stay in the request's extras.
 
-``thinking`` and ``output_config`` together say how much to think; what else is in these two stays in the request's extras.
-A tool with a versioned type is defined by the server, whether the server or the client runs it. A summary that replaces the
-conversation is requested either as an edit of the context or on its own (``compaction``).
-
-What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
-``capabilities`` says what the servers take, and this module has the passes that only Anthropic needs. Only reasoning that
-Anthropic signed is sent back. ``max_tokens`` is mandatory: it is the target's if the request has none. Sampling
-parameters are refused since API version 2026-10-21: for another dialect's request they are written only if the provider's
-version is older.
+``max_tokens`` is mandatory: it is the target's if the request has none. Sampling parameters are refused since API version
+2026-10-21: for another dialect's request they are written only if the provider's version is older.
 
 Compaction: the edit ``compact_20260112`` makes a summary once the input is long. A request with ``compaction`` returns only
 the summary, and refuses members that shape a reply, including other edits. Each of the two needs a beta header, and so does a
@@ -179,24 +172,13 @@ class AnthropicRequestReader(RequestReader):
 class BlockReader(claude.BlockParts):
     """Reads content blocks as parts."""
 
-    def __init__(self, place: Place) -> None:
-        super().__init__(wire.VENDOR)
-        self._place = place
-        self.unreadable: list[tuple[str, str, str]] = []  # see ``Request.unreadable``
+    signer = wire.VENDOR
 
-    def read(self, content: str | list[Fields]) -> list[Part]:
-        """Return the parts of content that is a string or a list of blocks. Raises BadRequest."""
-        if isinstance(content, str):
-            return [Text(content)] if content else []
-        for number, block in enumerate(content):
-            self._block(block, number)
-        return self.finish()
-
-    def _block(self, block: Fields, number: int) -> None:
+    def block(self, block: Fields, number: int) -> None:
         kind = block.needed("type")
-        if self._place == "system" and kind != "text":
+        if self.place == "system" and kind != "text":
             raise block.wrong(f"text is needed in a message of the system, not {quoted(kind)}", "type")
-        if ONLY.get(kind, self._place) != self._place:
+        if ONLY.get(kind, self.place) != self.place:
             raise block.wrong(f"{quoted(kind)} may only stand in a message of the {ONLY[kind]}", "type")
         match kind:
             case "text":
@@ -258,7 +240,7 @@ class BlockReader(claude.BlockParts):
         return call
 
     def _aside(self, block: Fields, kind: str, number: int) -> None:
-        if self._place != "assistant":
+        if self.place != "assistant":
             part = unknown_part(wire.VENDOR, kind, block, number)
             self.parts.append(evolve(part, kind="server_tool", place="") if is_server_tool(kind) else part)
             return

@@ -94,9 +94,8 @@ def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
     document = next((place for place in places if place is not None), None)
     if document is None and not isinstance(url, str):
         return [], ()
-    quote = "".join(
-        text for piece in objects_in(raw.get("sourceContent")) if isinstance(text := piece.get("text"), str)
-    )
+    texts = [piece.get("text") for piece in objects_in(raw.get("sourceContent"))]
+    quote = "".join(text for text in texts if isinstance(text, str))
     url, title = url if isinstance(url, str) else "", title if isinstance(title, str) else None
     return [Citation(url, title, quote or None, document=document)], ()
 

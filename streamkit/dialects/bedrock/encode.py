@@ -204,8 +204,6 @@ class BedrockResponseWriter(BlockResponseWriter):
     def media_form(self, media: MediaGenerated) -> list[Aside]:
         return write_image(media)
 
-    # -- content ---------------------------------------------------------------------------------------------------
-
     def text(self, text: str, label: int) -> None:
         self.blocks.add_text(text_block(text), label)
 

@@ -19,11 +19,24 @@ from attrs import define, evolve, field
 from streamkit.dialects.anthropic.lint import HINTS as NATIVE_HINTS
 from streamkit.dialects.anthropic.lint import AnthropicLinter
 from streamkit.dialects.bedrock.wire import CHUNK, DELTAS, EVENTS, REASONING, only_member
-from streamkit.dialects.linting.explain import COMMON_HINTS, CUT, KNOWN, NO_RULE, READS, STOPS, TORN, Hint, Hints, like
+from streamkit.dialects.linting.explain import (
+    COMMON_HINTS,
+    CUT,
+    KNOWN,
+    NO_RULE,
+    READS,
+    STOPS,
+    TORN,
+    Hint,
+    Hints,
+    like,
+    like_each,
+)
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
     CallInput,
     GrammarChecker,
+    Severity,
     is_filled,
     is_index,
     is_text,
@@ -72,18 +85,9 @@ HINTS: Hints = {
     "torn": (Hint(TORN, 106),),
     **dict.fromkeys(("headers", "content_type", "kind", "message_stop", "metadata", "metrics"), ()),
     "message_start": (like("response_restarted"), Hint(KNOWN, 66)),
-    "block_index": (
-        like("block_reopened"),
-        like("index_reused"),
-        like("index_invalid"),
-        like("index_missing"),
-        Hint(KNOWN, 82),
-    ),
+    "block_index": (*like_each("block_reopened", "index_reused", "index_invalid", "index_missing"), Hint(KNOWN, 82)),
     "block_order": (
-        like("block_unclosed"),
-        like("block_reopened"),
-        like("block_unopened"),
-        like("arguments_late"),
+        *like_each("block_unclosed", "block_reopened", "block_unopened", "arguments_late"),
         Hint(KNOWN, 78),
     ),
     "start": (like("id_missing"), like("identity_blank", 33), like("call_nameless"), like("field_invalid")),
@@ -115,16 +119,14 @@ class BedrockLinter(GrammarChecker):
     rules: ClassVar = RULES
     hints: ClassVar = HINTS
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._started = False  # whether there was any event
-        self._role_seen = False  # whether there was a messageStart
-        self._stopped = False
-        self._counted = False
-        self._failed = False
-        self._native: AnthropicLinter | None = None
-        self._open: _CheckedBlock | None = None
-        self._next_index = 0
+    _started = False  # whether there was any event
+    _role_seen = False  # whether there was a messageStart
+    _stopped = False
+    _counted = False
+    _failed = False
+    _native: AnthropicLinter | None = None
+    _open: _CheckedBlock | None = None
+    _next_index = 0
 
     def take(self, frame: Frame) -> None:
         if not frame.terminated:
@@ -147,8 +149,6 @@ class BedrockLinter(GrammarChecker):
             self._relay(self._native.finish())
         elif self._native is None and not self._stopped and not self._failed:
             self.broken("truncated", "the stream ends before messageStop")
-
-    # -- messages --------------------------------------------------------------------------------------------------
 
     def _event(self, frame: Frame, kind: object) -> None:
         event = frame.headers.get(":event-type")
@@ -224,8 +224,6 @@ class BedrockLinter(GrammarChecker):
             else:
                 self.broken("native", f"{violation.rule}: {violation.message}", violation.severity)
 
-    # -- content blocks --------------------------------------------------------------------------------------------
-
     def _block_start(self, document: dict[str, Any]) -> None:
         member, value = only_member(document.get("start"))
         own = member == "toolUse" and isinstance(value, dict) and has_value(value.get("type"))  # provider's tool
@@ -236,15 +234,13 @@ class BedrockLinter(GrammarChecker):
             self._tool_use(value)
 
     def _begin(self, document: dict[str, Any], kind: str) -> _CheckedBlock:
-        index = document.get("contentBlockIndex")
+        index: Any = document.get("contentBlockIndex")
         self._none_open(f"block {shown(index)}")
         if not is_index(index):
             self.broken("block_index", f"contentBlockIndex is {shown(index)}")
         elif index != self._next_index:
-            again = isinstance(index, int) and index < self._next_index
-            self.broken(
-                "block_index", f"contentBlockIndex is {index}, not {self._next_index}", "error" if again else "note"
-            )
+            severity: Severity = "error" if index < self._next_index else "note"
+            self.broken("block_index", f"contentBlockIndex is {index}, not {self._next_index}", severity)
         self._next_index = index + 1 if type(index) is int else self._next_index + 1
         self._open = _CheckedBlock(index, kind)
         return self._open

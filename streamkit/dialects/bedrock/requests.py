@@ -2,22 +2,15 @@
 
 Each message becomes one turn, and the blocks of ``system`` a turn before them. A block has one member, which names its kind; a
 ``cachePoint`` marks the part before it. Blocks that only this vendor understands become asides (parts with content of one
-vendor): the assistant's blocks as the messages of a stream (``asides.py``), other blocks whole. streamkit writes another
-vendor's signatures and opaque reasoning in a marked form ("sealed"). If a client sends that form back, the reader restores the
-original (``vocabulary/sealed_reasoning.py``).
+vendor): the assistant's as the messages of a stream (``asides.py``), others whole. Another vendor's signatures and opaque
+reasoning are sealed, as in Anthropic's requests.
 
-``additionalModelRequestFields`` has members of one model's vendor; those of Claude are read. The model and whether to stream
-are in the URL; a client may put ``modelId`` into the body, which is read. A body with ``anthropic_version`` is InvokeModel's
-form for Anthropic's models, and is read as a request of Anthropic's dialect.
+``additionalModelRequestFields`` has members of one model's vendor; those of Claude are read, and are written if the model's id
+names Claude. The model and whether to stream are in the URL; a client may put ``modelId`` into the body, which is read. A body
+with ``anthropic_version`` is InvokeModel's form for Anthropic's models, and is read as a request of Anthropic's dialect.
 
-What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
-``capabilities`` says what the servers take, and this module has the passes that only Bedrock needs. Documents need unique
-names of few allowed characters. Media at a URL are taken from S3 only. Reasoning is sent back if Claude signed it, here or
-elsewhere, and the model may be Claude.
-
-Members that only Claude takes (how to think, no parallel calls) are written to ``additionalModelRequestFields`` if the model's
-id names Claude, and are a loss for other models. For the choice ``none`` no tools are offered, except those that the history
-calls: the server demands their definitions.
+Media at a URL are taken from S3 only. Reasoning is sent back if Claude signed it, here or elsewhere, and the model may be
+Claude. For the choice ``none`` no tools are offered, except those that the history calls: the server demands these.
 
 Source: dialects.md §6.1, §7.3, §7.4; seeds.md S2; quirks.md R14; botocore's model of ``DocumentBlock``.
 """
@@ -26,7 +19,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeAlias, cast
 
 import orjson
@@ -68,11 +61,8 @@ from streamkit.text.quoting import quoted, quoted_all
 #: Blocks that are allowed in messages of one role only.
 ONLY: Final = {"toolUse": "assistant", "reasoningContent": "assistant", "toolResult": "user"}
 MEDIA: Final = {member: kind for kind, member in wire.MEMBERS.items()}
-#: By the block's member: members of ``source`` that a ``Media`` can hold. A block with another source becomes an aside.
-SOURCES: Final[Mapping[str, tuple[str, ...]]] = {
-    **dict.fromkeys(("image", "video", "audio"), ("bytes", "s3Location")),
-    "document": ("bytes", "s3Location", "text"),
-}
+#: Members of ``source`` that a streamkit ``Media`` can hold. A block with another source becomes an aside.
+SOURCES: Final = frozenset({"bytes", "s3Location"})
 #: Blocks without text for the model: cache points, and pictures for a guardrail. Other dialects drop them.
 MARKS: Final = frozenset({"cachePoint", "guardContent"})
 VERSION, BETA = "anthropic_version", "anthropic_beta"  # in InvokeModel's body; headers in Anthropic's API
@@ -201,27 +191,21 @@ class BedrockRequestReader(RequestReader):
 class BlockReader(claude.BlockParts):
     """Reads content blocks as parts."""
 
-    def __init__(self, place: Place) -> None:
-        super().__init__(wire.SIGNER)
-        self._place = place
+    signer = wire.SIGNER
 
-    def read(self, blocks: Iterable[Fields]) -> list[Part]:
-        """Return the parts of one content. Raises BadRequest."""
-        for number, block in enumerate(blocks):
-            self._block(block, number)
-        return self.finish()
-
-    def _block(self, block: Fields, number: int) -> None:
+    def block(self, block: Fields, number: int) -> None:
         member = _only_member(block)
         if is_server(member, block.peek(member)):
             self._aside(block, member, number)
             return
-        if ONLY.get(member, self._place) != self._place:
+        if ONLY.get(member, self.place) != self.place:
             raise block.wrong(f"it may only stand in a message of the {ONLY[member]}", member)
         match member:
             case "text":
                 self.parts.append(self._text_part(block.needed("text"), number))
-            case "image" | "document" | "video" | "audio" if _source_kind(block, member) in SOURCES[member]:
+            case "document" if _source_kind(block, member) == "text":
+                self.parts.append(_media(block.needed_fields(member), member))
+            case "image" | "document" | "video" | "audio" if _source_kind(block, member) in SOURCES:
                 self.parts.append(_media(block.needed_fields(member), member))
             case "toolUse":
                 use = block.needed_fields("toolUse")
@@ -234,7 +218,7 @@ class BlockReader(claude.BlockParts):
                 self._reasoning(block.needed_fields("reasoningContent"), number)
             case "citationsContent":
                 self._cited(block.needed_fields("citationsContent"), number)
-            case "json" if self._place == "result":
+            case "json" if self.place == "result":
                 self.parts.append(Text(block.text_of("json"), extras={"json": True}, block=number))
             case "cachePoint" if self._mark(_cache_mark(block)):
                 block.take("cachePoint")
@@ -279,7 +263,7 @@ class BlockReader(claude.BlockParts):
 
     def _aside(self, block: Fields, member: str, number: int) -> None:
         value = block.peek(member)
-        if self._place != "assistant" or member not in STREAMED:
+        if self.place != "assistant" or member not in STREAMED:
             raw = {member: block.take(member)}
             kind: AsideKind = "server_tool" if is_server(member, value) else "unknown_event"
             place = "" if member in MARKS else block.place
@@ -307,9 +291,8 @@ def _media(fields: Fields, member: str) -> Media:
     media = Media(MEDIA[member], place=fields.place)
     form = fields.string("format")
     if form is not None:
-        media.media_type = wire.MEDIA_TYPES[member].get(
-            form, f"{'application' if member == 'document' else member}/{form}"
-        )
+        family = "application" if member == "document" else member
+        media.media_type = wire.MEDIA_TYPES[member].get(form, f"{family}/{form}")
     source = fields.needed_fields("source")
     match _only_member(source):
         case "bytes":
@@ -491,13 +474,11 @@ def thinking_of_model(request: Request, to: Lowering) -> None:
 
 def none_offered(request: Request, to: Lowering) -> None:
     """Offer no tools if the choice is ``none``, which the server can't express."""
-    choice = request.tool_choice
-    if choice is None or choice.mode != "none":
+    if request.tool_choice is None or request.tool_choice.mode != "none":
         return
     if request.tools:
         to.lose("tool_choice", "none")
-    request.tools = []
-    request.tool_choice = None
+    request.tools, request.tool_choice = [], None
 
 
 def choice_has_tools(request: Request, _to: Lowering) -> None:
@@ -679,11 +660,8 @@ def _block(part: Part, report: StreamReport) -> Block:
         case ToolResult():
             content = _blocks(part.parts, report, in_result=True)
             status = "error" if part.is_error else None
-            return {
-                "toolResult": add_missing(
-                    without_none(toolUseId=part.call_id, content=content, status=status), part.extras
-                )
-            }
+            result = without_none(toolUseId=part.call_id, content=content, status=status)
+            return {"toolResult": add_missing(result, part.extras)}
         case Reasoning():
             thought = without_none(text=part.text, signature=part.signature.blob if part.signature else None)
             return {"reasoningContent": {"reasoningText": add_missing(thought, part.extras)}}

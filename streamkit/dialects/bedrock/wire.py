@@ -23,10 +23,8 @@ VENDOR = "bedrock"
 #: and Vertex AI accept each other's Claude signatures (Anthropic's documentation of extended thinking).
 SIGNER = ANTHROPIC
 MAKERS[VENDOR] = SIGNER
-#: The event type of InvokeModelWithResponseStream, which carries the model's own events.
-CHUNK = "chunk"
-#: A member with random characters that hide the length of a payload.
-PADDING = "p"
+CHUNK = "chunk"  # the event type of InvokeModelWithResponseStream, which carries the model's own events
+PADDING = "p"  # a member with random characters that hide the length of a payload
 #: The event types of ConverseStream. Blocks that only Bedrock understands are kept whole.
 EVENTS: Final[Mapping[str, Event]] = {
     "messageStart": Event("_message_start", KEPT),
@@ -46,8 +44,7 @@ DELTAS: Final[Mapping[str, str]] = {
     "toolUse": "toolUse",
 }
 REASONING: Final = ("text", "signature", "redactedContent")
-#: The beginning of ``Frame.event`` for messages of the other two types.
-EXCEPTION, ERROR = "exception:", "error:"
+EXCEPTION, ERROR = "exception:", "error:"  # the beginning of ``Frame.event`` for messages of the other two types
 #: An event without meaning: botocore and the other SDKs skip event types that their service model does not name.
 KEEP_ALIVE = "keepAlive"
 #: The types of asides for the model's own fields in ``messageStop``, and for members of ``metadata`` (as the beginning).
@@ -80,7 +77,7 @@ EXCEPTIONS: Mapping[str, tuple[ErrorType, int | None]] = {
     "serviceQuotaExceededException": ("rate_limit", 400),
     "modelNotReadyException": ("unavailable", 429),
     "modelErrorException": ("server", 424),
-    # the following exceptions are common to every AWS service
+    # common to every AWS service
     "unrecognizedClientException": ("auth", 403),
     "invalidSignatureException": ("auth", 403),
     "expiredTokenException": ("auth", 403),
@@ -170,8 +167,6 @@ def encode_counts(
         metrics = {**metrics, "latencyMs": latency_ms}
     return {"usage": encode_usage(usage), "metrics": metrics}
 
-
-# -- whole bodies ------------------------------------------------------------------------------------------------------
 
 #: The members of a whole response that are not members of ``metadata``.
 BODY_FIELDS = frozenset({"output", "stopReason", "additionalModelResponseFields"})

@@ -70,8 +70,6 @@ class CohereLinter(GrammarChecker):
         self._next = {"content": 0, "call": 0}
         self._citation: object = None
 
-    # -- the message -----------------------------------------------------------------------------------------------
-
     def take(self, frame: Frame) -> None:
         done = frame.data == b"[DONE]"
         if not frame.terminated and not done:
@@ -135,8 +133,6 @@ class CohereLinter(GrammarChecker):
         if self._open is not None:
             self.broken("block_order", f"{kind} while {self._open[0]} {shown(self._open[1])} is open")
             self._open = None
-
-    # -- blocks and calls ------------------------------------------------------------------------------------------
 
     def _start(self, document: dict[str, Any], what: str, rule: str) -> None:
         self._none_open(f"{what} start")
@@ -218,8 +214,6 @@ class CohereLinter(GrammarChecker):
 
     def call_end(self, document: dict[str, Any]) -> None:
         self._stop(document, "call")
-
-    # -- citations -------------------------------------------------------------------------------------------------
 
     def citation_start(self, document: dict[str, Any]) -> None:
         citation = message_of(document).get("citations")

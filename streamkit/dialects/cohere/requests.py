@@ -1,16 +1,11 @@
 """Read and write Cohere's v2 chat requests.
 
-The tool plan is read as a reasoning summary before the content, as in streams. A document that a tool returned becomes text:
-its data if they are text, else their JSON. Streams end with token counts unasked.
-
-What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
-``capabilities`` says what the servers take, and this module has the passes that only Cohere needs. Each turn is one message,
-but each tool result is a separate ``tool`` message. Only user messages may have images. Reasoning is written as a ``thinking``
-part, but a summary that was read from Cohere is written as the tool plan. Signatures and encrypted data are dropped.
+The tool plan is read as a reasoning summary before the content, as in streams, and such a summary is written as the tool plan;
+other reasoning is a ``thinking`` part. A document that a tool returned becomes text: its data if they are text, else their
+JSON. Each turn is one message, but each tool result is a separate ``tool`` message.
 
 The server refuses members that it does not know. A choice can't name a tool: instead, only that tool is offered and a call
-required, which is a loss; in the same way, a choice of some tools offers only those. One member says for all tools whether
-calls must match their schemas. A number outside the range that Cohere takes becomes the nearest one inside it.
+required, which is a loss; in the same way, a choice of some tools offers only those. Streams end with token counts unasked.
 
 Source: dialects.md §6.2, §7.3, §7.4; the request types of cohere 7.3.1, and the documentation in its client.
 """
@@ -51,7 +46,7 @@ from streamkit.dialects.bodies.request_reader import (
     unknown_part,
 )
 from streamkit.dialects.cohere import wire
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, chosen_of, of_parts, told_by
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, chosen_of, form_unnamed, of_parts, told_by
 from streamkit.dialects.members.fields import Fields, kind_of
 from streamkit.dialects.profiles import Target
 from streamkit.dialects.streams import event_encoder
@@ -267,13 +262,6 @@ def thinking_in_tokens(request: Request, to: Lowering) -> None:
     if enabled is None and (effort is not None or budget is not None):
         enabled = effort != "none"
     options.thinking = Thinking(enabled=enabled, budget_tokens=budget if enabled or to.own else None)
-
-
-def form_unnamed(request: Request, to: Lowering) -> None:
-    """Count the name and description of the output format as lost, because Cohere has no members for them."""
-    output = request.options.output
-    if output is not None and output.kind != "text":
-        to.lose_members(output, "output", "name", "description", kind="metadata")
 
 
 FOREIGN: Final = Capabilities(

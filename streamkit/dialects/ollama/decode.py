@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from streamkit.dialects.members.values import count_of, decode_time, has_value, others_of, text_of
-from streamkit.dialects.ollama.wire import COUNTS, ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
+from streamkit.dialects.ollama.wire import COUNTS, STOP_REASONS, VENDOR, decode_usage
 from streamkit.dialects.streams.alike import Said
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.vocabulary.roles import is_other_role
@@ -62,7 +62,6 @@ class OllamaDecoder(FrameDecoder):
 
     dialect = "ollama"
     vendor = VENDOR
-    error_types = ERROR_TYPES
     error_forms = (str,)
     idle = frozenset({"created_at"})
     frame_name = "line"  # HTML or an indented JSON body: no line of it belongs to the dialect

@@ -17,7 +17,7 @@ from typing import Any, Final
 from streamkit.dialects.base import Errors
 from streamkit.dialects.http import HTTP, Endpoint, ModelCard, Models, Surface, with_root
 from streamkit.dialects.members.values import text_of
-from streamkit.dialects.ollama.wire import ERROR_TYPES, VENDOR
+from streamkit.dialects.ollama.wire import VENDOR
 from streamkit.dialects.streams.event_encoder import encode_time
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.events import ProviderFailed
@@ -86,7 +86,7 @@ def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFai
     """Return the failure in a body; None for a body in another envelope."""
     if text_of(document.get("error")) is None:
         return None
-    return provider_failed(document, VENDOR, ERROR_TYPES)
+    return provider_failed(document, VENDOR, {})
 
 
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
@@ -98,4 +98,4 @@ def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any]
     return {"error": failed.message}, {}
 
 
-ERRORS = Errors(vendors=frozenset({VENDOR}), words=ERROR_TYPES, decode=decode, encode=encode)
+ERRORS = Errors(vendors=frozenset({VENDOR}), words={}, decode=decode, encode=encode)

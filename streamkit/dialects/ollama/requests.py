@@ -4,17 +4,10 @@ Ids of calls are optional here, so an added id is no repair; ``Waiting`` (``bodi
 result without an id. A request without ``stream`` asks for a stream, which ends with token counts. Images have no place within
 the text: the server puts them before it, and so does the reader.
 
-What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
-``capabilities`` says what the servers take, and this module has the passes that only Ollama needs. Each turn is one message,
-and each tool result a separate ``tool`` message. The content is one text: texts of the assistant are joined directly, since a
-model's text may be split anywhere, others with a blank line. Images are in the member ``images`` as bare base64. Some
-templates refuse a second system message (ollama#17774), so all system messages of another dialect's request are joined to one
-at the front.
-
-No request can make Ollama call a tool. A tool choice that requires a call is refused, or, if the target emulates it, only the
-chosen tools are offered.
-Schema keywords that its types do not have are dropped by the server, and are a counted loss here. The server streams if
-``stream`` is absent, so the member is always written.
+Each turn is one message, and each tool result a separate ``tool`` message. The content is one text: texts of the assistant are
+joined directly, since a model's text may be split anywhere, others with a blank line. Some templates refuse a second system
+message (ollama#17774), so all system messages of another dialect's request are joined to one at the front. No request can make
+Ollama call a tool: a choice that requires a call is refused, or, if the target emulates it, only the chosen tools are offered.
 
 Source: dialects.md §4.1, §4.3, §7.3, §7.4; quirks.md 35 (calls without ids).
 """
@@ -49,6 +42,7 @@ from streamkit.dialects.lowering import (
     Lowering,
     Place,
     chosen_of,
+    form_unnamed,
     leading_of,
     of_parts,
     of_turns,
@@ -242,13 +236,6 @@ def thinking_in_levels(request: Request, to: Lowering) -> None:
             to.lose("parameter", "thinking.effort")
         thinking = Thinking(nearest(effort, THINK_LEVELS), enabled=True)
     request.options.thinking = thinking
-
-
-def form_unnamed(request: Request, to: Lowering) -> None:
-    """Count the name and description of the response's schema as lost, because Ollama has no members for them."""
-    output = request.options.output
-    if output is not None and output.kind == "schema":
-        to.lose_members(output, "output", "name", "description", kind="metadata")
 
 
 def schemas_fit(request: Request, to: Lowering) -> None:
