@@ -156,17 +156,10 @@ class AnthropicRequestReader(RequestReader):
             return None
         serial = choice.boolean("disable_parallel_tool_use")
         parallel = None if serial is None else not serial
-        match choice.needed("type"):
-            case "auto":
-                return ToolChoice("auto", parallel=parallel)
-            case "none":
-                return ToolChoice("none", parallel=parallel)
-            case "any":
-                return ToolChoice("required", parallel=parallel)
-            case "tool":
-                return ToolChoice("required", (choice.needed("name"),), parallel)
-            case kind:
-                raise choice.wrong(f"'auto', 'any', 'tool' or 'none' is needed, not {quoted(kind)}", "type")
+        kind = choice.needed("type")
+        if kind not in claude.CHOICES:
+            raise choice.wrong(f"must be 'auto', 'any', 'tool' or 'none', not {quoted(kind)}", "type")
+        return ToolChoice(claude.CHOICES[kind], (choice.needed("name"),) if kind == "tool" else (), parallel)
 
 
 class BlockReader(claude.BlockParts):
@@ -441,7 +434,7 @@ FOREIGN: Final = Capabilities(
     choice_extras="tool_choice",
     declares_called=True,
     options=frozenset({"max_tokens", "stop", "thinking", "compaction", "output", "service_tier", "user"}),
-    service_tiers=wire.SERVICE_TIERS,
+    service_tiers=frozenset({"auto", "standard_only"}),
     first=(compaction_fits,),
     arranged=(claude.schemas_held, claude.thinking_fits),
     last=(

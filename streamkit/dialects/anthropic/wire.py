@@ -209,7 +209,6 @@ OPTIONS: Final[Mapping[str, str]] = {
     **{name: name for name in SAMPLING},
 }
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})  # of images in base64
-SERVICE_TIERS = frozenset({"auto", "standard_only"})
 WEB_SEARCH = "web_search_"  # the beginning of the type of a web search tool; a date, the tool's version, follows it
 #: The rules of the server for tools: the form of a name, and keywords that a schema may not have at its top level.
 TOOLS: Final = ToolRules(names=re.compile(r"[A-Za-z0-9_-]{1,128}"), not_at_root=frozenset({"oneOf", "allOf", "anyOf"}))

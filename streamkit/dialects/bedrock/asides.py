@@ -19,17 +19,15 @@ from attrs import define, field
 from streamkit.conversation.messages import Citation
 from streamkit.dialects.base import CitationForm
 from streamkit.dialects.bedrock.wire import FORMATS, MEDIA_TYPES, PADDING, VENDOR
-from streamkit.dialects.bodies.block_list import Block, BlockList
+from streamkit.dialects.bodies.block_list import Block, BlockList, joined_input
 from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.bodies.media_types import media_type_of
 from streamkit.dialects.bodies.request_reader import CONTENT
 from streamkit.dialects.members.growing import Growing
 from streamkit.dialects.members.values import details_of, has_value, objects_in, others_of
-from streamkit.dialects.streams.event_encoder import wrapped_arguments
 from streamkit.dialects.vocabulary.document_places import DocumentForm, read_place, write_place
 from streamkit.events import Aside, AsideKind, MediaGenerated
 from streamkit.report import StreamReport
-from streamkit.tool_calls.check import check_arguments
 
 #: Members of a start or a delta that may belong to a tool of the provider.
 SERVER = frozenset({"toolUse", "toolResult"})
@@ -146,12 +144,7 @@ class _GrowingBlock:
 
     def finish(self, report: StreamReport) -> None:
         if self.member == "toolUse":
-            text = "".join(self.input)
-            verdict = check_arguments(text).kind
-            if verdict not in {"empty", "complete"}:
-                report.lose("arguments_wrapped", what=str(self.value.get("name")))
-                text = wrapped_arguments(text).decode()
-            self.value["input"] = orjson.Fragment("{}" if verdict == "empty" else text)
+            self.value["input"] = joined_input(self.input, self.value.get("name"), report) or orjson.Fragment("{}")
         elif self.member == "toolResult":
             self.value.setdefault("content", [])
 

@@ -23,9 +23,7 @@ from streamkit.dialects.vocabulary.error_bodies import message_in
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 
-#: The member and the header with the name of the exception.
-TYPE: Final = "__type"
-HEADER: Final = "x-amzn-errortype"
+TYPE: Final = "__type"  # the member with the name of the exception
 
 
 def decode_exception(document: dict[str, Any], header: str = "") -> ProviderFailed:
@@ -52,7 +50,7 @@ def encode_exception(failed: ProviderFailed, report: StreamReport) -> dict[str, 
 
 def decode(document: dict[str, Any], headers: Mapping[str, str]) -> ProviderFailed | None:
     """Return the failure in a body and its headers; None if neither names an exception."""
-    header = headers.get(HEADER, "")
+    header = headers.get("x-amzn-errortype", "")
     if not header and TYPE not in document:
         return None
     return decode_exception(document, header)

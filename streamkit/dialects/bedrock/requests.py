@@ -20,7 +20,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Sequence
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import orjson
 from attrs import evolve
@@ -180,12 +180,11 @@ class BedrockRequestReader(RequestReader):
         choice = config.fields("toolChoice")
         if choice is None:
             return None
-        modes: dict[str, Literal["auto", "required"]] = {"auto": "auto", "any": "required", "tool": "required"}
         member = _only_member(choice)
-        if member not in modes:
-            raise choice.wrong(f"'auto', 'any' or 'tool' is needed, not {quoted(member)}")
+        if member not in {"auto", "any", "tool"}:
+            raise choice.wrong(f"must be 'auto', 'any' or 'tool', not {quoted(member)}")
         chosen = choice.needed_fields(member)
-        return ToolChoice(modes[member], (chosen.needed("name"),) if member == "tool" else ())
+        return ToolChoice(claude.CHOICES[member], (chosen.needed("name"),) if member == "tool" else ())
 
 
 class BlockReader(claude.BlockParts):
@@ -518,7 +517,7 @@ FOREIGN: Final = Capabilities(
     parallel=True,
     declares_called=True,
     options=frozenset({*wire.INFERENCE, "thinking", "output", "service_tier", "stop"}),
-    service_tiers=wire.SERVICE_TIERS,
+    service_tiers=frozenset({"priority", "default", "flex", "reserved"}),
     form_members=frozenset({"name", "description"}),
     first=(none_offered,),
     said=(documents_named, marks_fit),
@@ -586,6 +585,7 @@ def write(request: Request, _target: Target, report: StreamReport) -> dict[str, 
         top_k=options.top_k,
         tool_choice=_parallel(choice) if tools else None,
     )
+    effort = None if options.thinking is None else options.thinking.effort
     body = without_none(
         messages=[
             add_missing({"role": turn.role, "content": _blocks(turn.parts, report)}, turn.extras)
@@ -595,15 +595,10 @@ def write(request: Request, _target: Target, report: StreamReport) -> dict[str, 
         inferenceConfig=members_of(options, wire.INFERENCE) or None,
         toolConfig=without_none(tools=tools, toolChoice=_choice(choice, model)) if tools else None,
         additionalModelRequestFields=model or None,
-        outputConfig=_output_config(options) or None,
+        outputConfig=without_none(effort=effort, textFormat=_format_of(options.output)) or None,
         serviceTier=options.service_tier and {"type": options.service_tier},
     )
     return add_missing(body, request.extras)
-
-
-def _output_config(options: Options) -> dict[str, Any]:
-    effort = None if options.thinking is None else options.thinking.effort
-    return without_none(effort=effort, textFormat=_format_of(options.output))
 
 
 def _format_of(output: OutputFormat | None) -> dict[str, Any] | None:

@@ -83,12 +83,11 @@ EXCEPTIONS: Mapping[str, tuple[ErrorType, int | None]] = {
     "expiredTokenException": ("auth", 403),
     "missingAuthenticationTokenException": ("auth", 403),
 }
-UNKNOWN_EXCEPTION: tuple[ErrorType, int | None] = ("server", None)
 
 
 def exception_of(name: str, payload: Mapping[str, Any]) -> tuple[ErrorType, int | None]:
     """Return the type of error of an exception, and its HTTP status. The model's own status decides the type if it failed."""
-    kind, status = EXCEPTIONS.get(name[:1].lower() + name[1:], UNKNOWN_EXCEPTION)
+    kind, status = EXCEPTIONS.get(name[:1].lower() + name[1:], ("server", None))
     of_model = http_status({"status": payload.get("originalStatusCode")})
     return (ERROR_BY_STATUS.get(of_model or 0, kind) if kind == "server" else kind), status
 
@@ -227,7 +226,6 @@ INFERENCE: Mapping[str, str] = {
     "top_p": "topP",
     "stop": "stopSequences",
 }
-SERVICE_TIERS = frozenset({"priority", "default", "flex", "reserved"})
 #: The parts of a tool's definition that are accepted (botocore's ``ToolSpecification``). Limits of the models are not known.
 TOOLS: ToolRules = ToolRules(names=re.compile(r"[a-zA-Z0-9_-]{1,64}"))
 

@@ -52,6 +52,13 @@ CACHE_CONTROLS: Final[Mapping[CacheMark, Mapping[str, str]]] = {
     "short": {"type": "ephemeral"},
     "long": {"type": "ephemeral", "ttl": "1h"},
 }
+#: The types of a tool choice, with the neutral word for each. ``tool`` names the tool.
+CHOICES: Final[Mapping[str, Literal["auto", "required", "none"]]] = {
+    "auto": "auto",
+    "any": "required",
+    "tool": "required",
+    "none": "none",
+}
 #: The efforts that Claude knows; ``none`` is written as ``thinking`` of the type ``disabled``.
 EFFORTS: Final = frozenset({"none", "low", "medium", "high", "xhigh", "max"})
 #: The types of ``thinking`` that have a neutral form.

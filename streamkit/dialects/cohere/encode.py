@@ -46,7 +46,6 @@ NAME = re.compile(r"[a-z][a-z-]{0,63}")
 EVENT = b'event: %b\ndata: {"type":"%b",%b}\n\n'
 CONTENT_DELTA = b'event: content-delta\ndata: {"type":"content-delta","index":%d,%b}\n\n'
 CALL_DELTA = b'event: tool-call-delta\ndata: {"type":"tool-call-delta","index":%d,%b}\n\n'
-PLAN_DELTA = b'"delta":{"message":{"tool_plan":%b}}'
 
 
 class BlockWriter(BlockQueue):
@@ -130,7 +129,8 @@ class CohereEncoder(BlockEncoder):
         """Write reasoning. A summary that Cohere's model made is written as the tool plan, any other reasoning as thinking."""
         self._count_late()
         if event.kind == "summary" and self._vendor == VENDOR:
-            self._blocks.text(("plan", event.block), PLAN_DELTA % dumps(event.text))
+            delta = b'"delta":{"message":{"tool_plan":%b}}' % dumps(event.text)
+            self._blocks.text(("plan", event.block), delta)
         else:
             super().reasoning(event)
 

@@ -34,13 +34,8 @@ from streamkit.tool_calls.value_text import lenient_text
 
 # Members that the decoder reads: of a line, of its ``message``, of a call, and of its ``function`` (``index`` is ignored).
 # It keeps other members as asides.
-LINE_FIELDS = frozenset(
-    {
-        *("model", "created_at", "message", "done", "done_reason", "logprobs", "error"),
-        *("response", "thinking", "tool_calls"),  # only in lines of /api/generate
-        *COUNTS,
-    }
-)
+LINE_FIELDS = frozenset({"model", "created_at", "message", "done", "done_reason", "logprobs", "error", *COUNTS})
+LINE_FIELDS |= {"response", "thinking", "tool_calls"}  # only in lines of /api/generate
 MESSAGE_FIELDS = frozenset({"role", "content", "thinking", "tool_calls"})
 CALL_FIELDS = frozenset({"id", "type", "function"})
 FUNCTION_FIELDS = frozenset({"index", "name", "arguments"})

@@ -35,7 +35,6 @@ THINKING: Final = "message.thinking"
 CALLS: Final = "message.tool_calls"
 FUNCTION: Final = "message.tool_calls.0.function"
 NAME: Final = "message.tool_calls.0.function.name"
-ARGUMENTS: Final = "message.tool_calls.0.function.arguments"
 DONE: Final = every("done", True)
 FOREIGN: Final = {"stop": "end_turn", "length": "max_tokens"}
 ERROR: Final = every("error")
@@ -77,7 +76,7 @@ QUIRKS: Final[Mapping[str, Change]] = {
     "list_unasked": edit(every(FUNCTION), turn(FUNCTION, lambda function: [function])),
     "object_missing": edit(every(CONTENT), turn("message", lambda message: message["content"])),
     "said_twice": edit(every(CONTENT), lambda line: put("response", value_at(line, CONTENT))(line)),
-    "arguments_not_object": edit(every(NAME), turn(ARGUMENTS, compact)),
+    "arguments_not_object": edit(every(NAME), turn("message.tool_calls.0.function.arguments", compact)),
     "identity_blank": edit(every(NAME), put("message.tool_calls.0.id", " ")),
     "id_duplicate": LINES.when(first(NAME, at=1), edit(every(NAME), put("message.tool_calls.0.id", "call_one"))),
     "call_nameless": edit(first(NAME), cut(NAME)),

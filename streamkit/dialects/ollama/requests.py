@@ -317,14 +317,14 @@ capabilities: Final = told_by(OWN, FOREIGN)
 
 def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
     """Return the body of a lowered request (only what the dialect can express) as JSON values."""
-    options = request.options
+    options, thinking = request.options, request.options.thinking
     body = without_none(
         model=request.model,
         messages=[message for turn in request.turns for message in _messages(turn, report)],
         tools=[_tool(tool) for tool in request.tools] or None,
         options=members_of(options, OPTIONS) or None,
         format=_form(options.output),
-        think=_think(options.thinking),
+        think=None if thinking is None else thinking.effort or thinking.enabled,
         logprobs=options.logprobs,
         top_logprobs=options.top_logprobs,
     )
@@ -343,10 +343,6 @@ def _form(output: OutputFormat | None) -> Any:
     if output is None or output.kind == "text":
         return None
     return "json" if output.kind == "json" or output.schema is None else output.schema
-
-
-def _think(thinking: Thinking | None) -> bool | str | None:
-    return None if thinking is None else thinking.effort or thinking.enabled
 
 
 def _messages(turn: Turn, report: StreamReport) -> Iterator[dict[str, Any]]:
