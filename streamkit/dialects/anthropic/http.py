@@ -33,7 +33,7 @@ def _list(models: Sequence[http.ModelCard], query: http.Query) -> dict[str, Any]
         models = ()
     size = http.page_size(query, "limit", PAGE)
     if query.get("before_id") and query.get("after_id"):
-        raise BadRequest("before_id", "this stands beside after_id, and one of them is read")
+        raise BadRequest("before_id", "must not be combined with after_id")
     if query.get("before_id"):
         end = http.place_of(models, query, "before_id")
         page, has_more = models[max(0, end - size) : end], end > size

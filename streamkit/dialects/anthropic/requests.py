@@ -103,7 +103,7 @@ class AnthropicRequestReader(RequestReader):
     def _message(self, message: Fields) -> None:
         role = claude.role_of(message)
         if "content" not in message:
-            raise message.wrong("text or a list of blocks is needed", "content")
+            raise message.wrong("is missing; must be a string or a list of blocks", "content")
         reader = BlockReader(role)
         parts = reader.read(message.text_or_each("content"))
         self.unreadable += reader.unreadable
@@ -130,7 +130,7 @@ class AnthropicRequestReader(RequestReader):
             return None
         form.take("type")
         if "schema" not in form:
-            raise form.wrong("a schema is needed, and there is none", "schema")
+            raise form.wrong("is missing; must be a JSON schema", "schema")
         return OutputFormat("schema", form.take("schema"))
 
     def tool(self, tool: Fields) -> Tool:
@@ -170,9 +170,9 @@ class BlockReader(claude.BlockParts):
     def block(self, block: Fields, number: int) -> None:
         kind = block.needed("type")
         if self.place == "system" and kind != "text":
-            raise block.wrong(f"text is needed in a message of the system, not {quoted(kind)}", "type")
+            raise block.wrong(f"must be 'text' in a system message, not {quoted(kind)}", "type")
         if ONLY.get(kind, self.place) != self.place:
-            raise block.wrong(f"{quoted(kind)} may only stand in a message of the {ONLY[kind]}", "type")
+            raise block.wrong(f"{quoted(kind)} is only allowed in {ONLY[kind]} messages", "type")
         match kind:
             case "text":
                 self._text_block(block, number)
@@ -262,9 +262,9 @@ def cache_mark(fields: Fields) -> CacheMark | None:
         return None
     kind, ttl = control.needed("type"), control.string("ttl")
     if kind != "ephemeral":
-        raise control.wrong(f"'ephemeral' is needed, not {quoted(kind)}", "type")
+        raise control.wrong(f"must be 'ephemeral', not {quoted(kind)}", "type")
     if ttl not in claude.CACHE_SPANS:
-        raise control.wrong(f"'5m' or '1h' is needed, not {quoted(ttl)}", "ttl")
+        raise control.wrong(f"must be '5m' or '1h', not {quoted(ttl)}", "ttl")
     return claude.CACHE_SPANS[ttl]
 
 
@@ -551,7 +551,7 @@ def _block(part: Part, report: StreamReport) -> Block:
             return add_missing({"type": "thinking", "thinking": part.text, "signature": signature.blob}, part.extras)
         case RedactedReasoning():
             return add_missing({"type": "redacted_thinking", "data": part.opaque.blob}, part.extras)
-    raise TypeError(f"a message has no {type(part).__name__}")
+    raise TypeError(f"a message cannot contain {type(part).__name__}")
 
 
 def _marked(written: Block, value: Text | Media | ToolCall | ToolResult | Tool) -> Block:

@@ -134,7 +134,7 @@ class BedrockRequestReader(RequestReader):
         try:
             schema = orjson.loads(text)
         except orjson.JSONDecodeError as error:
-            raise definition.wrong(f"the schema is no JSON: {error}", "schema") from error
+            raise definition.wrong(f"must be JSON: {error}", "schema") from error
         return OutputFormat("schema", schema, definition.string("name"), definition.string("description"))
 
     def tools(self, fields: Fields) -> list[Tool]:
@@ -159,7 +159,7 @@ class BedrockRequestReader(RequestReader):
         schema = spec.needed_fields("inputSchema")
         read = Tool(spec.needed("name"), spec.string("description"), schema.mapping("json"), spec.boolean("strict"))
         if read.parameters is None:
-            raise schema.wrong("a schema is needed, and there is none", "json")
+            raise schema.wrong("is missing; must be a JSON schema", "json")
         read.extras = spec.rest() or None
         return read
 
@@ -198,7 +198,7 @@ class BlockReader(claude.BlockParts):
             self._aside(block, member, number)
             return
         if ONLY.get(member, self.place) != self.place:
-            raise block.wrong(f"it may only stand in a message of the {ONLY[member]}", member)
+            raise block.wrong(f"is only allowed in {ONLY[member]} messages", member)
         match member:
             case "text":
                 self.parts.append(self._text_part(block.needed("text"), number))
@@ -233,7 +233,7 @@ class BlockReader(claude.BlockParts):
         pieces = []
         for piece in cited.each("content"):
             if _only_member(piece) != "text":
-                raise piece.wrong("text is needed")
+                raise piece.wrong("must have the member 'text'")
             pieces.append(piece.needed("text"))
         text = self._text_part("".join(pieces), number)
         self.parts.append(text)
@@ -280,7 +280,7 @@ def _result(fields: Fields) -> ToolResult:
     result = ToolResult(call_id, parts, place=fields.place)
     status = fields.string("status")
     if status not in {None, "success", "error"}:
-        raise fields.wrong(f"'success' or 'error' is needed, not {quoted(status)}", "status")
+        raise fields.wrong(f"must be 'success' or 'error', not {quoted(status)}", "status")
     result.is_error = status == "error"
     result.extras = fields.rest() or None
     return result
@@ -313,14 +313,14 @@ def _only_member(union: Fields) -> str:
         case [member]:
             return member
         case names:
-            raise union.wrong(f"one member is needed, not {quoted_all(names) or 'none'}")
+            raise union.wrong(f"must have exactly one member, not {quoted_all(names) or 'none'}")
 
 
 def _cache_mark(block: Fields) -> CacheMark | None:
     """Return the mark in a ``cachePoint`` without taking the member; None if it has no neutral form."""
     point = block.peek("cachePoint")
     if not isinstance(point, dict):
-        raise block.wrong(f"an object is needed, not {kind_of(point)}", "cachePoint")
+        raise block.wrong(f"must be an object, not {kind_of(point)}", "cachePoint")
     kind, ttl = point.get("type"), point.get("ttl")
     known = kind == "default" and isinstance(ttl, str | None) and not point.keys() - {"type", "ttl"}
     return claude.CACHE_SPANS.get(ttl) if known else None
@@ -484,7 +484,7 @@ def choice_has_tools(request: Request, _to: Lowering) -> None:
     """Raise BadRequest if a tool must be called and there is none."""
     choice = request.tool_choice
     if choice is not None and choice.mode == "required" and not request.tools:
-        raise BadRequest("tool_choice", "a tool must be called, and there is none")
+        raise BadRequest("tool_choice", "requires a tool call, but the request has no tools")
 
 
 def parallel_of_claude(request: Request, to: Lowering) -> None:
@@ -662,7 +662,7 @@ def _block(part: Part, report: StreamReport) -> Block:
             return {"reasoningContent": {"reasoningText": add_missing(thought, part.extras)}}
         case RedactedReasoning():
             return {"reasoningContent": {"redactedContent": part.opaque.blob}}
-    raise TypeError(f"a message has no {type(part).__name__}")
+    raise TypeError(f"a message cannot contain {type(part).__name__}")
 
 
 # -- tools -------------------------------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ class CohereRequestReader(TurnReader):
         if choice is None:
             return None
         if choice not in CHOICES:
-            raise fields.wrong(f"'REQUIRED' or 'NONE' is needed, not {quoted(choice)}", "tool_choice")
+            raise fields.wrong(f"must be 'REQUIRED' or 'NONE', not {quoted(choice)}", "tool_choice")
         return ToolChoice(CHOICES[choice])
 
     def content(self, message: Fields) -> list[Part]:
@@ -159,7 +159,7 @@ class CohereRequestReader(TurnReader):
         elif isinstance(data, dict):
             text = document.text_of("data")
         else:
-            raise document.wrong(f"an object or text is needed, not {kind_of(data)}", "data")
+            raise document.wrong(f"must be an object or a string, not {kind_of(data)}", "data")
         return Text(text, extras={"document": {"data": empty, **document.rest()}, **part.rest()})
 
 
@@ -390,7 +390,7 @@ def _part(part: Part) -> dict[str, Any]:
             return add_missing({"type": "image_url", "image_url": image}, part.extras)
         case Aside() if (content := wire.content_of(part)) is not None:
             return content
-    raise TypeError(f"content has no {type(part).__name__}")
+    raise TypeError(f"content cannot contain {type(part).__name__}")
 
 
 def _text(part: Text) -> dict[str, Any]:

@@ -77,7 +77,7 @@ class OllamaRequestReader(TurnReader):
 
     def begun(self, fields: Fields) -> Request:
         if "messages" not in fields and "prompt" in fields:
-            raise fields.wrong("requests to /api/generate are not read; those to /api/chat have messages", "prompt")
+            raise fields.wrong("requests to /api/generate are not supported; send messages to /api/chat", "prompt")
         stream = fields.boolean("stream") is not False
         return Request(self.dialect, fields.needed("model"), stream=stream)
 
@@ -108,7 +108,7 @@ class OllamaRequestReader(TurnReader):
                 return Thinking(level)
             case think:
                 shown = quoted(think) if isinstance(think, str) else kind_of(think)
-                raise fields.wrong(f"true, false or one of {', '.join(THINK_LEVELS)} is needed, not {shown}", "think")
+                raise fields.wrong(f"must be true, false or one of {', '.join(THINK_LEVELS)}, not {shown}", "think")
 
     def _output(self, fields: Fields) -> OutputFormat | None:
         match fields.take("format"):
@@ -120,7 +120,7 @@ class OllamaRequestReader(TurnReader):
                 return OutputFormat("schema", schema)
             case form:
                 shown = quoted(form) if isinstance(form, str) else kind_of(form)
-                raise fields.wrong(f"'json' or a JSON schema is needed, not {shown}", "format")
+                raise fields.wrong(f"must be 'json' or a JSON schema, not {shown}", "format")
 
     def tool(self, tool: Fields) -> Tool:
         kind = tool.string("type") or "function"
@@ -264,7 +264,7 @@ def _kept(
 ) -> dict[str, Any]:
     """Return the keywords of a schema that the server takes, and do the same with the schemas inside it."""
     if depth > DEPTH:
-        raise BadRequest(path, f"a schema nested deeper than {DEPTH}")
+        raise BadRequest(path, f"must not be nested deeper than {DEPTH} levels")
     kept: dict[str, Any] = {}
     for keyword, value in schema.items():
         where = f"{path}.{shortened(keyword, STEP_CHARS)}"
@@ -398,7 +398,7 @@ def _content(parts: Sequence[Part], join: Callable[[list[str]], str], report: St
                 late = late or any(texts)
                 images.append(data)
             case _:
-                raise TypeError(f"content has no {type(part).__name__}")
+                raise TypeError(f"content cannot contain {type(part).__name__}")
     if late:
         report.lose("block_order")
     return {"content": _joined(texts, join, report), **without_none(images=images or None)}
