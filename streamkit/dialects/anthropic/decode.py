@@ -153,7 +153,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             return TextDelta(text, 0, block.number)
         return ReasoningDelta(text, 0, block.number, "summary")
 
-    def _goes_on(self, index: int, block: Block) -> None:
+    def _expect_more(self, index: int, block: Block) -> None:
         """Remember what the block's next delta will look like, unless text or input of the block's start is still held."""
         if block.kind not in BLOCK_TEXTS or block.start is not None or block.whole_input is not None or self._stopped:
             self._like, self._templates = None, ()
@@ -226,7 +226,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         for number, (block, text) in blocks.items():
             self.whole_block(block, number, text, ended=ended)
 
-    def _brought(self, index: int) -> None:
+    def _drop_copy(self, index: int) -> None:
         """Drop the copy of a block in ``message_start``, because an event sends this block again."""
         if index in self.in_start:
             self.in_start = {number: pair for number, pair in self.in_start.items() if number != index}
@@ -292,7 +292,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
 
     def _block_start(self, document: dict[str, Any]) -> None:
         index = self.start_index(document.get("index"))
-        self._brought(index)
+        self._drop_copy(index)
         start = self.fields(document.get("content_block"))
         block = self.open_block(index, self.string(start.get("type")))
         if block.kind == "text":
@@ -316,7 +316,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             self.out.append(aside_of(document, block.kind, block.number))
         else:
             self.keep_invalid(document)
-        self._goes_on(index, block)
+        self._expect_more(index, block)
 
     def _block_delta(self, document: dict[str, Any]) -> None:
         delta = self.fields(document.get("delta"))
@@ -328,7 +328,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             block = closed  # arguments for a call that has ended: the accumulator reports them
         elif block is None:
             self.report.repair("block_unopened")
-            self._brought(index)
+            self._drop_copy(index)
             block = self.open_block(index, belongs)
         if name and (belongs == block.kind or (belongs in TEXTUAL and block.kind in TEXTUAL)):
             if belongs != block.kind:
@@ -337,7 +337,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             if len(delta) > 2:
                 self.keep_others(delta, ("type", name), "delta.")
             if self._like is None or self._index != index:
-                self._goes_on(index, block)
+                self._expect_more(index, block)
         elif not kind or (name and not (delta.get("type") == "input_json_delta" and isinstance(delta.get(name), str))):
             self.keep_invalid(document)
         else:  # a delta of a server tool, or of an unknown block
@@ -463,6 +463,6 @@ class AnthropicBodyDecoder(AnthropicDecoder):
             texts = self.texts_at(len(blocks), "content")
             for number, (value, text) in enumerate(zip(blocks, texts, strict=True)):
                 self.whole_block(value, number, text)
-        beside = {name: document[name] for name in LAST_EVENT_MEMBERS if name in document}
-        self._message_delta({"delta": last, "usage": document.get("usage"), **beside})
+        siblings = {name: document[name] for name in LAST_EVENT_MEMBERS if name in document}
+        self._message_delta({"delta": last, "usage": document.get("usage"), **siblings})
         self._message_stop({})

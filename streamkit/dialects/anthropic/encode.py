@@ -104,7 +104,7 @@ class AnthropicEncoder(BlockEncoder):
     #: Citations that are held until the first text of their block. Only a stream of this dialect has such citations.
     _citations: dict[Key, list[bytes]] | None = None
     _message_delta: Mapping[str, Any] = {}
-    _beside_delta: Mapping[str, Any] = {}
+    _siblings: Mapping[str, Any] = {}
 
     def _event(self, name: bytes, payload: bytes) -> None:
         self.parts.append(b"event: %b\ndata: %b\n\n" % (name, payload))
@@ -153,12 +153,12 @@ class AnthropicEncoder(BlockEncoder):
             self._citation(event)
         elif event.type.startswith((wire.MESSAGE_DELTA, wire.DELTA_SIBLING)):
             where, _, name = event.type.partition(".")
-            if len(self._message_delta) + len(self._beside_delta) >= FEW:
+            if len(self._message_delta) + len(self._siblings) >= FEW:
                 self.lose(event.kind)
             elif where + "." == wire.MESSAGE_DELTA:
                 self._message_delta = {**self._message_delta, name: event.raw}
             else:
-                self._beside_delta = {**self._beside_delta, name: event.raw}
+                self._siblings = {**self._siblings, name: event.raw}
         elif event.type in BLOCK_FRAMES:
             if not event.raw.keys() <= wire.EVENTS[event.type].members.names:  # members next to the block have no place
                 self.lose(event.kind)
@@ -204,17 +204,17 @@ class AnthropicEncoder(BlockEncoder):
         if self._message_delta:
             delta = dumps({**loads(delta), **self._message_delta})
         usage = dumps(wire.encode_usage(self._usage, wire.DELTA_USAGE_DEFAULTS))
-        self.parts.append(END % (delta, usage, self._beside()))
+        self.parts.append(END % (delta, usage, self._sibling_members()))
 
-    def _beside(self) -> bytes:
+    def _sibling_members(self) -> bytes:
         """Return the JSON of kept members that belong next to ``delta`` in the last event, with a comma before it."""
-        if not self._beside_delta:
+        if not self._siblings:
             return b""
-        fields = {name: value for name, value in self._beside_delta.items() if name not in {"type", "delta", "usage"}}
+        fields = {name: value for name, value in self._siblings.items() if name not in {"type", "delta", "usage"}}
         return b"," + dumps(fields)[1:-1] if fields else b""
 
     def error(self, event: ProviderFailed) -> None:
-        for _ in (*self._message_delta, *self._beside_delta):  # members kept for a last event that is never written
+        for _ in (*self._message_delta, *self._siblings):  # members kept for a last event that is never written
             self.lose("metadata")
         self._event(b"error", dumps(wire.encode_error(event, self.report)))
 

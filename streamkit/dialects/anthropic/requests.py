@@ -275,9 +275,6 @@ def _source_kind(block: Fields) -> str | None:
     return kind if isinstance(kind, str) else "base64"
 
 
-# -- compaction --------------------------------------------------------------------------------------------------------
-
-
 def read_compaction(fields: Fields) -> Compaction | None:
     """Read what ``compaction`` or an edit in ``context_management`` requests. Other edits stay in ``context_management``."""
     raw = fields.peek("compaction")
@@ -361,19 +358,19 @@ def _fit(media: Media, to: Lowering) -> Media | None:
     return evolve(media, media_type="text/plain")
 
 
-def search(asked: WebSearch, to: Lowering) -> dict[str, Any]:
+def search(wanted: WebSearch, to: Lowering) -> dict[str, Any]:
     """Return Anthropic's definition of a web search tool with the requested settings."""
-    allowed, blocked = list(asked.allowed_domains), list(asked.blocked_domains)
+    allowed, blocked = list(wanted.allowed_domains), list(wanted.blocked_domains)
     if allowed and blocked:  # the server takes only one of them, and the allowed domains restrict more
         to.lose("parameter", "web_search.blocked_domains")
         blocked = []
     return without_none(
         type=SEARCH_TYPE,
         name=SEARCH_NAME,
-        max_uses=asked.max_uses,
+        max_uses=wanted.max_uses,
         allowed_domains=allowed or None,
         blocked_domains=blocked or None,
-        user_location=location_out(asked),
+        user_location=location_out(wanted),
     )
 
 

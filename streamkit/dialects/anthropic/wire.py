@@ -104,17 +104,17 @@ ERROR_NAMES: Mapping[ErrorType, str] = {
 def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:
     """Return an error as an event, which is also the form of an error body. Anthropic's own errors are written unchanged."""
     own = event.vendor == VENDOR
-    said = TOO_LONG in event.message.lower()
-    unread = is_overflow(event) and not (own and (said or NO_ROOM in event.message))
-    if own and not unread and isinstance(event.raw, dict):
+    is_named = TOO_LONG in event.message.lower()
+    is_unknown = is_overflow(event) and not (own and (is_named or NO_ROOM in event.message))
+    if own and not is_unknown and isinstance(event.raw, dict):
         enveloped = isinstance(event.raw.get("error"), dict)
         error = event.raw["error"] if enveloped else event.raw
         if isinstance(error.get("type"), str) and isinstance(error.get("message"), str):
             return {**(event.raw if enveloped else {}), "type": "error", "error": error}
     if event.code is not None and event.type != "truncated":
         report.lose("error_detail")
-    if unread:
-        message = event.message if said else f"{TOO_LONG}: {event.message}"
+    if is_unknown:
+        message = event.message if is_named else f"{TOO_LONG}: {event.message}"
         return {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
     kind = event.native_type if own and event.native_type else ERROR_NAMES[event.type]
     return {"type": "error", "error": {"type": kind, "message": event.message}}
@@ -196,8 +196,6 @@ def count_usage_losses(usage: UsageReported | None, report: StreamReport) -> Non
     if less or has_more(usage, VENDOR):
         report.lose("usage_detail")
 
-
-# -- requests ----------------------------------------------------------------------------------------------------------
 
 #: The first version of the API that refuses the options in ``SAMPLING`` (dialects.md §3.0).
 WITHOUT_SAMPLING = "2026-10-21"

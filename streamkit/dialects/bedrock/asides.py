@@ -189,13 +189,13 @@ def read_image(document: dict[str, Any], form: str | None, native: Aside) -> Med
         return None
     kind = None if form is None else MEDIA_TYPES[IMAGE].get(form, f"image/{form}")
     media = MediaGenerated(IMAGE, kind, data, block=native.block, native=native)
-    beside = {
+    extras = {
         **others_of(document, {"contentBlockIndex", "delta", PADDING}),
         **others_of(delta, {IMAGE}),
         **others_of(image, {"source"}),
         **others_of(source, {"bytes"}),
     }
-    media.extras = beside or None
+    media.extras = extras or None
     return media
 
 

@@ -447,7 +447,7 @@ def _unmarked(part: Text | Media | Aside, to: Lowering) -> Text | Media | Aside:
 
 
 @of_turns
-def documents_told(turn: Turn, to: Lowering) -> Turn:
+def documents_have_text(turn: Turn, to: Lowering) -> Turn:
     """Add a text to a turn with a document and no text, because the server refuses such a turn."""
     parts = [part for part in turn.parts if not isinstance(part, ToolResult)]
     documents = any(isinstance(part, Media) and wire.MEMBERS[part.kind] == "document" for part in parts)
@@ -521,7 +521,7 @@ FOREIGN: Final = Capabilities(
     form_members=frozenset({"name", "description"}),
     first=(none_offered,),
     said=(documents_named, marks_fit),
-    arranged=(documents_told, claude.schemas_held, thinking_of_model),
+    arranged=(documents_have_text, claude.schemas_held, thinking_of_model),
     last=(
         claude.sampling_fits,
         claude.parallel_if_forbidden,
@@ -609,9 +609,6 @@ def _format_of(output: OutputFormat | None) -> dict[str, Any] | None:
     return {"type": "json_schema", "structure": {"jsonSchema": definition}}
 
 
-# -- blocks ------------------------------------------------------------------------------------------------------------
-
-
 def _blocks(parts: Sequence[Part], report: StreamReport, *, in_result: bool = False) -> list[Block]:
     blocks = BedrockBlocks(report)
     for part in parts:
@@ -663,9 +660,6 @@ def _block(part: Part, report: StreamReport) -> Block:
         case RedactedReasoning():
             return {"reasoningContent": {"redactedContent": part.opaque.blob}}
     raise TypeError(f"a message cannot contain {type(part).__name__}")
-
-
-# -- tools -------------------------------------------------------------------------------------------------------------
 
 
 def _tool(tool: Tool) -> list[Block]:

@@ -207,7 +207,7 @@ def strict_together(request: Request, to: Lowering) -> None:
 
 
 @of_parts
-def saying(part: Part, _place: Place, to: Lowering) -> Part | None:
+def reasoning_fits(part: Part, _place: Place, to: Lowering) -> Part | None:
     """Drop empty reasoning and texts, and write another dialect's reasoning summary as thinking."""
     match part:
         case Reasoning(text=""):
@@ -282,7 +282,7 @@ FOREIGN: Final = Capabilities(
     options=frozenset({*wire.OPTIONS, "output", "thinking"}),
     most_stops=5,
     first=(chosen_offered, strict_together),
-    said=(saying,),
+    said=(reasoning_fits,),
     last=(choice_unnamed, numbers_in_range, thinking_in_tokens, form_unnamed),
 )
 #: What the servers take from Cohere's clients.

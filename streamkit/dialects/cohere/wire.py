@@ -120,8 +120,6 @@ def is_count(value: object) -> bool:
     return value is None or (type(value) in {int, float} and cast("float", value) >= 0)
 
 
-# -- requests ----------------------------------------------------------------------------------------------------------
-
 #: By the field of streamkit's ``Options``: the member of a request that has its value.
 OPTIONS: Mapping[str, str] = {
     "max_tokens": "max_tokens",

@@ -51,9 +51,9 @@ def _repeated_at_end(path: str, *, least: int = 1) -> Change:
     """Return a change that repeats all texts or lists at a path in the last line, if they are not shorter than ``least``."""
 
     def change(frames: Frames) -> Frames:
-        said = [value_at(line, path) for line in LINES.having(every(path), frames)]
-        whole = said[0] if said else None
-        for more in said[1:]:
+        values = [value_at(line, path) for line in LINES.having(every(path), frames)]
+        whole = values[0] if values else None
+        for more in values[1:]:
             whole = whole + more
         return edit(DONE, put(path, whole))(frames) if whole and len(whole) >= least else frames
 
