@@ -40,8 +40,7 @@ def is_server_tool(kind: str) -> bool:
 
 def aside_of(frame: dict[str, Any], kind: str, number: int) -> Aside:
     """Return a frame of a block of that kind as an aside."""
-    server = is_server_tool(kind)
-    what: AsideKind = "server_tool" if server else "unknown_event"
+    what: AsideKind = "server_tool" if is_server_tool(kind) else "unknown_event"
     return Aside(VENDOR, what, str(frame.get("type")), frame, block=number)
 
 
@@ -81,8 +80,6 @@ class _GrowingBlock:
 
 
 class AnthropicBlocks(BlockList):
-    """Joins the blocks of one message."""
-
     start = "content_block_start"
     delta = "content_block_delta"
     stop = "content_block_stop"

@@ -86,8 +86,6 @@ class _CheckedBlock:
 
 
 class AnthropicLinter(GrammarChecker):
-    """Checks the frames of one stream against ``RULES``."""
-
     rules: ClassVar = RULES
     hints: ClassVar = HINTS
 

@@ -150,8 +150,6 @@ class _GrowingBlock:
 
 
 class BedrockBlocks(BlockList):
-    """Joins the blocks of one message."""
-
     start = "contentBlockStart"
     delta = "contentBlockDelta"
     stop = "contentBlockStop"

@@ -44,8 +44,6 @@ START, DELTA, STOP = (HEADERS[f"contentBlock{part}"] for part in ("Start", "Delt
 
 
 class BlockWriter(BlockQueue):
-    """Writes the messages of blocks."""
-
     starts: ClassVar = {"text": b"", "refusal": b"", "thinking": b""}
     arguments_template: ClassVar = b'{"toolUse":{"input":%b}}'
 
@@ -176,8 +174,6 @@ class BedrockEncoder(BlockEncoder):
 
 
 class BedrockResponseWriter(BlockResponseWriter):
-    """Writes a response as one response of Converse."""
-
     vendor = wire.VENDOR
     signer = wire.SIGNER
     inexact_stops = wire.INEXACT_STOPS

@@ -67,8 +67,6 @@ class Block:
 
 
 class CohereDecoder(FrameDecoder):
-    """Decodes the events of a stream."""
-
     dialect = "cohere"
     vendor = wire.VENDOR
     idle = frozenset()

@@ -56,8 +56,6 @@ Open = tuple[str, object]
 
 
 class CohereLinter(GrammarChecker):
-    """Checks the events of one stream."""
-
     rules: ClassVar = RULES
     hints: ClassVar = HINTS
 
