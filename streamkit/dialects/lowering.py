@@ -325,6 +325,13 @@ def results_named(request: Request, to: Lowering, *, unnamed: bool = True) -> No
         OfParts({ToolResult: (named,)})(request, to)
 
 
+def form_unnamed(request: Request, to: Lowering) -> None:
+    """Count the name and description of the output format as lost, for a dialect without members for them."""
+    output = request.options.output
+    if output is not None:
+        to.lose_members(output, "output", "name", "description", kind="metadata")
+
+
 def leading_of(turns: Sequence[Turn]) -> int:
     """Return the number of system turns before all other turns."""
     for number, turn in enumerate(turns):

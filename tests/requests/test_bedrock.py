@@ -368,13 +368,13 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "content as text": ({"messages": [{"role": "user", "content": "hi"}]}, "messages[0].content", "a list is needed, not text"),
     "no content": ({"messages": [{"role": "user"}]}, "messages[0].content", "a list is needed"),
     "a block of two kinds": (
-        {"messages": [user({"text": "a", "image": {}})]}, "messages[0].content[0]", "one member is needed, not 'text', 'image'",
+        {"messages": [user({"text": "a", "image": {}})]}, "messages[0].content[0]", "must have exactly one member, not 'text', 'image'",
     ),
     "a block of no kind": ({"messages": [user({})]}, "messages[0].content[0]", "not none"),
     "a text": ({"messages": [user({"text": 1})]}, "messages[0].content[0].text", "text is needed"),
     "no source": ({"messages": [user({"image": {"format": "png"}})]}, "messages[0].content[0].image.source", "an object is needed"),
     "a source of two kinds": (
-        {"messages": [user({"image": {"source": {"bytes": "", "s3Location": {}}}})]}, "messages[0].content[0].image.source", "one member",
+        {"messages": [user({"image": {"source": {"bytes": "", "s3Location": {}}}})]}, "messages[0].content[0].image.source", "exactly one member",
     ),
     "bytes": ({"messages": [user({"image": {"source": {"bytes": "?"}}})]}, "messages[0].content[0].image.source.bytes", "base64"),
     "a place in S3": (
@@ -384,14 +384,14 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "a document without a name": (
         {"messages": [user({"document": {"source": {"bytes": ""}}})]}, "messages[0].content[0].document.name", "text is needed",
     ),
-    "a call of the user": ({"messages": [user(use())]}, "messages[0].content[0].toolUse", "a message of the assistant"),
-    "thoughts of the user": ({"messages": [user(thought())]}, "messages[0].content[0].reasoningContent", "a message of the assistant"),
-    "a result of the assistant": ({"messages": [assistant(answer())]}, "messages[0].content[0].toolResult", "a message of the user"),
+    "a call of the user": ({"messages": [user(use())]}, "messages[0].content[0].toolUse", "only allowed in assistant messages"),
+    "thoughts of the user": ({"messages": [user(thought())]}, "messages[0].content[0].reasoningContent", "only allowed in assistant messages"),
+    "a result of the assistant": ({"messages": [assistant(answer())]}, "messages[0].content[0].toolResult", "only allowed in user messages"),
     "a call without an id": (
         {"messages": [assistant({"toolUse": {"name": "f", "input": {}}})]}, "messages[0].content[0].toolUse.toolUseId", "text is needed",
     ),
     "an input": ({"messages": [assistant(use(given="x"))]}, "messages[0].content[0].toolUse.input", "an object is needed, not text"),
-    "a thought": ({"messages": [assistant({"reasoningContent": {}})]}, "messages[0].content[0].reasoningContent", "one member"),
+    "a thought": ({"messages": [assistant({"reasoningContent": {}})]}, "messages[0].content[0].reasoningContent", "exactly one member"),
     "redacted content": ({"messages": [assistant(redacted("?"))]}, "messages[0].content[0].reasoningContent.redactedContent", "base64"),
     "a status": ({"messages": [user(answer(status="late"))]}, "messages[0].content[0].toolResult.status", "not 'late'"),
     "what a tool said": (
@@ -400,9 +400,9 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "cited": (
         {"messages": [assistant({"citationsContent": {"content": [{"x": 1}]}})]}, "messages[0].content[0].citationsContent.content[0]",
-        "text is needed",
+        "must have the member 'text'",
     ),
-    "a mark": ({"messages": [user({"cachePoint": 1})]}, "messages[0].content[0].cachePoint", "an object is needed"),
+    "a mark": ({"messages": [user({"cachePoint": 1})]}, "messages[0].content[0].cachePoint", "must be an object"),
     "the system": ({"system": "be"}, "system", "a list is needed, not text"),
     "a bound": ({"inferenceConfig": {"maxTokens": "9"}}, "inferenceConfig.maxTokens", "a number is needed"),
     "a stop": ({"inferenceConfig": {"stopSequences": [1]}}, "inferenceConfig.stopSequences[0]", "text is needed"),
@@ -412,7 +412,7 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "a schema that is no JSON": (
         {"outputConfig": {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": {"schema": "{"}}}}},
-        "outputConfig.textFormat.structure.jsonSchema.schema", "no JSON",
+        "outputConfig.textFormat.structure.jsonSchema.schema", "must be JSON: ",
     ),
     "no tools": ({"toolConfig": {}}, "toolConfig.tools", "a list is needed"),
     "a tool without a schema": (
@@ -420,11 +420,11 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "a schema": (
         {"toolConfig": {"tools": [{"toolSpec": {"name": "f", "inputSchema": {}}}]}}, "toolConfig.tools[0].toolSpec.inputSchema.json",
-        "a schema is needed",
+        "is missing; must be a JSON schema",
     ),
     "a tool choice": ({"toolConfig": {"tools": [spec()], "toolChoice": {"none": {}}}}, "toolConfig.toolChoice", "not 'none'"),
     "a tool choice of two": (
-        {"toolConfig": {"tools": [spec()], "toolChoice": {"auto": {}, "any": {}}}}, "toolConfig.toolChoice", "one member",
+        {"toolConfig": {"tools": [spec()], "toolChoice": {"auto": {}, "any": {}}}}, "toolConfig.toolChoice", "exactly one member",
     ),
     "no name of a tool": (
         {"toolConfig": {"tools": [spec()], "toolChoice": {"tool": {}}}}, "toolConfig.toolChoice.tool.name", "text is needed",
@@ -656,7 +656,7 @@ STRAY = [
 
 
 def test_a_part_that_no_message_has_is_the_programs_mistake():
-    with pytest.raises(TypeError, match="a message has no Thinking"):
+    with pytest.raises(TypeError, match="a message cannot contain Thinking"):
         BEDROCK.write(evolve(BEDROCK.foreign, turns=[by_user(Thinking())]))
 
 

@@ -206,8 +206,8 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"messages": [{"role": "assistant", "tool_calls": [{"id": "c"}]}]}, "messages[0].tool_calls[0].function", "an object is needed"),
     ({"messages": [{"role": "assistant", "tool_calls": [{"type": "x"}]}]}, "messages[0].tool_calls[0].type", "'x'"),
     ({"messages": [answer(content=[{"type": "document"}])]}, "messages[0].content[0].document", "an object is needed"),
-    ({"messages": [answer(content=[document(5)])]}, "messages[0].content[0].document.data", "an object or text is needed"),
-    ({"tool_choice": "ANY"}, "tool_choice", "'ANY'"),
+    ({"messages": [answer(content=[document(5)])]}, "messages[0].content[0].document.data", "must be an object or a string"),
+    ({"tool_choice": "ANY"}, "tool_choice", "must be 'REQUIRED' or 'NONE', not 'ANY'"),
     ({"stop_sequences": "x"}, "stop_sequences", "a list is needed"),
     ({"stop_sequences": [5]}, "stop_sequences[0]", "text is needed"),
     ({"k": 1.5}, "k", "a whole number is needed"),
@@ -306,7 +306,7 @@ EFFORTS = [
 
 
 def test_what_a_tool_gave_is_no_reasoning():
-    with pytest.raises(TypeError, match="content has no Reasoning"):
+    with pytest.raises(TypeError, match="content cannot contain Reasoning"):
         COHERE.write(evolve(COHERE.foreign, turns=[by_user(Reasoning("hm"))]))
 
 

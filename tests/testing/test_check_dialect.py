@@ -9,10 +9,9 @@ from attrs import evolve
 
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.ollama.decode import OllamaDecoder
-from streamkit.dialects.ollama.encode import OllamaEncoder
+from streamkit.dialects.ollama.encode import OllamaEncoder, OllamaResponseWriter
 from streamkit.dialects.ollama.quirks import QUIRKS
 from streamkit.dialects.ollama.requests import OllamaRequestReader
-from streamkit.dialects.ollama.response import OllamaResponseWriter
 from streamkit.events import StopReasonSeen, TerminatorSeen
 from streamkit.testing import check_dialect
 from tests.sampling import few, name_of

@@ -11,9 +11,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Protocol
 
+import orjson
+
 from streamkit.dialects.bodies.request_reader import CONTENT
+from streamkit.dialects.streams.event_encoder import wrapped_arguments
 from streamkit.events import Aside
 from streamkit.report import StreamReport
+from streamkit.tool_calls.check import check_arguments
 
 Block = dict[str, Any]
 
@@ -30,6 +34,16 @@ class GrowingBlock(Protocol):
 
     def finish(self, report: StreamReport) -> None:
         """End the block: put the collected deltas into it."""
+
+
+def joined_input(fragments: list[str], name: object, report: StreamReport) -> orjson.Fragment | None:
+    """Return the input of a call from its fragments; None if it is blank. Text that is no object is wrapped, a loss."""
+    text = "".join(fragments)
+    verdict = check_arguments(text).kind
+    if verdict not in {"empty", "complete"}:
+        report.lose("arguments_wrapped", what=str(name))
+        return orjson.Fragment(wrapped_arguments(text))
+    return None if verdict == "empty" else orjson.Fragment(text)
 
 
 class BlockList:

@@ -14,7 +14,7 @@ Source: dialects.md §3.2, §3.3, §6.1, §7.4; quirks.md R14; AWS and Anthropic
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, cast
+from typing import Any, ClassVar, Final, Literal, cast
 
 from attrs import evolve
 
@@ -34,7 +34,7 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bodies.claude_schemas import ClaudeSchemas
 from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.lowering import Lowering, of_tools
+from streamkit.dialects.lowering import Lowering, Place, of_tools
 from streamkit.dialects.members.fields import Fields, kind_of
 from streamkit.dialects.vocabulary.models import UNKNOWN
 from streamkit.dialects.vocabulary.reasoning_effort import BUDGETS, COMMON, below, budget_of, effort_of
@@ -51,6 +51,13 @@ CACHE_SPANS: Final[Mapping[str | None, CacheMark]] = {None: "short", "5m": "shor
 CACHE_CONTROLS: Final[Mapping[CacheMark, Mapping[str, str]]] = {
     "short": {"type": "ephemeral"},
     "long": {"type": "ephemeral", "ttl": "1h"},
+}
+#: The types of a tool choice, with the neutral word for each. ``tool`` names the tool.
+CHOICES: Final[Mapping[str, Literal["auto", "required", "none"]]] = {
+    "auto": "auto",
+    "any": "required",
+    "tool": "required",
+    "none": "none",
 }
 #: The efforts that Claude knows; ``none`` is written as ``thinking`` of the type ``disabled``.
 EFFORTS: Final = frozenset({"none", "low", "medium", "high", "xhigh", "max"})
@@ -86,24 +93,41 @@ def call_of(use: Fields, id_member: str) -> ToolCall:
 
 
 class BlockParts:
-    """The parts of one message while its blocks are read; each is labelled with the number of its block."""
+    """Reads the blocks of one content as parts; each is labelled with the number of its block."""
 
-    def __init__(self, signer: str) -> None:
+    signer: ClassVar[str]  #: the dialect's own vendor
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
         self.parts: list[Part] = []
         self.last_text: Text | None = None
-        self._signer = signer
+        self.unreadable: list[tuple[str, str, str]] = []  #: see ``Request.unreadable``
         self._calls = 0
         self._signature: Opaque | None = None  # signature of the next call, from a sealed block
 
+    def block(self, block: Fields, number: int) -> None:
+        """Read one block. Raises BadRequest."""
+        raise NotImplementedError
+
+    def read(self, content: str | list[Fields]) -> list[Part]:
+        """Return the parts of content that is a string or a list of blocks. Raises BadRequest."""
+        if isinstance(content, str):
+            return [Text(content)] if content else []
+        for number, block in enumerate(content):
+            self.block(block, number)
+        if self._signature is not None:  # no call followed the signature
+            self.parts.append(RedactedReasoning(self._signature))
+        return self.parts
+
     def signature(self, blob: str | None) -> Opaque | None:
         """Return the signature of a reasoning block: the dialect's own, or another vendor's, which is sealed in the text."""
-        return unsealed(blob, self._signer) if blob else None
+        return unsealed(blob, self.signer) if blob else None
 
     def redacted(self, data: str, number: int, extras: Extras | None = None) -> None:
         """Add an opaque block: the dialect's own redacted reasoning, or what another vendor's sealed block contains."""
         sealed = unseal(data)
         if sealed is None:
-            self.parts.append(RedactedReasoning(Opaque(self._signer, data), extras, block=number))
+            self.parts.append(RedactedReasoning(Opaque(self.signer, data), extras, block=number))
             return
         opaque = sealed.opaque
         if sealed.kind == "call":
@@ -123,11 +147,6 @@ class BlockParts:
         self._calls += 1
         call.signature, self._signature = self._signature, None
         self.parts.append(call)
-
-    def finish(self) -> list[Part]:
-        if self._signature is not None:  # no call followed the signature
-            self.parts.append(RedactedReasoning(self._signature))
-        return self.parts
 
 
 def read_thinking(fields: Fields | None, effort: str | None) -> Thinking | None:

@@ -24,8 +24,7 @@ def _of_message(**members: Members) -> Members:
     return Members("type", "index", delta=Members(message=Members(**members)))
 
 
-#: The type of an event that only Cohere understands, and of its aside.
-DEBUG: Final = "debug"
+DEBUG: Final = "debug"  # the type of an event that only Cohere understands, and of its aside
 #: By the type of an event: the decoder's method for it, and the members that are read. ``KEPT`` means that all are kept.
 EVENTS: Final[Mapping[str, Event]] = {
     "message-start": Event("message_start", kept(delta=Members("message"))),
@@ -48,12 +47,9 @@ STOP_REASONS: Mapping[str, StopReason] = {
     "MAX_TOKENS": "length",
     "TOOL_CALL": "tool_calls",
 }
-#: Kinds of content with text, which is in a member of the same name.
-TEXT_KINDS: Final = ("text", "thinking")
-#: The members of ``usage`` with counts.
-GROUPS = frozenset({"billed_units", "tokens"})
+TEXT_KINDS: Final = ("text", "thinking")  # kinds of content with text, which is in a member of the same name
+GROUPS = frozenset({"billed_units", "tokens"})  # the members of ``usage`` with counts
 CACHED = "cached_tokens"
-COUNTED = GROUPS | {CACHED}
 #: Types of asides: a citation, and an unknown part of a content in a response and in a request.
 CITATION, CONTENT_START, CONTENT = "citation-start", "content-start", "content."
 #: Words of ``finish_reason`` that mean an error, with the type of error.
@@ -114,7 +110,7 @@ def sound_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in raw.items():
         if name in GROUPS and isinstance(value, dict):
             sound[name] = {unit: count for unit, count in value.items() if is_count(count)}
-        elif name not in COUNTED or value is None or (name == CACHED and is_count(value)):
+        elif name not in {*GROUPS, CACHED} or value is None or (name == CACHED and is_count(value)):
             sound[name] = value
     return sound
 
@@ -123,8 +119,6 @@ def is_count(value: object) -> bool:
     """Return whether a value is a count or null. The API declares floats, but its values are mostly integers."""
     return value is None or (type(value) in {int, float} and cast("float", value) >= 0)
 
-
-# -- requests ----------------------------------------------------------------------------------------------------------
 
 #: By the field of streamkit's ``Options``: the member of a request that has its value.
 OPTIONS: Mapping[str, str] = {

@@ -186,6 +186,11 @@ def like(kind: str, case: int | None = None, says: str = "") -> Hint:
     return Hint(kind, REPAIR_CASES[kind] if case is None else case, says)
 
 
+def like_each(*kinds: str) -> tuple[Hint, ...]:
+    """Return a hint for each of these repairs, with the repair's own case."""
+    return tuple(map(like, kinds))
+
+
 def explain(looks: Hints, rule: str, message: str, counted: AbstractSet[str], answer: str) -> Explanation:
     """Return the explanation of a broken rule, from the repairs ``counted`` in the frame and the ``answer`` to it."""
     fitting = [look for look in looks.get(rule, ()) if message.startswith(look.says)]

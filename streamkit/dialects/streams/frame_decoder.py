@@ -532,6 +532,7 @@ class FrameDecoder(Link):
 
     def close(self) -> None:
         """Append the events that the end of the input causes. Subclasses may override this."""
+        self.settle_starts()
 
     def start(self, event: ResponseStarted, role: str = "assistant") -> None:
         """Emit the start of the response and of its only choice."""
