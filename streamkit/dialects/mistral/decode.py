@@ -19,8 +19,8 @@ from attrs import define, field
 from streamkit.dialects.members.values import text_of
 from streamkit.dialects.mistral.wire import ASIDES, CONTENT, ERROR_TYPES, THINKING, THINKING_MEMBER, VENDOR
 from streamkit.dialects.openai_chat.decode import CHUNK_FIELDS, TEXT_PART, ChatDecoder
-from streamkit.dialects.openai_chat.images import read_image
 from streamkit.dialects.openai_chat.response import ChatBodyDecoder
+from streamkit.dialects.openai_chat.wire import read_image
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.errors import HeldTooLong, TooManyToolCalls

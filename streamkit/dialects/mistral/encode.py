@@ -28,7 +28,7 @@ from streamkit.dialects.mistral.wire import (
     finish_reason,
 )
 from streamkit.dialects.openai_chat.encode import ChatEncoder
-from streamkit.dialects.openai_chat.images import IMAGE, url_of
+from streamkit.dialects.openai_chat.wire import IMAGE, url_of
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.call_order import CallOrder
 from streamkit.dialects.streams.event_encoder import function_call, stop_word

@@ -16,18 +16,24 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import NOTHING, details_of, has_value, others_of, text_of
-from streamkit.dialects.openai_chat.images import IMAGES, read_images
-from streamkit.dialects.openai_chat.reasoning_names import (
+from streamkit.dialects.openai_chat.whole_messages import UNSIGNED, ChoiceSoFar
+from streamkit.dialects.openai_chat.wire import (
     BLOCK_ID,
     BLOCKS,
+    ERROR_TYPES,
     HOLDER,
+    IMAGES,
     OPAQUE_MEMBERS,
     PLAIN_REASONING,
+    STOP_REASONS,
+    VENDOR,
+    decode_usage,
     maker_of,
+    read_images,
+    signature_in,
     thinking_blocks,
+    vendor_in,
 )
-from streamkit.dialects.openai_chat.whole_messages import UNSIGNED, ChoiceSoFar
-from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage, signature_in, vendor_in
 from streamkit.dialects.streams.alike import ManyReader, Said
 from streamkit.dialects.streams.delta_template import FLAT_BYTES as DELTA_BYTES
 from streamkit.dialects.streams.delta_template import DeltaTemplate, learned, loaded, loads

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Final, Literal
 
 import orjson
 
-from streamkit.dialects.openai_chat.images import write_images
 from streamkit.dialects.openai_chat.providers import client_of
 from streamkit.dialects.openai_chat.wire import (
     VENDOR,
@@ -25,6 +24,7 @@ from streamkit.dialects.openai_chat.wire import (
     extra_content,
     finish_reason,
     format_of,
+    write_images,
 )
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import EventEncoder, stop_word, wrapped_input

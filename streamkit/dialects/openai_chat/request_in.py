@@ -46,17 +46,22 @@ from streamkit.dialects.bodies.request_reader import (
 )
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import others_of, text_of
-from streamkit.dialects.openai_chat.images import IMAGES, read_images
-from streamkit.dialects.openai_chat.reasoning_names import (
+from streamkit.dialects.openai_chat.wire import (
     BLOCKS,
     HOLDER,
+    IMAGES,
     OPAQUE_MEMBERS,
+    OPTIONS,
     PARTS,
     PLAIN_REASONING,
+    VENDOR,
+    format_of,
     maker_of,
+    read_images,
+    signature_in,
     thinking_blocks,
+    vendor_in,
 )
-from streamkit.dialects.openai_chat.wire import OPTIONS, VENDOR, format_of, signature_in, vendor_in
 from streamkit.dialects.vocabulary.openai import (
     OUTPUT_KINDS,
     finished_media,

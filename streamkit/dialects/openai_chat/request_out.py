@@ -54,9 +54,8 @@ from streamkit.dialects.lowering import (
     of_turns,
 )
 from streamkit.dialects.openai_chat import wire
-from streamkit.dialects.openai_chat.images import DELTA_IMAGES, IMAGES
 from streamkit.dialects.openai_chat.providers import provider_of
-from streamkit.dialects.openai_chat.reasoning_names import BLOCKS, PARTS, opaque_member
+from streamkit.dialects.openai_chat.wire import BLOCKS, DELTA_IMAGES, IMAGES, PARTS, opaque_member
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.models import UNKNOWN
 from streamkit.dialects.vocabulary.openai import TOOLS, write_cache_mark

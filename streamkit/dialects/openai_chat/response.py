@@ -17,9 +17,10 @@ from streamkit.dialects.bodies.json_members import add_missing
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.members.values import details_of, number_in
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
-from streamkit.dialects.openai_chat.images import DELTA_IMAGES, IMAGES, write_images
 from streamkit.dialects.openai_chat.providers import client_of
 from streamkit.dialects.openai_chat.wire import (
+    DELTA_IMAGES,
+    IMAGES,
     VENDOR,
     encode_error,
     encode_usage,
@@ -27,6 +28,7 @@ from streamkit.dialects.openai_chat.wire import (
     finish_reason,
     reasoning_detail,
     tool_call,
+    write_images,
 )
 from streamkit.dialects.streams.event_encoder import stop_word
 from streamkit.dialects.vocabulary.openai import identity

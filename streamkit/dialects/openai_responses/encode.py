@@ -21,7 +21,7 @@ from attrs import evolve
 from streamkit.conversation.messages import Request
 from streamkit.dialects.members.known import unknown_event
 from streamkit.dialects.members.values import json_value
-from streamkit.dialects.openai_responses.images import write_image
+from streamkit.dialects.openai_responses.asides import write_image
 from streamkit.dialects.openai_responses.output import called
 from streamkit.dialects.openai_responses.request_out import write
 from streamkit.dialects.openai_responses.wire import (

@@ -10,8 +10,7 @@ import re
 
 from streamkit.conversation.messages import Request
 from streamkit.dialects.http import HTTP, STATE_SETTING, STATELESS, Endpoint, SocketForm, Surface, TokenCount
-from streamkit.dialects.openai_responses.socket import SocketConversation
-from streamkit.dialects.openai_responses.socket_out import ENDPOINT
+from streamkit.dialects.openai_responses.socket import ENDPOINT, SocketConversation
 from streamkit.dialects.openai_responses.stored import STORED
 from streamkit.dialects.vocabulary.openai import ANSWER_HEADERS, FEATURES, MODELS, azure_root
 from streamkit.errors import BadRequest

@@ -13,8 +13,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from streamkit.dialects.members.values import others_of
-from streamkit.dialects.openai_responses.asides import DONE
-from streamkit.dialects.openai_responses.images import read_image
+from streamkit.dialects.openai_responses.asides import DONE, read_image
 from streamkit.dialects.openai_responses.texts import (
     DELTA_FIELDS,
     EACH_DELTA,

@@ -43,9 +43,8 @@ from streamkit.dialects.bodies.request_reader import RequestReader, read_options
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import objects_in
 from streamkit.dialects.openai_responses import wire
-from streamkit.dialects.openai_responses.asides import is_made
+from streamkit.dialects.openai_responses.asides import is_made, read_image
 from streamkit.dialects.openai_responses.client_items import ANSWERS, answered, call_id_of, call_of, result_of
-from streamkit.dialects.openai_responses.images import read_image
 from streamkit.dialects.openai_responses.items import aside_kind
 from streamkit.dialects.openai_responses.tools import LOADING, ToolNames, ToolReader
 from streamkit.dialects.streams.client_calls import is_clients

@@ -15,10 +15,9 @@ from streamkit.conversation.messages import Choice, Extras, Part, Reasoning, Red
 from streamkit.dialects.bodies.json_members import add_missing
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.members.known import UNREAD
-from streamkit.dialects.openai_responses.decode import ResponsesDecoder, known_status
+from streamkit.dialects.openai_responses.asides import write_image
+from streamkit.dialects.openai_responses.decode import RESPONSE, ResponsesDecoder, known_status
 from streamkit.dialects.openai_responses.encode import DEFAULTS
-from streamkit.dialects.openai_responses.images import write_image
-from streamkit.dialects.openai_responses.members import RESPONSE
 from streamkit.dialects.openai_responses.output import Item, OutputList, call_item, reasoning_item, thoughts
 from streamkit.dialects.openai_responses.wire import (
     OPAQUE_VENDOR,

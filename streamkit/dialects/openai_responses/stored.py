@@ -26,19 +26,21 @@ from streamkit.dialects.http import BACKGROUND_SETTING, STATELESS, KeptAnswer, Q
 from streamkit.dialects.members.fields import fields_of
 from streamkit.dialects.members.values import json_value
 from streamkit.dialects.openai_responses.encode import DEFAULTS
-from streamkit.dialects.openai_responses.kept import (
+from streamkit.dialects.openai_responses.socket import (
+    ENDS,
+    FAILED,
+    ITEM_DONE,
     body_of,
     conversation_in,
+    failure_in,
     items_of,
     joined,
     not_found,
     output_in,
     refused,
+    typed,
     value_of,
 )
-from streamkit.dialects.openai_responses.socket import ENDS, FAILED, ITEM_DONE, typed
-from streamkit.dialects.openai_responses.wire import ERROR_TYPES, VENDOR
-from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.errors import BadRequest
 from streamkit.events import ProviderFailed
 from streamkit.framing.sse import SSEParser, serialize_sse
@@ -277,8 +279,7 @@ def _ended(response: bytes, end: str, error: Mapping[str, Any] | None) -> bytes:
 
 
 def _error_in(event: Mapping[str, Any]) -> dict[str, Any]:
-    flat = {name: value for name, value in event.items() if name not in {"type", NUMBER}}
-    failed = provider_failed(event.get("error") or flat, VENDOR, ERROR_TYPES)
+    failed = failure_in(event)
     return {"code": failed.code or "server_error", "message": writable(failed.message)}
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 
+from streamkit.dialects.base import STATUSES, Errors
 from streamkit.dialects.members.values import count_of, counts_of, details_of
 from streamkit.dialects.streams.compactions import FORMS
 from streamkit.dialects.vocabulary import openai
 from streamkit.dialects.vocabulary.context_overflow import is_overflow, with_code
+from streamkit.dialects.vocabulary.openai import NO_RETRY, decode_error
 from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.events import (
     AsideKind,
@@ -227,3 +229,27 @@ SERVICE_TIERS = frozenset({"auto", "default", "flex", "scale", "priority", "fast
 LOGPROBS = "message.output_text.logprobs"
 #: The smallest allowed ``max_output_tokens``. Clients of other dialects request one token to test a model.
 LEAST_TOKENS = 16
+
+
+#: Vendors whose errors are written unchanged. Chat's errors come from the same company in the same form.
+VENDORS: Final = frozenset({VENDOR, OPAQUE_VENDOR})
+
+
+def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """Return an error body, and the headers for it."""
+    headers = NO_RETRY if failed.type == "billing" else {}
+    own = failed.vendor in VENDORS and isinstance(failed.raw, dict) and isinstance(failed.raw.get("message"), str)
+    if own and (failed.vendor == VENDOR or not is_overflow(failed)):
+        return {"error": with_code(failed, failed.raw)}, headers
+    if not failed.vendor:  # type and code are words of no known vendor
+        failed = evolve(failed, native_type=None, code=None)
+    return {"error": encode_error(failed, report)}, headers
+
+
+ERRORS = Errors(
+    vendors=VENDORS,
+    words=ERROR_TYPES,
+    decode=lambda document, _headers: decode_error(document, VENDOR, ERROR_TYPES),
+    encode=encode,
+    statuses={**STATUSES, "billing": 429},
+)
