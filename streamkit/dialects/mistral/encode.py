@@ -85,8 +85,6 @@ class MistralEncoder(ChatEncoder):
         self._signature_chars = 0
         self._finished: list[ResponseFinished] = []
 
-    # -- content ---------------------------------------------------------------------------------------------------
-
     def _choice_chunk(self, number: int, delta: bytes, first: bytes | None = None) -> None:
         if number in self._signatures:
             self._settle(number)
@@ -149,32 +147,27 @@ class MistralEncoder(ChatEncoder):
         self._write_signature(event.choice, seal("opaque", event.vendor, event.blob))
         choice.unsigned = 0
 
-    # -- tool calls ------------------------------------------------------------------------------------------------
-
     def call_started(self, event: ToolCallStarted) -> None:
         self._choices[event.choice].order = 2
         self._calls[event.choice].start(event)
 
     def push_arguments(self, call: int, text: str, choice: int, /) -> None:
-        """Do nothing, because a call is written when it is complete."""
+        pass  # a call is written when it is complete
 
     def call_finished(self, event: ToolCallFinished) -> None:
         """Write this call as soon as all calls that started before it are written."""
         for start, finished in self._calls[event.choice].finish(event):
-            if (call := whole_call(finished, self.encoding.limits, self.report)) is not None:
-                self._write_call(start, call)
-
-    def _write_call(self, start: ToolCallStarted, call: dict[str, Any]) -> None:
-        entry = {"index": self._written[start.choice], **call, **self.own_extras(start.extras)}
-        if start.signature is not None:
-            self._write_signature(start.choice, seal("call", start.signature.vendor, start.signature.blob))
-        self._written[start.choice] += 1
-        self._delta(start.choice, b'{"tool_calls":[%b]}' % dumps(entry))
+            call = whole_call(finished, self.encoding.limits, self.report)
+            if call is None:
+                continue
+            entry = {"index": self._written[start.choice], **call, **self.own_extras(start.extras)}
+            if start.signature is not None:
+                self._write_signature(start.choice, seal("call", start.signature.vendor, start.signature.blob))
+            self._written[start.choice] += 1
+            self._delta(start.choice, b'{"tool_calls":[%b]}' % dumps(entry))
 
     def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
         return image_chunk(media)
-
-    # -- asides ----------------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
         chunks = Chunks()
@@ -184,8 +177,6 @@ class MistralEncoder(ChatEncoder):
             self._delta(event.choice, b'{"content":%b}' % dumps(chunks.written))
         else:  # the client could not read a message with this part
             self.lose(event.kind)
-
-    # -- the end ---------------------------------------------------------------------------------------------------
 
     def finished(self, event: ResponseFinished) -> None:
         self._settle(event.choice)
@@ -219,12 +210,12 @@ class MistralEncoder(ChatEncoder):
 
 def whole_call(call: ToolCallFinished | ToolCall, limits: Limits, report: StreamReport) -> dict[str, Any] | None:
     """Return an item of ``tool_calls`` without its index. Withhold a truncated or nameless call, and return None."""
-    is_cut = not call.ended
+    is_truncated = not call.ended
     if call.ended and call.kind == "custom":
         report.lose("custom_tool_wrapped")
     elif call.ended:
-        is_cut = (call.verdict or check_arguments(call.arguments, depth=limits.json_depth)).kind == "truncated"
-    if is_cut or not call.name:
+        is_truncated = (call.verdict or check_arguments(call.arguments, depth=limits.json_depth)).kind == "truncated"
+    if is_truncated or not call.name:
         report.withhold("call_withheld", call.id, call.name, call.arguments)
         return None
     call_id = nine_characters(call.id)
@@ -241,7 +232,7 @@ def image_chunk(media: MediaGenerated) -> Sequence[Aside]:
 
 
 def is_content(aside: Aside) -> bool:
-    """Whether an aside is a part of the content."""
+    """Return whether an aside is a part of the content."""
     return aside.vendor == VENDOR and aside.type.startswith((CONTENT, THINKING, THINKING_MEMBER))
 
 

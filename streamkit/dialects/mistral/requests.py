@@ -19,7 +19,6 @@ probabilities.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from attrs import evolve
@@ -68,14 +67,6 @@ from streamkit.report import StreamReport
 from streamkit.text.identifiers import NINE
 from streamkit.text.quoting import quoted
 
-#: Roles that Chat has and Mistral does not.
-NO_ROLES = frozenset({"developer", "function"})
-#: The text of an assistant message that is inserted between results and a user's text, because the server demands one.
-BRIDGE: Final = "OK."
-#: The schema of a function without parameters.
-NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
-
-
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
@@ -97,8 +88,6 @@ class MistralRequestReader(ChatRequestReader):
         """Read the effort, which is all that says how much to think."""
         effort = fields.string("reasoning_effort")
         return None if effort is None else Thinking(effort)
-
-    # -- tools -----------------------------------------------------------------------------------------------------
 
     tools = RequestReader.tools  # Chat's older members for tools do not exist here
 
@@ -130,7 +119,7 @@ class MistralRequestReader(ChatRequestReader):
     def role(self, message: Fields) -> str:
         """Return the role of a message. Raises BadRequest for a role that only Chat has."""
         role = super().role(message)
-        if role in NO_ROLES:
+        if role in {"developer", "function"}:
             raise message.wrong(f"there is no role {quoted(role)}", "role")
         return role
 
@@ -161,8 +150,6 @@ class MistralRequestReader(ChatRequestReader):
         if is_data_uri(audio):
             return Media("audio", *media_of(audio, part.at("input_audio")))
         return Media("audio", data=audio)
-
-    # -- the assistant's messages ----------------------------------------------------------------------------------
 
     def assistant(self, message: Fields) -> Turn:
         parts, signatures = self._content_and_signatures(message)
@@ -214,8 +201,6 @@ class MistralRequestReader(ChatRequestReader):
         elif sealed.kind in {"text", "part"}:
             parts.append(Text("", opaque))
 
-    # -- calls and results -----------------------------------------------------------------------------------------
-
     def call(self, call: Fields, number: int) -> ToolCall:
         """Read a call, whose arguments may be an object. The client writes ``"null"`` for a missing id."""
         if call.peek("type") == "function":
@@ -235,7 +220,6 @@ class MistralRequestReader(ChatRequestReader):
 
 
 def _aside(where: str, kind: str, part: Fields) -> Aside:
-    """Return a part that only this dialect knows as an aside."""
     raw = {"type": kind, **part.rest()}
     return Aside(VENDOR, ASIDES.get(kind, "unknown_event"), f"{where}{kind}", raw, place=part.place)
 
@@ -321,7 +305,7 @@ def in_order(request: Request, to: Lowering) -> None:
             continue
         if turn.role == "user" and answered and not _has(turn, ToolResult):
             to.report.repair("turn_added")
-            placed.append(Turn("assistant", [Text(BRIDGE)]))
+            placed.append(Turn("assistant", [Text("OK.")]))  # any text will do
         placed.append(evolve(turn, native_role=None))
     if placed and placed[-1].role == "assistant" and not _has(placed[-1], ToolCall):
         placed[-1] = evolve(placed[-1], extras={"prefix": True})
@@ -336,20 +320,19 @@ def _has(turn: Turn, kind: type[Part]) -> bool:
 def schemas_given(tool: Tool, _to: Lowering) -> Tool:
     """Give an empty schema to functions that have none, because the server requires a schema."""
     is_bare = tool.kind == "function" and tool.parameters is None
-    return evolve(tool, parameters=dict(NO_PARAMETERS)) if is_bare else tool
+    return evolve(tool, parameters={"type": "object", "properties": {}}) if is_bare else tool
 
 
 def effort_said(request: Request, to: Lowering) -> None:
     """Set the amount of thinking as an effort: ``high`` or ``none`` if the request only says whether to think."""
     thinking = request.options.thinking
+    request.stream_usage = None
     if thinking is not None:
         to.lose_thinking(thinking, "budget_tokens", "summary")
         effort = asked_effort(thinking)
         if effort is None and thinking.enabled is not None:
             effort = "high" if thinking.enabled else "none"
-        thinking = Thinking(to.fit_effort(effort), native="reasoning_effort")
-    request.options.thinking = thinking
-    request.stream_usage = None
+        request.options.thinking = Thinking(to.fit_effort(effort), native="reasoning_effort")
 
 
 FOREIGN: Final = Capabilities(
@@ -421,7 +404,6 @@ class MistralMessages(chat.Messages):
         return without_none(type="document_url", document_url=url, document_name=media.name)
 
     def assistant(self, turn: Turn) -> dict[str, Any]:
-        """Write a message of the assistant, with its thinking parts in the content."""
         chunks, calls, members = Chunks(), list[dict[str, Any]](), dict[str, Any]()
         for each in turn.parts:
             part = each.native or each if isinstance(each, Media) else each

@@ -62,15 +62,7 @@ from streamkit.dialects.openai_chat.wire import (
     thinking_blocks,
     vendor_in,
 )
-from streamkit.dialects.vocabulary.openai import (
-    OUTPUT_KINDS,
-    finished_media,
-    mode_of_choice,
-    only_of_tools,
-    read_audio,
-    read_cache_mark,
-    with_parallel,
-)
+from streamkit.dialects.vocabulary import openai
 from streamkit.dialects.vocabulary.sealed_reasoning import unsealed
 from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.events import Aside, Opaque, ToolKind
@@ -78,8 +70,6 @@ from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
 from streamkit.text.quoting import quoted
 
-#: The two limits on tokens, in the order in which they are tried.
-MAX_TOKENS = ("max_completion_tokens", "max_tokens")
 #: Beginnings of URLs. Some clients write a URL where OpenAI has content or an id.
 ADDRESSES = ("http:", "https:", "gs:", "s3:")
 #: Types of ``tool_choice`` that name tools of the client.
@@ -121,13 +111,12 @@ class ChatRequestReader(TurnReader):
             thinking=self.thinking(fields),
             output=self.output(fields),
         )
-        bound = next((name for name in MAX_TOKENS if name in fields), None)
+        bound = next((name for name in ("max_completion_tokens", "max_tokens") if name in fields), None)
         if bound is not None:
             options.max_tokens, options.native_max_tokens = fields.integer(bound), bound
         return options
 
     def stop(self, fields: Fields) -> tuple[str, ...]:
-        """Read the stop sequences: one string, or a list."""
         if isinstance(fields.peek("stop"), str):
             return (fields.needed("stop"),)
         return fields.strings("stop")
@@ -143,10 +132,10 @@ class ChatRequestReader(TurnReader):
         return None if effort is None else Thinking(effort, native="reasoning_effort")
 
     def output(self, fields: Fields) -> OutputFormat | None:
-        read = fields.fields_of_type("response_format", OUTPUT_KINDS)
+        read = fields.fields_of_type("response_format", openai.OUTPUT_KINDS)
         if read is None:
             return None
-        kind = OUTPUT_KINDS[read.needed("type")]
+        kind = openai.OUTPUT_KINDS[read.needed("type")]
         if kind != "schema":
             return OutputFormat(kind)
         schema = read.needed_fields("json_schema")
@@ -194,7 +183,9 @@ class ChatRequestReader(TurnReader):
 
     def tool_choice(self, fields: Fields) -> ToolChoice | None:
         parallel = fields.boolean("parallel_tool_calls")
-        return with_parallel(self.choice(fields, "tool_choice") or self.choice(fields, "function_call"), parallel)
+        return openai.with_parallel(
+            self.choice(fields, "tool_choice") or self.choice(fields, "function_call"), parallel
+        )
 
     def choice(self, fields: Fields, name: str) -> ToolChoice | None:
         if isinstance(fields.peek(name), str):
@@ -221,9 +212,7 @@ class ChatRequestReader(TurnReader):
         raw = fields.mapping(name)
         return None if raw is None else ToolChoice("required", (raw["type"],), native=raw)
 
-    def mode(self, mode: str, path: str) -> ToolChoice:
-        """Read a choice in one word, which is at ``path``. Raises BadRequest for an unknown word."""
-        return mode_of_choice(mode, path)
+    mode = staticmethod(openai.mode_of_choice)
 
     def _allowed(self, tool: Fields) -> str:
         kind = tool.needed("type")
@@ -260,16 +249,16 @@ class ChatRequestReader(TurnReader):
     def part(self, part: Fields) -> Part:
         match part.needed("type"):
             case "text":
-                return Text(part.needed("text"), cache=read_cache_mark(part), extras=part.rest() or None)
+                return Text(part.needed("text"), cache=openai.read_cache_mark(part), extras=part.rest() or None)
             case "refusal":
                 return Refusal(part.needed("refusal"), part.rest() or None)
             case "image_url":
-                return finished_media(evolve(image_of(part), place=part.place), part)
+                return openai.finished_media(evolve(image_of(part), place=part.place), part)
             case "input_audio" | "video_url" | "audio_url" | "file" as kind:
                 whole = {"type": kind, **part.peek_all()}
                 media = self._file(part) if kind == "file" else self._film_or_sound(part, kind)
                 media.native = Aside(self.vendor, "metadata", f"{CONTENT}{kind}", whole)
-                return finished_media(media, part)
+                return openai.finished_media(media, part)
             case kind:
                 return unknown_part(self.vendor, kind, part)
 
@@ -277,7 +266,7 @@ class ChatRequestReader(TurnReader):
         """Read a video or audio: ``input_audio``, which is a URL for some servers, or a member that other providers added."""
         if kind != "input_audio":
             return media_at(kind.removesuffix("_url"), part.needed_fields(kind), "url")
-        media = read_audio(part)
+        media = openai.read_audio(part)
         data = media.data or ""
         if data.startswith(ADDRESSES):
             media.url, media.data = data, None
@@ -422,7 +411,6 @@ class ChatRequestReader(TurnReader):
         return calls
 
     def call(self, call: Fields, number: int) -> ToolCall:
-        """Read one of ``tool_calls``; ``number`` is its place in the list."""
         kind = call.string("type") or "function"
         if kind not in INPUTS:
             raise call.wrong(f"there is no call of type {quoted(kind)}", "type")
@@ -446,7 +434,7 @@ class ChatRequestReader(TurnReader):
         return result
 
     def _result(self, message: Fields, call_id: str, name: str | None) -> ToolResult:
-        parts = only_of_tools(self.content(message), message, "content")
+        parts = openai.only_of_tools(self.content(message), message, "content")
         return ToolResult(call_id, parts, name, place=message.place)
 
 

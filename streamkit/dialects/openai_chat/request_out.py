@@ -42,17 +42,7 @@ from streamkit.dialects.bodies import openai_requests as openai
 from streamkit.dialects.bodies.claude_requests import CACHE_CONTROLS, MOST_MARKS
 from streamkit.dialects.bodies.json_members import BLANK_LINE, add_missing, plain_or_list, without_none
 from streamkit.dialects.bodies.media_types import data_uri, media_type_of
-from streamkit.dialects.lowering import (
-    ANYBODY,
-    Capabilities,
-    Lowering,
-    Place,
-    each_part,
-    model_for,
-    of_parts,
-    of_tools,
-    of_turns,
-)
+from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, model_for, of_parts, of_tools, of_turns
 from streamkit.dialects.openai_chat import wire
 from streamkit.dialects.openai_chat.providers import provider_of
 from streamkit.dialects.openai_chat.wire import BLOCKS, DELTA_IMAGES, IMAGES, PARTS, opaque_member
@@ -71,10 +61,6 @@ SEARCH_MODELS: Final = re.compile(r"-search-(?:preview|api)")
 #: A part of reasoning, or one of OpenRouter's details of another type.
 Thought: TypeAlias = Reasoning | RedactedReasoning | Aside
 DETAILS: Final = "reasoning_details"
-#: Dialects whose cache marks have Anthropic's two spans.
-ANTHROPIC_SPANS: Final = frozenset({"anthropic", "bedrock"})
-#: Providers that allow as many stop sequences as OpenAI.
-FOUR_STOPS: Final = frozenset({"", "openai", "azure"})
 
 
 # -- what the servers take ---------------------------------------------------------------------------------------------
@@ -139,13 +125,11 @@ def media_behind_results(turn: Turn, to: Lowering) -> Turn:
     return evolve(turn, parts=[*parts[:place], *moved, *parts[place:]]) if moved else turn
 
 
-def text_alone(request: Request, to: Lowering) -> None:
+@of_parts
+def text_alone(part: Part, place: Place, to: Lowering) -> Part | None:
     """Drop all content except text, for a provider that takes content as one string."""
-    if provider_of(to.target.provider).text_only:
-        each_part(request, to, _text_alone)
-
-
-def _text_alone(part: Part, place: Place, to: Lowering) -> Part | None:
+    if not provider_of(to.target.provider).text_only:
+        return part
     native = part.native if isinstance(part, Media) else part
     if isinstance(native, Aside) and (place != "assistant" or native.type.startswith("content.")):
         kind = native.raw.get("type")
@@ -161,16 +145,13 @@ def _text_alone(part: Part, place: Place, to: Lowering) -> Part | None:
     return None
 
 
-def result_marks(request: Request, to: Lowering) -> None:
+@of_parts
+def result_marks(part: Part, _place: Place, to: Lowering) -> Part:
     """Move the cache mark of a result to the text at its end, for a provider that takes one there."""
-    has_place = provider_of(to.target.provider).cache_marks == "anthropic"
-    if has_place:
-        each_part(request, to, _marked_at_end)
-
-
-def _marked_at_end(part: Part, _place: Place, _to: Lowering) -> Part:
     last = part.parts[-1] if isinstance(part, ToolResult) and part.parts else None
     if not isinstance(part, ToolResult) or part.cache is None or not isinstance(last, Text):
+        return part
+    if provider_of(to.target.provider).cache_marks != "anthropic":
         return part
     return evolve(part, cache=None, parts=[*part.parts[:-1], evolve(last, cache=part.cache)])
 
@@ -215,9 +196,8 @@ def reasoning_placed(turn: Turn, to: Lowering) -> Turn:
     visible = [part for part in turn.parts if isinstance(part, Reasoning)]
     field = provider.reasoning_history
     if as_it_came(to):
-        opaque = any(isinstance(part, RedactedReasoning) for part in turn.parts) or any(
-            part.signature is not None for part in visible
-        )
+        encrypted = any(isinstance(part, RedactedReasoning) for part in turn.parts)
+        opaque = encrypted or any(part.signature is not None for part in visible)
         field = turn.native_reasoning or (DETAILS if opaque else "reasoning_content")
     signed = visible[-1:] if opaque_member(field, visible) else []
     texts = [part for part in turn.parts if isinstance(part, Text) and part.signature is not None]
@@ -327,7 +307,6 @@ def options_in_fields(request: Request, to: Lowering) -> None:
         thinking = _in_object(thinking, field, to)
     options.native_max_tokens = bound
     options.thinking = thinking
-    request.options = options
 
 
 def _in_object(thinking: Thinking, field: str, to: Lowering) -> Thinking:
@@ -389,11 +368,12 @@ OWN: Final = evolve(
 
 def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
     """Return what the servers accept, for a request read in the dialect ``source`` and the model ``name``."""
-    chat, own = provider_of(provider), source == OWN.dialect
+    chat = provider_of(provider)
     words = chat.cache_marks
     marked = (Text, Media) if words else ()
-    same_marks = ANTHROPIC_SPANS if words == "anthropic" else frozenset({OWN.dialect})
-    if own:
+    # the dialects whose marks mean the same: Anthropic's marks have two spans
+    same_marks = frozenset({"anthropic", "bedrock"} if words == "anthropic" else {OWN.dialect})
+    if source == OWN.dialect:
         return evolve(OWN, marked=marked, same_marks=same_marks)
     model = model_for(name, provider, UNKNOWN, None)
     most_marks = MOST_MARKS if words == "anthropic" or openai.takes_marks(model, related=source in RELATIVES) else 0
@@ -407,7 +387,7 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
         custom_tools=words == "openai",
         excuses_unsigned=chat.signatures == "google",
         form_with_tools=model.signatures if chat.signatures == "google" else chat.form_with_tools,
-        most_stops=4 if chat.name in FOUR_STOPS else None,
+        most_stops=4 if chat.name in {"", "openai", "azure"} else None,
         request_extras=partial(openai.shared_members, verbosity_in_text=False) if related else None,
     )
 
@@ -445,13 +425,12 @@ def write_body(request: Request, messages: Messages, names: Mapping[str, str]) -
 
 
 def _thinking(thinking: Thinking) -> dict[str, Any]:
+    effort, budget = thinking.effort, thinking.budget_tokens
     if thinking.native == "reasoning_effort":
-        return without_none(reasoning_effort=thinking.effort)
+        return without_none(reasoning_effort=effort)
     exclude = None if thinking.summary is None else thinking.summary == "none"
-    said = without_none(
-        effort=thinking.effort, max_tokens=thinking.budget_tokens, enabled=thinking.enabled, exclude=exclude
-    )
-    return {thinking.native or "reasoning": said}
+    amount = without_none(effort=effort, max_tokens=budget, enabled=thinking.enabled, exclude=exclude)
+    return {thinking.native or "reasoning": amount}
 
 
 def _tools(tools: Sequence[Tool]) -> dict[str, Any]:
@@ -479,8 +458,7 @@ def _format(form: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the format of a custom tool's input, with the object around the grammar."""
     if form is None or form.get("type") != "grammar":
         return None if form is None else dict(form)
-    grammar = {name: value for name, value in form.items() if name != "type"}
-    return {"type": "grammar", "grammar": grammar}
+    return {"type": "grammar", "grammar": {name: value for name, value in form.items() if name != "type"}}
 
 
 def _choice(choice: ToolChoice | None, custom: set[str]) -> dict[str, Any]:
@@ -535,7 +513,6 @@ class Messages:
         return join(texts)
 
     def part(self, part: Part) -> dict[str, Any]:
-        """Return one part as content."""
         match part:
             case Text():
                 written = {"type": "text", "text": part.text}
@@ -552,7 +529,6 @@ class Messages:
         return add_missing(written, part.extras)
 
     def media(self, media: Media) -> dict[str, Any]:
-        """Return media as content."""
         match media.kind:
             case "image":
                 url = data_uri(media) if media.data is not None else media.url
@@ -568,7 +544,6 @@ class Messages:
     # -- the assistant ---------------------------------------------------------------------------------------------
 
     def assistant(self, turn: Turn) -> dict[str, Any]:
-        """Return a message of the assistant."""
         content, thought, calls = list[Part](), list[Thought](), list[ToolCall]()
         beside, refused = dict[str, Any](), list[str]()
         late = False  # whether reasoning came after another part
@@ -625,7 +600,6 @@ class Messages:
             self.report.lose(part.kind, what=part.type)
 
     def _reasoning(self, field: str | None, parts: Sequence[Thought], calls: Sequence[ToolCall]) -> dict[str, Any]:
-        """Return the reasoning of a turn in its member."""
         if field == DETAILS:
             return _details(parts, calls)
         if field in {BLOCKS, PARTS}:
@@ -652,11 +626,8 @@ def _block(part: Thought, field: str) -> dict[str, Any]:
     signed = {} if part.signature is None else {"signature": part.signature.blob}
     if field == BLOCKS:
         return {"type": "thinking", "thinking": part.text, **signed}
-    return {
-        "type": "reasoning",
-        "summary": [{"type": "summary_text", "text": part.text, **signed}],
-        **(part.extras or {}),
-    }
+    summary = {"type": "summary_text", "text": part.text, **signed}
+    return {"type": "reasoning", "summary": [summary], **(part.extras or {})}
 
 
 def _details(parts: Sequence[Thought], calls: Sequence[ToolCall]) -> dict[str, Any]:

@@ -35,9 +35,6 @@ from streamkit.dialects.vocabulary.openai import identity
 from streamkit.events import Aside, MediaGenerated, ProviderFailed, TerminatorSeen
 from streamkit.text.one_string import one_string
 
-#: Members of audio whose fragments are joined as text.
-AUDIO_TEXTS = frozenset({"data", "transcript"})
-
 
 class ChatBodyDecoder(ChatDecoder):
     """Reads one whole body."""
@@ -89,14 +86,12 @@ def _parts_of_one(choices: Any) -> dict[int, None]:
     Copilot writes the text of some models into one choice and the calls into another. A real alternative without calls has
     another finish reason, and a real alternative with calls is complete by itself.
     """
-    ends: list[int] = []
-    with_calls: list[int] = []
-    for position, choice in enumerate(choices if isinstance(choices, list) else ()):
-        if isinstance(choice, dict) and choice.get("finish_reason") == "tool_calls":
-            ends.append(position)
-            if details_of(choice, "message").get("tool_calls"):
-                with_calls.append(position)
-    return dict.fromkeys(ends) if with_calls and len(with_calls) < len(ends) else {}
+    has_calls = {
+        position: bool(details_of(choice, "message").get("tool_calls"))
+        for position, choice in enumerate(choices if isinstance(choices, list) else ())
+        if isinstance(choice, dict) and choice.get("finish_reason") == "tool_calls"
+    }
+    return dict.fromkeys(has_calls) if {*has_calls.values()} == {True, False} else {}
 
 
 class ChatResponseWriter(ResponseWriter):
@@ -116,7 +111,6 @@ class ChatResponseWriter(ResponseWriter):
         return {"error": encode_error(failure, self.vendor)}
 
     def usage(self) -> dict[str, Any]:
-        """Return the member with the token counts, if there are any."""
         usage = self.response.usage
         return {} if usage is None else {"usage": encode_usage(usage, self.report, self.vendor)}
 
@@ -136,16 +130,14 @@ class ChatResponseWriter(ResponseWriter):
         """Add the members that OpenAI's schema requires, and an empty text if the response has no content."""
         written.setdefault("logprobs", None)
         message = written["message"]
-        message.setdefault("annotations", [])
-        if message.keys() == {"role", "content", "refusal", "annotations"} and not (
-            choice.refusal or message["annotations"]
-        ):
+        annotations = message.setdefault("annotations", [])
+        has_others = choice.refusal or annotations or message.keys() != {"role", "content", "refusal", "annotations"}
+        if not has_others:
             message["content"] = choice.text
 
     def finish_reason(self, choice: Choice, *, called: bool) -> tuple[str, bool]:
-        """Return the finish reason, and whether it is less exact than the stop reason."""
-        reason, refused = choice.stop_reason or "other", choice.refusal != ""
-        return finish_reason(reason, choice.native_stop_reason, refused=refused, called=called)
+        reason = choice.stop_reason or "other"
+        return finish_reason(reason, choice.native_stop_reason, refused=choice.refusal != "", called=called)
 
     def message(self, choice: Choice) -> dict[str, Any]:
         self.lose_order(choice)
@@ -153,11 +145,8 @@ class ChatResponseWriter(ResponseWriter):
         if len(texts) > 1:
             self.report.lose("block_boundary", len(texts) - 1)
         calls = [written for call in choice.tool_calls if (written := self.call(call)) is not None]
-        message: dict[str, Any] = {
-            "role": "assistant",
-            "content": choice.text or None,
-            "refusal": choice.refusal or None,
-        }
+        message: dict[str, Any] = {"role": "assistant", "content": choice.text or None}
+        message["refusal"] = choice.refusal or None
         message |= self.reasoning([part for part in choice.parts if isinstance(part, Reasoning | RedactedReasoning)])
         if calls:
             message["tool_calls"] = calls
@@ -173,7 +162,6 @@ class ChatResponseWriter(ResponseWriter):
             self.report.lose("reasoning_signature", len(signatures))
 
     def reasoning(self, parts: list[Reasoning | RedactedReasoning]) -> dict[str, Any]:
-        """Return the members of a message for its reasoning."""
         client = client_of(self.encoding.profile)
         visible = [part for part in parts if isinstance(part, Reasoning)]
         signed = sum(part.signature is not None for part in visible)
@@ -240,7 +228,7 @@ class ChatResponseWriter(ResponseWriter):
         elif isinstance(before, dict) and isinstance(value, dict):
             joined = self.growing.inner(place, name)
             for key, piece in value.items():
-                if key in AUDIO_TEXTS and isinstance(joined.get(key), str) and isinstance(piece, str):
+                if key in {"data", "transcript"} and isinstance(joined.get(key), str) and isinstance(piece, str):
                     self.growing.append(joined, key, piece)
                 else:
                     self._join(joined, key, piece)

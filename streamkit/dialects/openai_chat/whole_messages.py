@@ -85,7 +85,6 @@ class ChoiceSoFar:
         return text is not None and text.rest_of(whole) == ""
 
     def begin(self, kind: type[TextEvent]) -> RunningText:
-        """Begin a kind of text, at its first delta."""
         self._begun = self._by_delta = True
         return self._texts.of((kind, self.number))
 

@@ -38,7 +38,6 @@ from streamkit.dialects.streams.block_encoder import BlockEncoder
 from streamkit.dialects.streams.compactions import COMPACTION
 from streamkit.dialects.vocabulary.openai import identity
 from streamkit.dialects.vocabulary.sealed_reasoning import seal
-from streamkit.dialects.vocabulary.stop_reasons import was_stopped
 from streamkit.events import (
     Aside,
     MediaGenerated,
@@ -301,9 +300,7 @@ class ResponsesEncoder(BlockEncoder):
         if self._usage is not None:
             count_usage_losses(self._usage, self.report)
         stop = self.stop()
-        native = stop.native if self._vendor == VENDOR else None
-        founded = stop.reason != "refusal" or (self._refused and not was_stopped(stop.reason, stop.native))
-        status, incomplete = encode_end(stop.reason, native, stop.stop_sequence, self.report, founded=founded)
+        status, incomplete = encode_end(stop, self.report, own=self._vendor == VENDOR, refused=self._refused)
         self.begin()
         self._end_response(status.encode(), self._blocks.output, b"null", dumps(incomplete))
 

@@ -40,9 +40,6 @@ ITEM_FIELDS: Mapping[str, frozenset[str]] = {
     "function_call": frozenset({"id", "type", "status", "call_id", "name", "arguments"}),
     "custom_tool_call": frozenset({"id", "type", "status", "call_id", "name", "input"}),
 }
-#: Output items which show that the server itself ran the call before them, such as a shell in the server's container.
-SERVER_ANSWERS = frozenset({"shell_call_output"})
-SERVER_ITEMS = ("_call", "_call_output", "_list_tools", "_approval_request")
 
 
 class Copy(NamedTuple):
@@ -187,7 +184,6 @@ class ItemReader(TextReader):
     # -- where they end --------------------------------------------------------------------------------------------
 
     def item_done(self, document: dict[str, Any]) -> None:
-        """End an item. The event may contain the whole item."""
         found = document.get("item")
         if type(found) is not dict:
             found = self.fields(found)
@@ -253,7 +249,7 @@ class ItemReader(TextReader):
         name = found.get("call_id") or found.get("id")
         if isinstance(name, str) and kind == "client_tool":  # the client must run the item and return a result
             self.waiting.add(name)
-        elif isinstance(name, str) and item.kind in SERVER_ANSWERS:
+        elif isinstance(name, str) and item.kind == "shell_call_output":  # the server itself ran the call before it
             self.waiting.discard(name)
         aside = Aside(VENDOR, kind, str(document.get("type")), placeless(document), block=block)
         image = read_image(aside.raw.get("item"), aside) if aside.type == DONE else None
@@ -422,16 +418,11 @@ class ItemReader(TextReader):
                 continue
             if came is not None and self.agrees(came, copy.text):
                 self.report.repair("whole_misplaced")
-            part = came or self._new_part(item, copy.speech, copy.place)
+            part = came or self.part_at(item, copy.speech, copy.place)
+            if came is None and self.has_text(part):  # the place is taken: a new part after all others
+                part = self.part_at(item, copy.speech, 1 + max(place for _, place in item.parts))
             self.whole_text(part, copy.speech, copy.text, copy.found.get("logprobs"))
             self.beside(part, copy.found)
-
-    def _new_part(self, item: Item, speech: Speech, place: int) -> ItemPart:
-        """Return the part at a place if it has no text yet; otherwise a new part after all others."""
-        part = self.part_at(item, speech, place)
-        if self.has_text(part):
-            part = self.part_at(item, speech, 1 + max(place for _, place in item.parts))
-        return part
 
     def says_all(self, parts: Sequence[ItemPart], copies: Sequence[Copy]) -> bool:
         """Return whether the copies and the parts have the same text in total, although it is divided differently."""
@@ -478,8 +469,7 @@ class ItemReader(TextReader):
             if item.kind in OWN_ITEMS:
                 self.report.repair("block_unclosed")
             self._end(item, ended=False)
-        if self._lacking:
-            self.end_lacking()
+        self.end_lacking()
 
     def _left(self, left: list[tuple[int, dict[str, Any]]], free: list[Item], *, ended: bool) -> None:
         """Match entries of the output with items. Neither the places nor the ids of these entries and items agree."""
@@ -572,4 +562,5 @@ def aside_kind(kind: str, item: Mapping[str, Any]) -> AsideKind:
     """Return the kind of aside for an item: run by the client, run by the server, or unknown."""
     if is_clients(kind, item):
         return "client_tool"
-    return "server_tool" if kind.endswith(SERVER_ITEMS) else "unknown_event"
+    is_servers = kind.endswith(("_call", "_call_output", "_list_tools", "_approval_request"))
+    return "server_tool" if is_servers else "unknown_event"

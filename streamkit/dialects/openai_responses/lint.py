@@ -216,10 +216,11 @@ class ResponsesLinter(GrammarChecker):
                 if not isinstance(parts, list | None):
                     self.broken("part", f"{name} of the item is {shown(parts)}")
                 for place, part in enumerate(parts if isinstance(parts, list) else ()):
-                    self._whole_part(item, place, part)
+                    speech = SPEECHES.get(str(part.get("type"))) if isinstance(part, dict) else None
+                    if speech is not None:
+                        self._whole(item.parts.get((speech.place, place)), part.get(speech.name))
 
     def check_output(self, output: object, *, completed: bool) -> None:
-        """Compare the items in the last response with the items of the events."""
         ids = [item.id for item in self._items.values() if item.done]
         if completed and len(ids) < len(self._items):
             self.broken("unfinished", f"{len(self._items) - len(ids)} items are not done")
@@ -281,12 +282,6 @@ class ResponsesLinter(GrammarChecker):
         part = self.typed(document, "part", "part")
         if part is not None and part["type"] in SPEECHES:
             self._whole(self._text(document, part["type"]), part.get(SPEECHES[part["type"]].name))
-
-    def _whole_part(self, item: _Item, place: int, part: object) -> None:
-        kind = part.get("type") if isinstance(part, dict) else None
-        if isinstance(part, dict) and isinstance(kind, str) and kind in SPEECHES:
-            speech = SPEECHES[kind]
-            self._whole(item.parts.get((speech.place, place)), part.get(speech.name))
 
     def _whole(self, text: _Text | None, whole: object) -> None:
         if text is None:

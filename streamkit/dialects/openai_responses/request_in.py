@@ -49,15 +49,7 @@ from streamkit.dialects.openai_responses.items import aside_kind
 from streamkit.dialects.openai_responses.tools import LOADING, ToolNames, ToolReader
 from streamkit.dialects.streams.client_calls import is_clients
 from streamkit.dialects.streams.compactions import COMPACTION, INSTEAD, block_in
-from streamkit.dialects.vocabulary.openai import (
-    OUTPUT_KINDS,
-    finished_media,
-    mode_of_choice,
-    only_of_tools,
-    read_audio,
-    read_cache_mark,
-    with_parallel,
-)
+from streamkit.dialects.vocabulary import openai
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, unseal
 from streamkit.events import Aside, Opaque, QualifiedName
 from streamkit.report import StreamReport
@@ -67,15 +59,8 @@ from streamkit.text.quoting import quoted
 PROGRAMS: Final = frozenset(
     {"additional_tools", "configuration_update", wire.TRIGGER, *(ANSWERS.keys() - LOADING), *wire.OUTPUTS.values()}
 )
-#: Items that stand for earlier parts of the conversation. Only their vendor can read them.
-COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", "context_compaction"})
-#: Types of parts that other dialects can express: in an assistant message (``SAID``), and in a reasoning item's lists.
-SAID: Final = frozenset({"output_text", "input_text", "refusal"})
-THOUGHTS: Final = {"summary": "summary_text", "content": "reasoning_text"}
 #: For error messages: the client settings with which a client does not rely on stored data.
 SETTINGS: Final = "AI SDK: providerOptions.openai.store = false; openai-agents: ModelSettings(store=False)"
-#: Members that refer to an earlier part of the conversation, which the server stores.
-STORED: Final = ("previous_response_id", "conversation")
 #: For error messages: what a client must send instead of each reference to stored data.
 WHOLE: Final = f"send the whole input with each request, and store: false ({SETTINGS})"
 REMEDIES: Final = {
@@ -109,7 +94,7 @@ class ResponsesRequestReader(RequestReader):
 
     def read_turns(self, fields: Fields) -> None:
         """Read the tools of the request, which its items may name, then the instructions and the input."""
-        self.stored = any(name in fields for name in STORED)
+        self.stored = "previous_response_id" in fields or "conversation" in fields
         self.references += [(name, REMEDIES[name]) for name in REMEDIES if name in fields]
         self._defined = self._tools.tools(fields)
         if instructions := fields.string("instructions"):
@@ -161,10 +146,10 @@ class ResponsesRequestReader(RequestReader):
 
     def _format(self, fields: Fields) -> OutputFormat | None:
         text = fields.fields("text")
-        form = text.fields_of_type("format", OUTPUT_KINDS) if text is not None else None
+        form = text.fields_of_type("format", openai.OUTPUT_KINDS) if text is not None else None
         if form is None:
             return None
-        kind = OUTPUT_KINDS[form.needed("type")]
+        kind = openai.OUTPUT_KINDS[form.needed("type")]
         if kind != "schema":
             return OutputFormat(kind)
         schema = form.mapping("schema")
@@ -176,12 +161,12 @@ class ResponsesRequestReader(RequestReader):
 
     def tool_choice(self, fields: Fields) -> ToolChoice | None:
         parallel = fields.boolean("parallel_tool_calls")
-        return with_parallel(self._choice(fields), parallel)
+        return openai.with_parallel(self._choice(fields), parallel)
 
     def _choice(self, fields: Fields) -> ToolChoice | None:
         raw = fields.peek("tool_choice")
         if isinstance(raw, str):
-            return mode_of_choice(fields.needed("tool_choice"), "tool_choice")
+            return openai.mode_of_choice(fields.needed("tool_choice"), "tool_choice")
         choice = fields.fields("tool_choice")
         if choice is None:
             return None
@@ -189,7 +174,7 @@ class ResponsesRequestReader(RequestReader):
         if kind != "allowed_tools":
             found = ToolChoice("required", (*self._allowed(choice, kind),))
         else:
-            found = mode_of_choice(choice.needed("mode"), choice.at("mode"))
+            found = openai.mode_of_choice(choice.needed("mode"), choice.at("mode"))
             found.names = self._all_allowed(choice.needed_each("tools"))
         if not _says(raw, found.names):
             choice.rest()
@@ -217,7 +202,6 @@ class ResponsesRequestReader(RequestReader):
         return (kind,)
 
     def read_input(self, fields: Fields) -> None:
-        """Read the member ``input``, which is the user's text or a list of items."""
         if isinstance(fields.peek("input"), str):
             text = fields.needed("input")
             self.turns.append(Turn("user", [Text(text)] if text else []))
@@ -233,9 +217,11 @@ class ResponsesRequestReader(RequestReader):
     def _item(self, item: Fields) -> None:
         kind = item.string("type") or _untyped(item)
         match kind:
-            case "message" if _is_answer(item):
+            case "message" if _is_known(item):
                 self._message(item)
-            case "reasoning" if _is_thought(item):
+            case "reasoning" if _kinds(item, "summary") <= {"summary_text"} and _kinds(item, "content") <= {
+                "reasoning_text"
+            }:
                 self._reasoning(item)
             case "function_call" | "custom_tool_call":
                 self._call(item, kind)
@@ -255,7 +241,7 @@ class ResponsesRequestReader(RequestReader):
                     result.parts = [Text(orjson.dumps(tools).decode())]
                 self._programs().append(result)
             case _:
-                if kind in COMPACTIONS:
+                if kind in {"compaction", "compaction_summary", "context_compaction"}:
                     self.unreadable.append((item.place, INSTEAD, wire.VENDOR))
                 if kind == "item_reference":
                     self.stored = True
@@ -302,15 +288,16 @@ class ResponsesRequestReader(RequestReader):
         return self._answers.parts
 
     def _aside(self, kind: str, raw: dict[str, Any]) -> None:
-        users = kind in PROGRAMS
         vendor = MADE if is_made(raw) else wire.VENDOR
         aside = Aside(vendor, aside_kind(kind, raw), f"{wire.ITEM}{kind}", raw)
         image = read_image(raw, aside)
-        what = aside if image is None else part_of(image)
-        if users and self.turns and self.turns[-1].role == "user":
-            self.turns[-1].parts.append(what)
+        if kind not in PROGRAMS:
+            parts = self._assistants()
+        elif self.turns and self.turns[-1].role == "user":
+            parts = self.turns[-1].parts
         else:
-            (self._programs() if users else self._assistants()).append(what)
+            parts = self._programs()
+        parts.append(aside if image is None else part_of(image))
 
     # -- the assistant's items -------------------------------------------------------------------------------------
 
@@ -387,12 +374,11 @@ class ResponsesRequestReader(RequestReader):
     def _result(self, item: Fields, kind: str) -> None:
         result = ToolResult(item.string("call_id") or "", name=item.string("name"), place=item.place)
         result.kind = "custom" if kind == wire.OUTPUTS["custom"] else "function"
-        result.parts = only_of_tools(self.content(item, "output"), item, "output")
+        result.parts = openai.only_of_tools(self.content(item, "output"), item, "output")
         result.extras = members(item)
         self._programs().append(result)
 
     def content(self, item: Fields, name: str = "content") -> list[Part]:
-        """Return the parts of the content of a message or an output, which is the member ``name``."""
         content = item.text_or_each(name)
         if isinstance(content, str):
             return [Text(content)] if content else []
@@ -402,7 +388,7 @@ class ResponsesRequestReader(RequestReader):
         """Read a part. Return it and the asides for its annotations."""
         match part.needed("type"):
             case "input_text":
-                return [Text(part.needed("text"), cache=read_cache_mark(part), extras=part.rest() or None)]
+                return [Text(part.needed("text"), cache=openai.read_cache_mark(part), extras=part.rest() or None)]
             case "output_text":
                 return self._output_text(part)
             case "refusal":
@@ -412,7 +398,7 @@ class ResponsesRequestReader(RequestReader):
             case "input_file":
                 return [_file(part)]
             case "input_audio":
-                return [finished_media(read_audio(part), part)]
+                return [openai.finished_media(openai.read_audio(part), part)]
             case kind:
                 return [unknown_part(wire.VENDOR, kind, part)]
 
@@ -460,19 +446,15 @@ def _untyped(item: Fields) -> str:
     raise item.wrong("text is needed, and there is none", "type")
 
 
-def _is_answer(item: Fields) -> bool:
+def _is_known(item: Fields) -> bool:
     """Return whether other dialects can express a message: if not, it is the assistant's and has only unknown parts."""
     kinds = _kinds(item, "content")
-    return item.peek("role") != "assistant" or not kinds or not SAID.isdisjoint(kinds)
-
-
-def _is_thought(item: Fields) -> bool:
-    """Return whether other dialects can express all parts of a reasoning item."""
-    return all(_kinds(item, name) <= {kind} for name, kind in THOUGHTS.items())
+    return (
+        item.peek("role") != "assistant" or not kinds or not kinds.isdisjoint({"output_text", "input_text", "refusal"})
+    )
 
 
 def _kinds(item: Fields, name: str) -> set[str]:
-    """Return the types of the parts in the list ``name``."""
     return {kind for part in objects_in(item.peek(name)) if isinstance(kind := part.get("type"), str)}
 
 
@@ -484,7 +466,7 @@ def _image(part: Fields) -> Media:
     if url is not None and is_data_uri(url):
         media.media_type, media.data = media_of(url, part.at("image_url"))
         media.url = None
-    return finished_media(media, part)
+    return openai.finished_media(media, part)
 
 
 def _file(part: Fields) -> Media:
@@ -495,4 +477,4 @@ def _file(part: Fields) -> Media:
     if data is not None and is_data_uri(data):
         media.media_type, media.data = media_of(data, part.at("file_data"))
     media.name, media.detail = part.string("filename"), part.string("detail")
-    return finished_media(media, part)
+    return openai.finished_media(media, part)

@@ -67,8 +67,6 @@ RELATIVES: Final = frozenset({"openai-chat", "openai-responses"})
 #: The type of the web search tool.
 SEARCH: Final = "web_search"
 SOURCES: Final = "web_search_call.action.sources"
-#: The schemas that mean "no parameters" in other dialects. This server requires a schema.
-NOTHING: Final[tuple[Any, ...]] = (None, {})
 
 
 # -- what the servers take: parts --------------------------------------------------------------------------------------
@@ -163,8 +161,7 @@ def _goes_back(run: Sequence[Part], to: Lowering) -> bool:
 
 
 def _lose(run: Sequence[Part], to: Lowering) -> None:
-    signature = getattr(run[-1], "signature", None)
-    if signature is not None:
+    if (signature := getattr(run[-1], "signature", None)) is not None:
         to.lose("reasoning_signature", signature.vendor)
     elif isinstance(run[-1], Text):
         to.report.repair("turn_empty")
@@ -221,17 +218,15 @@ def reasoning_followed(request: Request, to: Lowering) -> None:
             continue
         parts: list[Part] = []
         for part in reversed([*thoughts(turn.parts)]):
-            follows = follows or not (isinstance(part, list) or _is_item_of_reasoning(part))
-            if not follows:
-                to.lose("reasoning_history", "reasoning")
+            run = part if isinstance(part, list) else [part]
+            encrypted = isinstance(part, RedactedReasoning) and part.opaque.vendor != OPENAIS
+            follows = follows or not (isinstance(part, list) or encrypted)
+            if follows:
+                parts += reversed(run)
             else:
-                parts += reversed(part) if isinstance(part, list) else [part]
+                to.lose("reasoning_history", "reasoning")
         turns.append(evolve(turn, parts=parts[::-1]))
     request.turns = turns[::-1]
-
-
-def _is_item_of_reasoning(part: Part) -> bool:
-    return isinstance(part, RedactedReasoning) and part.opaque.vendor != OPENAIS
 
 
 @of_tools
@@ -242,8 +237,9 @@ def tools_said(tool: Tool, to: Lowering) -> Tool:
             to.lose("cache_mark", tool.name)
         return tool
     tool = evolve(tool, raw=None, namespace=None, qualified=None, loaded=False, strict=bool(tool.strict))
-    nothing = tool.kind == "function" and tool.parameters in NOTHING
-    return evolve(tool, parameters={"type": "object", "properties": {}}) if nothing else tool
+    if tool.kind == "function" and not tool.parameters:  # other dialects need no schema, this server requires one
+        return evolve(tool, parameters={"type": "object", "properties": {}})
+    return tool
 
 
 def search(asked: WebSearch, _to: Lowering) -> dict[str, Any]:
@@ -261,36 +257,33 @@ def thinking_fits(request: Request, to: Lowering) -> None:
     thinking = request.options.thinking
     if thinking is None:
         return
-    said = Thinking(openai.effort_alone(thinking, to, "budget_tokens"), summary=thinking.summary)
-    request.options.thinking = said
+    effort = openai.effort_alone(thinking, to, "budget_tokens")
+    request.options.thinking = Thinking(effort, summary=thinking.summary)
 
 
 def compaction_fits(request: Request, to: Lowering) -> None:
     """Keep only the threshold of a compaction, because this dialect has no other options for it."""
-    options, asked = request.options, request.options.compaction
+    asked = request.options.compaction
     if asked is None or (to.own and asked.native is not None):
         return
     for name in ("pause", "instructions"):
         if getattr(asked, name):
             to.lose("parameter", f"compaction.{name}")
-    options.compaction = Compaction(asked.now, asked.threshold)
-    request.options = options
+    request.options.compaction = Compaction(asked.now, asked.threshold)
 
 
 def bound_fits(request: Request, to: Lowering) -> None:
     """Raise a token limit that is below the server's minimum."""
     bound = request.options.max_tokens
-    if bound is None or not 0 < bound < wire.LEAST_TOKENS:
-        return
-    to.lose("parameter", "max_tokens")
-    request.options.max_tokens = wire.LEAST_TOKENS
+    if bound is not None and 0 < bound < wire.LEAST_TOKENS:
+        to.lose("parameter", "max_tokens")
+        request.options.max_tokens = wire.LEAST_TOKENS
 
 
 def input_and_sources(request: Request, to: Lowering) -> None:
     """Write ``input`` even if it is empty. Request the pages that a web search finds."""
     include = [wire.LOGPROBS, SOURCES] if request.options.logprobs else [SOURCES]
-    extras = {"input": [], **request.extras, **({} if to.search is None else {"include": include})}
-    request.extras = extras
+    request.extras = {"input": [], **request.extras, **({} if to.search is None else {"include": include})}
 
 
 FOREIGN: Final = Capabilities(
@@ -435,14 +428,10 @@ def _choice(choice: ToolChoice | None, tools: Sequence[Tool]) -> dict[str, Any]:
     if choice is None:
         return {}
     body = without_none(parallel_tool_calls=choice.parallel)
-    hosted = {tool.name: (tool.raw or {}).get("type") for tool in tools if tool.kind == "server"}
-    kinds = {tool.name: tool.kind for tool in tools if tool.kind != "server"}
-    named = [
-        {"type": hosted[name]}
-        if name in hosted and name not in kinds
-        else {"type": kinds.get(name, "function"), "name": name}
-        for name in choice.names
-    ]
+    # a tool of the provider has no name, and a tool of the client wins over it
+    members = {tool.name: {"type": (tool.raw or {}).get("type")} for tool in tools if tool.kind == "server"}
+    members |= {tool.name: {"type": tool.kind, "name": tool.name} for tool in tools if tool.kind != "server"}
+    named = [members.get(name, {"type": "function", "name": name}) for name in choice.names]
     if choice.native is not None:
         body["tool_choice"] = choice.native
     elif choice.mode == "required" and len(named) == 1 and "name" in named[0]:
@@ -485,18 +474,13 @@ def _messages(turn: Turn, report: StreamReport) -> list[Item]:
                 output.add(_result(part))
             elif isinstance(part, Aside):
                 output.aside(part)
-    _lose_extras(extras, report)
+    for name in extras or ():  # the turn has no message to contain them
+        report.lose("metadata", what=name)
     return output.finish()
 
 
 def _is_content(part: Part) -> bool:
     return not isinstance(part, ToolResult) and not (isinstance(part, Aside) and not part.type.startswith(wire.CONTENT))
-
-
-def _lose_extras(extras: Extras | None, report: StreamReport) -> None:
-    """Count the extras of a turn as lost, because the turn has no message to contain them."""
-    for name in extras or ():
-        report.lose("metadata", what=name)
 
 
 def _result(result: ToolResult) -> Item:
@@ -507,7 +491,6 @@ def _result(result: ToolResult) -> Item:
 
 
 def _contents(parts: Sequence[Part]) -> str | list[Item]:
-    """Return content as a string if it is one plain text; otherwise as a list of parts."""
     return plain_or_list([_content(part) for part in parts])
 
 
@@ -531,19 +514,11 @@ def _media(media: Media) -> Item:
         return without_none(type="input_image", image_url=shown, file_id=media.file_id, detail=media.detail or "auto")
     if media.kind == "audio":
         kind = media.media_type or ""
-        return {
-            "type": "input_audio",
-            "input_audio": {"data": media.data, "format": AUDIO_FORMATS.get(kind, kind.removeprefix("audio/"))},
-        }
+        form = AUDIO_FORMATS.get(kind, kind.removeprefix("audio/"))
+        return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}}
     bare = media.data is None or media.media_type is None
-    return without_none(
-        type="input_file",
-        file_data=media.data if bare else data_uri(media),
-        file_url=media.url,
-        file_id=media.file_id,
-        filename=media.name,
-        detail=media.detail,
-    )
+    data, others = media.data if bare else data_uri(media), {"filename": media.name, "detail": media.detail}
+    return without_none(type="input_file", file_data=data, file_url=media.url, file_id=media.file_id, **others)
 
 
 # -- the assistant's items ---------------------------------------------------------------------------------------------
@@ -564,15 +539,18 @@ def _answer(turn: Turn, report: StreamReport) -> list[Item]:
                 _add_part({"type": "output_text", "text": part.text, "annotations": []}, part, output)
             case Refusal():
                 _add_part({"type": "refusal", "refusal": part.text}, part, output)
+            case ToolCall(item=None):
+                output.add(add_missing(call_item(part, part.id, part.name), part.extras))
             case ToolCall():
-                output.add(_call(part))
+                output.add(dict(part.item or {}))
             case Media(native=native) if native is not None:
                 output.aside(native)
             case Aside():
                 output.aside(part)
             case _:
                 raise TypeError(f"an assistant's turn has no {type(part).__name__}")
-    _lose_extras(turn.extras, report)
+    for name in turn.extras or ():
+        report.lose("metadata", what=name)
     return [_plain(item) for item in output.finish()]
 
 
@@ -584,18 +562,11 @@ def _add_part(written: Item, part: Text | Refusal, output: OutputList) -> None:
 
 def _thought(run: list[Reasoning]) -> Item:
     signature = run[-1].signature
-    encrypted = None if signature is None else signature.blob
-    return {**reasoning_item(run), **(of_item(run[0]) or {}), **without_none(encrypted_content=encrypted)}
-
-
-def _call(call: ToolCall) -> Item:
-    if call.item is not None:
-        return dict(call.item)
-    return add_missing(call_item(call, call.id, call.name), call.extras)
+    encrypted = {} if signature is None else {"encrypted_content": signature.blob}
+    return {**reasoning_item(run), **(of_item(run[0]) or {}), **encrypted}
 
 
 def _begun(members: Extras) -> Item:
-    """Return the start of an assistant message."""
     return {"type": "message", "role": "assistant", **members, "content": []}
 
 

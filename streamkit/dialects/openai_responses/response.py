@@ -9,7 +9,7 @@ Source: dialects.md §2.1, §2.2, §2.4, §7.1, §7.2, §7.5, quirks.md R14 (opa
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from streamkit.conversation.messages import Choice, Extras, Part, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
 from streamkit.dialects.bodies.json_members import add_missing
@@ -33,12 +33,8 @@ from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.dialects.vocabulary.error_bodies import error_in
 from streamkit.dialects.vocabulary.openai import identity
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
-from streamkit.dialects.vocabulary.stop_reasons import was_stopped
 from streamkit.errors import TooManyBlocks
-from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed
-
-#: Members of a response that a stream only sends in its last event.
-LAST: Final = frozenset({"completed_at"})
+from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed, ResponseFinished
 
 
 class ResponsesBodyDecoder(ResponsesDecoder):
@@ -47,14 +43,12 @@ class ResponsesBodyDecoder(ResponsesDecoder):
     error_forms = (dict,)
 
     def decode(self, document: dict[str, Any]) -> None:
-        if document.get("object") == "response" or isinstance(document.get("output"), list):
-            self.recognised = True
-            self._whole(document)
-        else:
+        if document.get("object") != "response" and not isinstance(document.get("output"), list):
             self.unknown_frame("body", document)
-
-    def _whole(self, response: dict[str, Any]) -> None:
-        self._start({name: value for name, value in response.items() if name not in LAST})
+            return
+        self.recognised, response = True, document
+        # a stream has the member ``completed_at`` only in its last event
+        self._start({name: value for name, value in response.items() if name != "completed_at"})
         self.keep_unread(response, RESPONSE)
         output = self.items(response.get("output"))
         if len(output) > self.limits.content_blocks:
@@ -109,15 +103,13 @@ class ResponsesBodyWriter(ResponseWriter):
         return {**body, **self.own_extras(response.extras, "response_fields"), **self.members}
 
     def _status(self, choice: Choice, output: list[Item]) -> dict[str, Any]:
-        stop, native = choice.stop_reason or "other", choice.native_stop_reason if self.own else None
+        stop = choice.stop_reason or "other"
         if stop == "compaction" and not any(item["type"] == COMPACTION for item in output):  # no compaction was made
             self.report.lose("stop_reason")
             stop = "length"
-        if stop == "refusal":
-            founded = bool(choice.refusal) and not was_stopped(stop, choice.native_stop_reason)
-        else:
-            founded = stop != "tool_calls" or self._calls > 0
-        status, incomplete = encode_end(stop, native, choice.stop_sequence, self.report, founded=founded)
+        end = ResponseFinished(stop, choice.native_stop_reason, 0, choice.stop_sequence)
+        called, refused = self._calls > 0, bool(choice.refusal)
+        status, incomplete = encode_end(end, self.report, own=self.own, refused=refused, called=called)
         return {"status": status, "incomplete_details": incomplete}
 
     def _usage(self) -> dict[str, Any] | None:
@@ -172,9 +164,8 @@ class ResponsesBodyWriter(ResponseWriter):
 
     def _sealed(self, kind: Kind, opaque: Opaque) -> Item:
         """Return a reasoning item that has only opaque data."""
-        made = self.encoding.make_id("rs_")
-        blob = _blob(kind, opaque)
-        return {"id": made, "type": "reasoning", "status": "completed", "summary": [], "encrypted_content": blob}
+        item = {"id": self.encoding.make_id("rs_"), "type": "reasoning", "status": "completed", "summary": []}
+        return {**item, "encrypted_content": _blob(kind, opaque)}
 
     def _call(self, call: ToolCall, output: OutputList) -> None:
         """Write a call. A truncated call is ``incomplete``, since clients run completed calls."""

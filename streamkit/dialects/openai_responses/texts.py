@@ -17,6 +17,7 @@ Source: dialects.md §2.1, §2.2, §2.4.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any, Final, Literal
 
@@ -78,13 +79,9 @@ class Item:
         self.parts: dict[tuple[str, int], ItemPart] = {}
 
 
-def _other_role_text(text: str, choice: int, block: int) -> WireEvent:
-    return Aside(VENDOR, "unknown_event", "message", text, choice, block)
-
-
 def _event_of(part: ItemPart, speech: Speech) -> Callable[[str, int, int], WireEvent]:
     """Return a function that makes the event for a text: an aside if the message has another role than the model's."""
-    return _other_role_text if part.is_other_role else speech.event
+    return partial(Aside, VENDOR, "unknown_event", "message") if part.is_other_role else speech.event
 
 
 class LastDelta:
@@ -183,7 +180,6 @@ class TextReader(FrameDecoder):
         return part
 
     def _chars(self, part: ItemPart) -> int:
-        """Return the number of characters of a part so far."""
         text = self.texts.begun(part.number)
         return 0 if text is None else text.chars
 
@@ -403,7 +399,6 @@ class TextReader(FrameDecoder):
         return self.has_text(part) and self.adds(part, speech, text, logprobs)
 
     def has_text(self, part: ItemPart) -> bool:
-        """Return whether a part has any text."""
         return bool(part.start or part.held or self.texts.begun(part.number))
 
     def agrees(self, part: ItemPart, text: str) -> bool:
