@@ -18,15 +18,7 @@ from attrs import define, field
 
 from streamkit.conversation.messages import ToolCall
 from streamkit.dialects.bodies.json_members import add_missing, plain_or_list
-from streamkit.dialects.mistral.wire import (
-    CONTENT,
-    THINKING,
-    THINKING_MEMBER,
-    VENDOR,
-    encode_error,
-    encode_usage,
-    finish_reason,
-)
+from streamkit.dialects.mistral import wire
 from streamkit.dialects.openai_chat.encode import ChatEncoder
 from streamkit.dialects.openai_chat.wire import IMAGE, url_of
 from streamkit.dialects.profiles import Encoding
@@ -68,13 +60,13 @@ class _Signature:
     @property
     def text(self) -> str:
         blob = "".join(self.pieces)
-        return blob if (self.kind, self.vendor) == ("reasoning", VENDOR) else seal(self.kind, self.vendor, blob)
+        return blob if (self.kind, self.vendor) == ("reasoning", wire.VENDOR) else seal(self.kind, self.vendor, blob)
 
 
 class MistralEncoder(ChatEncoder):
     """Encodes the choices of a response as Mistral's chunks."""
 
-    vendor: ClassVar = VENDOR
+    vendor: ClassVar = wire.VENDOR
     push_text, push_reasoning = Link.push_text, Link.push_reasoning
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
@@ -183,11 +175,11 @@ class MistralEncoder(ChatEncoder):
         self._finished.append(event)
 
     def terminate(self) -> None:
-        usage = b"" if self._usage is None else b',"usage":' + dumps(encode_usage(self._usage, self.report))
+        usage = b"" if self._usage is None else b',"usage":' + dumps(wire.encode_usage(self._usage, self.report))
         last = b'"choices":[{"index":%d,"delta":{%b"content":""},"finish_reason":"%b"}]%b'
         for event in self._finished:
             choice = self._choices[event.choice]
-            found = finish_reason(event.reason, event.native, called=self._written[event.choice] > 0)
+            found = wire.finish_reason(event.reason, event.native, called=self._written[event.choice] > 0)
             reason = stop_word(found, event.stop_sequence, self.report).encode()
             role = b"" if choice.role_written else b'"role":"assistant",'
             choice.role_written = True
@@ -205,7 +197,7 @@ class MistralEncoder(ChatEncoder):
 
         LangChain's client ignores a chunk without ``choices``, and would run the calls before it.
         """
-        self.write(b"data: %b\n\n" % dumps({**encode_error(event, self.report), "choices": None}))
+        self.write(b"data: %b\n\n" % dumps({**wire.encode_error(event, self.report), "choices": None}))
 
 
 def whole_call(call: ToolCallFinished | ToolCall, limits: Limits, report: StreamReport) -> dict[str, Any] | None:
@@ -228,12 +220,12 @@ def image_chunk(media: MediaGenerated) -> Sequence[Aside]:
     """Return the part of the content for another vendor's image; empty without an image that a client can fetch."""
     url = url_of(media)
     chunk = {"type": IMAGE, IMAGE: url}
-    return [] if url is None else [Aside(VENDOR, "unknown_event", f"{CONTENT}{IMAGE}", chunk, media.choice)]
+    return [] if url is None else [Aside(wire.VENDOR, "unknown_event", f"{wire.CONTENT}{IMAGE}", chunk, media.choice)]
 
 
 def is_content(aside: Aside) -> bool:
     """Return whether an aside is a part of the content."""
-    return aside.vendor == VENDOR and aside.type.startswith((CONTENT, THINKING, THINKING_MEMBER))
+    return aside.vendor == wire.VENDOR and aside.type.startswith((wire.CONTENT, wire.THINKING, wire.THINKING_MEMBER))
 
 
 class Chunks:
@@ -275,15 +267,15 @@ class Chunks:
         """Write a part of the content, or a part or member of a thinking. Return False for any other aside."""
         raw, name = aside.raw, aside.type
         is_part = isinstance(raw, dict) and isinstance(raw.get("type"), str)
-        if name.startswith(THINKING_MEMBER):
+        if name.startswith(wire.THINKING_MEMBER):
             thinking = self._thinking or self._open()
-            return bool(thinking.setdefault(name.removeprefix(THINKING_MEMBER), raw) == raw)
-        if name.startswith(THINKING) and is_part:
+            return bool(thinking.setdefault(name.removeprefix(wire.THINKING_MEMBER), raw) == raw)
+        if name.startswith(wire.THINKING) and is_part:
             thinking = self._thinking or self._open()
             thinking["thinking"].append(raw)
             self._joins = True
             return True
-        if name.startswith(CONTENT) and is_part:
+        if name.startswith(wire.CONTENT) and is_part:
             self.add(raw)
             return True
         return False

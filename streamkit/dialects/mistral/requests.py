@@ -40,7 +40,7 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.bodies.media_types import data_uri
-from streamkit.dialects.bodies.request_reader import RequestReader, image_of, media_at, read_options, server_tool
+from streamkit.dialects.bodies.request_reader import RequestReader, image_of, media_at, server_tool
 from streamkit.dialects.lowering import (
     Capabilities,
     Lowering,
@@ -80,9 +80,7 @@ class MistralRequestReader(ChatRequestReader):
 
     def options(self, fields: Fields) -> Options:
         names = {**OPTIONS, "max_tokens": "max_tokens", "top_k": "top_k", "service_tier": "service_tier"}
-        return read_options(
-            fields, names, stop=self.stop(fields), thinking=self.thinking(fields), output=self.output(fields)
-        )
+        return self.plain_options(fields, names)
 
     def thinking(self, fields: Fields) -> Thinking | None:
         """Read the effort, which is all that says how much to think."""
@@ -113,8 +111,6 @@ class MistralRequestReader(ChatRequestReader):
     def mode(self, mode: str, path: str) -> ToolChoice:
         """Read a choice in one word: those of Chat, and ``any``."""
         return super().mode("required" if mode == "any" else mode, path)
-
-    # -- messages --------------------------------------------------------------------------------------------------
 
     def role(self, message: Fields) -> str:
         """Return the role of a message. Raises BadRequest for a role that only Chat has."""

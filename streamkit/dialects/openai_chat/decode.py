@@ -87,7 +87,6 @@ ODD = 3
 #: Members of a choice that may differ in later chunks: the delta, or the delta and a message that repeats it.
 ALONE: Mapping[str, None] = {"delta": None}
 DOUBLED: Mapping[str, None] = {"delta": None, "message": None}
-#: Roles in a delta that mean the model itself.
 OWN_ROLES = ("assistant", None)
 #: Members of a delta with reasoning as plain text.
 PLAIN = frozenset({"reasoning_content", "reasoning"})
@@ -140,7 +139,6 @@ class ChatDecoder(FrameDecoder):
     anyway: ClassVar[Mapping[str, None]] = dict.fromkeys(
         ("object", "created", "model", "obfuscation", "choices", "usage")
     )
-    #: Words for types of errors.
     error_types: ClassVar[Mapping[str, ErrorType]] = ERROR_TYPES
     error_forms = (dict,)
     idle = frozenset()

@@ -36,9 +36,8 @@ def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any]
     code = CODE if is_overflow(failed) else CODES.get(failed.type)
     if failed.code not in {None, code}:
         report.lose("error_detail")
-    return {
-        "error": {"message": failed.message, "type": ERROR_NAMES[failed.type], "param": None, "code": code}
-    }, headers
+    error = {"message": failed.message, "type": ERROR_NAMES[failed.type], "param": None, "code": code}
+    return {"error": error}, headers
 
 
 ERRORS = Errors(

@@ -105,8 +105,6 @@ class ChatLinter(ChunkChecker[_CheckedChoice]):
 
     _usage_seen = False
 
-    # -- the stream ------------------------------------------------------------------------------------------------
-
     def unterminated(self, frame: Frame) -> Severity:
         """Return how serious a missing blank line is: the client drops the event, but does not need that of ``[DONE]``."""
         return "note" if frame.data == DONE else "error"
@@ -139,8 +137,6 @@ class ChatLinter(ChunkChecker[_CheckedChoice]):
         elif isinstance(usage, dict):
             self.broken("usage", "usage beside a choice", "note")
 
-    # -- a choice --------------------------------------------------------------------------------------------------
-
     def _choice(self, value: object) -> None:
         found = self.entry(value)
         if found is None:
@@ -168,8 +164,6 @@ class ChatLinter(ChunkChecker[_CheckedChoice]):
         elif delta and not choice.role:
             self.broken("role", f"no role in the first delta: {shown(delta)}", "note")
             choice.role = True
-
-    # -- tool calls ------------------------------------------------------------------------------------------------
 
     def _fragment(self, choice: _CheckedChoice, entry: dict[str, Any], function: dict[str, Any]) -> None:
         index = entry["index"]

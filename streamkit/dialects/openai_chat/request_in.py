@@ -10,6 +10,7 @@ Source: dialects.md §1.3, §1.6, §7.3, §7.4 (requests of Chat and its provide
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
 from attrs import evolve
@@ -46,22 +47,7 @@ from streamkit.dialects.bodies.request_reader import (
 )
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import others_of, text_of
-from streamkit.dialects.openai_chat.wire import (
-    BLOCKS,
-    HOLDER,
-    IMAGES,
-    OPAQUE_MEMBERS,
-    OPTIONS,
-    PARTS,
-    PLAIN_REASONING,
-    VENDOR,
-    format_of,
-    maker_of,
-    read_images,
-    signature_in,
-    thinking_blocks,
-    vendor_in,
-)
+from streamkit.dialects.openai_chat import wire
 from streamkit.dialects.vocabulary import openai
 from streamkit.dialects.vocabulary.sealed_reasoning import unsealed
 from streamkit.dialects.vocabulary.web_search import read_search
@@ -82,7 +68,7 @@ class ChatRequestReader(TurnReader):
     """Reads one request."""
 
     dialect = "openai-chat"
-    vendor: ClassVar[str] = VENDOR
+    vendor: ClassVar[str] = wire.VENDOR
 
     def __init__(self, report: StreamReport) -> None:
         super().__init__(report)
@@ -104,17 +90,16 @@ class ChatRequestReader(TurnReader):
     # -- options ---------------------------------------------------------------------------------------------------
 
     def options(self, fields: Fields) -> Options:
-        options = read_options(
-            fields,
-            {**OPTIONS, "top_k": "top_k"},
-            stop=self.stop(fields),
-            thinking=self.thinking(fields),
-            output=self.output(fields),
-        )
+        options = self.plain_options(fields, {**wire.OPTIONS, "top_k": "top_k"})
         bound = next((name for name in ("max_completion_tokens", "max_tokens") if name in fields), None)
         if bound is not None:
             options.max_tokens, options.native_max_tokens = fields.integer(bound), bound
         return options
+
+    def plain_options(self, fields: Fields, names: Mapping[str, str]) -> Options:
+        """Read the options in ``names`` (our name: the dialect's), the stop sequences, the thinking and the output format."""
+        stop, thinking, output = self.stop(fields), self.thinking(fields), self.output(fields)
+        return read_options(fields, names, stop=stop, thinking=thinking, output=output)
 
     def stop(self, fields: Fields) -> tuple[str, ...]:
         if isinstance(fields.peek("stop"), str):
@@ -297,19 +282,19 @@ class ChatRequestReader(TurnReader):
         if thoughts:
             content = [part for part in content if not isinstance(part, Reasoning)]
             reasoning += thoughts
-            turn.native_reasoning = turn.native_reasoning or PARTS
+            turn.native_reasoning = turn.native_reasoning or wire.PARTS
         if refusal := message.string("refusal"):
             content.append(Refusal(refusal))
         calls = self.calls(message)
         beside = [Aside(self.vendor, "citation", "annotation", raw) for raw in message.listed("annotations")]
         if (audio := message.take("audio")) is not None:
             beside.append(Aside(self.vendor, "audio", "audio", audio))
-        images = [part_of(image) for image in read_images(message.peek(IMAGES), self.vendor, 0)]
+        images = [part_of(image) for image in wire.read_images(message.peek(wire.IMAGES), self.vendor, 0)]
         if images:
-            message.take(IMAGES)
+            message.take(wire.IMAGES)
             content += images
         turn.parts = [*_signing(reasoning, calls), *content, *calls, *beside]
-        signature = signature_in(message.peek("extra_content"))
+        signature = wire.signature_in(message.peek("extra_content"))
         last = next((part for part in reversed(content) if isinstance(part, Text)), None)
         if signature is not None and last is not None:
             message.take("extra_content")
@@ -321,16 +306,16 @@ class ChatRequestReader(TurnReader):
         parts = [self._detail(detail, number) for number, detail in enumerate(message.each("reasoning_details"))]
         if parts:
             turn.native_reasoning = "reasoning_details"
-        elif blocks := thinking_blocks(message.peek_all()):
+        elif blocks := wire.thinking_blocks(message.peek_all()):
             parts = [self._block(block) for block in blocks]
-            turn.native_reasoning = BLOCKS
-        held = message.mapping(HOLDER)
-        message.take(BLOCKS)
-        if held and (rest := others_of(held, {BLOCKS})):
-            message.replace(HOLDER, rest)
+            turn.native_reasoning = wire.BLOCKS
+        held = message.mapping(wire.HOLDER)
+        message.take(wire.BLOCKS)
+        if held and (rest := others_of(held, {wire.BLOCKS})):
+            message.replace(wire.HOLDER, rest)
         texts = [part.text for part in parts if isinstance(part, Reasoning)]
         text = "".join(texts)
-        for name in PLAIN_REASONING:
+        for name in wire.PLAIN_REASONING:
             plain = message.peek(name)
             if plain and plain in {text, one_string(texts)}:  # the member repeats the text of the details
                 message.take(name)
@@ -343,16 +328,16 @@ class ChatRequestReader(TurnReader):
                 else:
                     parts.insert(0, Reasoning(text))
                 turn.native_reasoning = turn.native_reasoning or name
-                opaque = PLAIN_REASONING[name]
+                opaque = wire.PLAIN_REASONING[name]
                 if opaque and (blob := message.string(opaque)):
-                    found = unsealed(blob, OPAQUE_MEMBERS[opaque] or maker_of(self._model))
+                    found = unsealed(blob, wire.OPAQUE_MEMBERS[opaque] or wire.maker_of(self._model))
                     parts[0] = Reasoning(text, signature=found)
         return parts
 
     def _block(self, block: dict[str, Any]) -> Reasoning | RedactedReasoning:
         """Read one of Anthropic's blocks in LiteLLM's form, or a part with the same members."""
         text, signature, data = (block.get(name) for name in ("thinking", "signature", "data"))
-        maker = maker_of(self._model)
+        maker = wire.maker_of(self._model)
         if isinstance(data, str) and data:
             return RedactedReasoning(unsealed(data, maker))
         signed = unsealed(signature, maker) if isinstance(signature, str) and signature else None
@@ -373,7 +358,7 @@ class ChatRequestReader(TurnReader):
     def _detail(self, detail: Fields, number: int) -> Part:
         """Read one of OpenRouter's details. Its index and format are kept if the writer would not write the same ones."""
         kind, form = detail.string("type"), detail.string("format")
-        vendor = vendor_in(text_of(form) or "openrouter")
+        vendor = wire.vendor_in(text_of(form) or "openrouter")
         part: Part
         match kind:
             case "reasoning.text" | "reasoning.summary":
@@ -389,7 +374,7 @@ class ChatRequestReader(TurnReader):
                 return Aside(self.vendor, "unknown_event", f"reasoning_details.{kind}", raw)
         if detail.peek("index") == number:
             detail.take("index")
-        if signature and form == format_of(vendor):
+        if signature and form == wire.format_of(vendor):
             form = None
         part.extras = (without_none(format=form) | detail.rest()) or None
         return part
@@ -421,7 +406,7 @@ class ChatRequestReader(TurnReader):
         read.kind = cast("ToolKind", kind)
         if read.kind == "custom":
             self._custom.add(read.id)
-        read.signature = signature_in(call.peek("extra_content"))
+        read.signature = wire.signature_in(call.peek("extra_content"))
         if read.signature is not None:
             call.take("extra_content")
         read.extras = call.rest() or None

@@ -53,8 +53,6 @@ from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
 
-#: Dialects of OpenAI: their file ids and cache marks mean the same.
-RELATIVES: Final = frozenset({"openai-chat", "openai-responses"})
 #: The member that requests a web search, and the names of the models that accept it.
 SEARCH: Final = "web_search_options"
 SEARCH_MODELS: Final = re.compile(r"-search-(?:preview|api)")
@@ -81,7 +79,7 @@ def has_form(media: Media, to: Lowering) -> bool:
             known = media.media_type in wire.AUDIO_FORMATS or (to.own and media.media_type is not None)
             return media.data is not None and known
         case "file":
-            return media.data is not None or (media.file_id is not None and to.source in RELATIVES)
+            return media.data is not None or (media.file_id is not None and to.source in openai.RELATIVES)
     return False
 
 
@@ -376,8 +374,10 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
     if source == OWN.dialect:
         return evolve(OWN, marked=marked, same_marks=same_marks)
     model = model_for(name, provider, UNKNOWN, None)
-    most_marks = MOST_MARKS if words == "anthropic" or openai.takes_marks(model, related=source in RELATIVES) else 0
-    related = provider is not None and words == "openai" and source in RELATIVES
+    most_marks = (
+        MOST_MARKS if words == "anthropic" or openai.takes_marks(model, related=source in openai.RELATIVES) else 0
+    )
+    related = provider is not None and words == "openai" and source in openai.RELATIVES
     return evolve(
         FOREIGN,
         model=model,
@@ -416,11 +416,10 @@ def write_body(request: Request, messages: Messages, names: Mapping[str, str]) -
     if thinking is not None:
         body |= _thinking(thinking)
     body |= without_none(
-        response_format=openai.write_form(options.output, nested=True),
-        stream=request.stream,
-        top_k=options.top_k,
-        stream_options=None if request.stream_usage is None else {"include_usage": request.stream_usage},
+        response_format=openai.write_form(options.output, nested=True), stream=request.stream, top_k=options.top_k
     )
+    if request.stream_usage is not None:
+        body["stream_options"] = {"include_usage": request.stream_usage}
     return add_missing(body, request.extras)
 
 
@@ -644,7 +643,7 @@ def _details(parts: Sequence[Thought], calls: Sequence[ToolCall]) -> dict[str, A
 
 def write_call(call: ToolCall, details: list[dict[str, Any]] | None = None) -> dict[str, Any]:
     """Return one call. Its signature is in it, or in the ``details`` of the message's reasoning if there are any."""
-    written, signature = wire.tool_call(call, call.id, call.name), call.signature
+    written, signature = wire.tool_call(call), call.signature
     if signature is not None and details is not None:
         details.append({**wire.encrypted(signature), "id": call.id, "index": len(details)})
     elif signature is not None:

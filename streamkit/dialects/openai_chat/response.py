@@ -16,20 +16,9 @@ from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning
 from streamkit.dialects.bodies.json_members import add_missing
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.members.values import details_of, number_in
+from streamkit.dialects.openai_chat import wire
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
 from streamkit.dialects.openai_chat.providers import client_of
-from streamkit.dialects.openai_chat.wire import (
-    DELTA_IMAGES,
-    IMAGES,
-    VENDOR,
-    encode_error,
-    encode_usage,
-    extra_content,
-    finish_reason,
-    reasoning_detail,
-    tool_call,
-    write_images,
-)
 from streamkit.dialects.streams.event_encoder import stop_word
 from streamkit.dialects.vocabulary.openai import identity
 from streamkit.events import Aside, MediaGenerated, ProviderFailed, TerminatorSeen
@@ -98,7 +87,7 @@ class ChatResponseWriter(ResponseWriter):
     """Writes one response."""
 
     #: The vendor whose extras, asides, token counts and errors are written unchanged.
-    vendor: ClassVar[str] = VENDOR
+    vendor: ClassVar[str] = wire.VENDOR
 
     def answer(self) -> dict[str, Any]:
         response = self.response
@@ -108,11 +97,11 @@ class ChatResponseWriter(ResponseWriter):
         return add_missing(body, self.own_extras(response.extras, "response_fields"))
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
-        return {"error": encode_error(failure, self.vendor)}
+        return {"error": wire.encode_error(failure, self.vendor)}
 
     def usage(self) -> dict[str, Any]:
         usage = self.response.usage
-        return {} if usage is None else {"usage": encode_usage(usage, self.report, self.vendor)}
+        return {} if usage is None else {"usage": wire.encode_usage(usage, self.report, self.vendor)}
 
     def choice(self, choice: Choice, body: dict[str, Any]) -> dict[str, Any]:
         """Return one choice, and add members of the whole body to ``body``."""
@@ -137,7 +126,7 @@ class ChatResponseWriter(ResponseWriter):
 
     def finish_reason(self, choice: Choice, *, called: bool) -> tuple[str, bool]:
         reason = choice.stop_reason or "other"
-        return finish_reason(reason, choice.native_stop_reason, refused=choice.refusal != "", called=called)
+        return wire.finish_reason(reason, choice.native_stop_reason, refused=choice.refusal != "", called=called)
 
     def message(self, choice: Choice) -> dict[str, Any]:
         self.lose_order(choice)
@@ -157,7 +146,7 @@ class ChatResponseWriter(ResponseWriter):
         """Write the signature of the text. There is a place for one signature; more signatures are lost."""
         signatures = [text.signature for text in texts if text.signature is not None]
         if signatures and client_of(self.encoding.profile).reasoning_details:
-            message["extra_content"] = extra_content(signatures.pop())
+            message["extra_content"] = wire.extra_content(signatures.pop())
         if signatures:
             self.report.lose("reasoning_signature", len(signatures))
 
@@ -170,7 +159,7 @@ class ChatResponseWriter(ResponseWriter):
         if text := one_string(part.text for part in visible):
             written = dict.fromkeys(client.reasoning_fields, text)
         if (signed or encrypted) and client.reasoning_details:
-            details = [detail for part in parts if (detail := reasoning_detail(part))]
+            details = [detail for part in parts if (detail := wire.reasoning_detail(part))]
             written["reasoning_details"] = [{**detail, "index": number} for number, detail in enumerate(details)]
             return written
         for kind, times in ("reasoning_signature", signed), ("reasoning_opaque", encrypted):
@@ -185,13 +174,13 @@ class ChatResponseWriter(ResponseWriter):
         if not call.name or not call.ended:
             self.withhold(call)
             return None
-        written = tool_call(call, call.id, call.name)
+        written = wire.tool_call(call)
         if call.signature is not None:
-            written["extra_content"] = extra_content(call.signature)
+            written["extra_content"] = wire.extra_content(call.signature)
         return add_missing(written, self.own_extras(call.extras))
 
     def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
-        return write_images(media, self.vendor)
+        return wire.write_images(media, self.vendor)
 
     def aside(self, aside: Aside, body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any]) -> None:
         """Write an aside of this dialect in its place; several pieces are joined."""
@@ -204,8 +193,8 @@ class ChatResponseWriter(ResponseWriter):
             self._join(message, "audio", value)
         elif aside.kind == "citation":
             self._join(message, "annotations", [value])
-        elif name == DELTA_IMAGES:
-            self._join(message, IMAGES, value)
+        elif name == wire.DELTA_IMAGES:
+            self._join(message, wire.IMAGES, value)
         elif name.startswith("delta."):
             self._put(message, name.removeprefix("delta."), value)
         elif name.startswith("choices."):

@@ -89,14 +89,11 @@ def encode_error(event: ProviderFailed, vendor: str = VENDOR) -> dict[str, Any]:
     return {"message": event.message, "type": native or ERROR_NAMES[event.type], "param": None, "code": event.code}
 
 
-COUNTS: Final = ("prompt_tokens", "completion_tokens", "total_tokens", "prompt_cache_hit_tokens")
-PROMPT_COUNTS: Final = ("cached_tokens", "cache_write_tokens")
-
-
 def decode_usage(raw: Mapping[str, Any], vendor: str = VENDOR) -> UsageReported:
     """Return the token counts of a ``usage`` object, including the forms of DeepSeek and xAI."""
-    prompt_tokens, output, total, hit = counts_of(raw, COUNTS)
-    cached, written = counts_of(details_of(raw, "prompt_tokens_details"), PROMPT_COUNTS)
+    names = ("prompt_tokens", "completion_tokens", "total_tokens", "prompt_cache_hit_tokens")
+    prompt_tokens, output, total, hit = counts_of(raw, names)
+    cached, written = counts_of(details_of(raw, "prompt_tokens_details"), ("cached_tokens", "cache_write_tokens"))
     reasoning = count_of(details_of(raw, "completion_tokens_details"), "reasoning_tokens")
     if reasoning and prompt_tokens is not None and output is not None and total == prompt_tokens + output + reasoning:
         output += reasoning  # xAI counts reasoning separately from the completion (dialects.md §1.6)
@@ -126,10 +123,7 @@ def encode_usage(usage: UsageReported, report: StreamReport, vendor: str = VENDO
     return raw
 
 
-#: The version at the end of a ``format``.
-_VERSION: Final = re.compile(r"-v\d+\Z")
-#: The ``format`` of OpenRouter's reasoning details, by the vendor that can read them. The format's first word is the vendor
-#: (§1.6).
+#: The ``format`` of OpenRouter's reasoning details, by the vendor that can read them, which is its first word (§1.6).
 FORMATS: Mapping[str, str] = {
     "anthropic": "anthropic-claude-v1",
     "google": "google-gemini-v1",
@@ -141,7 +135,7 @@ FORMATS: Mapping[str, str] = {
 def vendor_in(form: str) -> str:
     """Return the vendor of a ``format``: its first word if that is in the table, otherwise all of it without the version."""
     first = form.split("-", maxsplit=1)[0]
-    return first if first in FORMATS else _VERSION.sub("", form)
+    return first if first in FORMATS else re.sub(r"-v\d+\Z", "", form)
 
 
 def format_of(vendor: str) -> str:
@@ -164,11 +158,11 @@ def extra_content(signature: Opaque) -> dict[str, Any]:
     return {signature.vendor: {"thought_signature": signature.blob}}
 
 
-def tool_call(call: ToolCall, call_id: str, name: str) -> dict[str, Any]:
+def tool_call(call: ToolCall) -> dict[str, Any]:
     """Return an item of ``tool_calls``, in the form for its kind."""
     if call.kind == "custom":
-        return {"id": call_id, "type": "custom", "custom": {"name": name, "input": call.arguments}}
-    return function_call(call, call_id, name)
+        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
+    return function_call(call, call.id, call.name)
 
 
 def reasoning_detail(part: Reasoning | RedactedReasoning) -> dict[str, Any]:
@@ -189,8 +183,6 @@ def encrypted(opaque: Opaque) -> dict[str, Any]:
     return {"type": "reasoning.encrypted", "data": opaque.blob, "format": format_of(opaque.vendor)}
 
 
-# -- requests ----------------------------------------------------------------------------------------------------------
-
 SERVICE_TIERS = frozenset({"auto", "default", "flex", "scale", "priority", "fast"})
 #: The options that are single members, by the neutral names (dialects.md §1.3).
 OPTIONS: Mapping[str, str] = {
@@ -204,8 +196,6 @@ AUDIO_FORMATS: Mapping[str, str] = {
     **dict.fromkeys(("audio/x-wav", "audio/wave"), "wav"),
     "audio/mp3": "mp3",
 }
-
-# -- citations ---------------------------------------------------------------------------------------------------------
 
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
@@ -261,8 +251,7 @@ def opaque_member(field: str, parts: list[Reasoning]) -> dict[str, str]:
 
 
 IMAGES: Final = "images"
-#: The type of an aside with images.
-DELTA_IMAGES: Final = f"delta.{IMAGES}"
+DELTA_IMAGES: Final = f"delta.{IMAGES}"  # the type of their asides
 IMAGE: Final = "image_url"
 
 

@@ -30,7 +30,6 @@ IMAGE_ITEM: Final = "image_generation_call"
 #: The beginnings of the ids of items that streamkit makes.
 SEARCH_PREFIX: Final = f"ws_{MADE}"
 IMAGE_PREFIX: Final = f"ig_{MADE}"
-#: Members of an image item that are read here.
 IMAGE_FIELDS: Final = frozenset({"id", "type", "status", "result", "output_format"})
 ADDED, DONE = "response.output_item.added", "response.output_item.done"
 
@@ -88,10 +87,8 @@ def write_search(searched: WebSearched, number: int, choice: int) -> list[Aside]
     """Return the asides for another provider's search: an item that begins and ends."""
     item_id = f"{SEARCH_PREFIX}_{hashed(f'{number} {searched.query}', 17)}"
     asides = []
-    for name, status, pages in (
-        (ADDED, "in_progress", ()),
-        (DONE, "failed" if searched.failed else "completed", searched.pages),
-    ):
+    ended = "failed" if searched.failed else "completed"
+    for name, status, pages in ((ADDED, "in_progress", ()), (DONE, ended, searched.pages)):
         sources = [{"type": "url", "url": url} for url, _ in pages]
         action = {"type": "search", "query": searched.query, "sources": sources}
         item = {"id": item_id, "type": SEARCH_ITEM, "status": status, "action": action}

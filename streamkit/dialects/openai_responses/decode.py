@@ -18,20 +18,10 @@ from attrs import evolve
 
 from streamkit.dialects.members.known import EVENT, UNREAD, Members, kept
 from streamkit.dialects.members.values import has_value, others_of, text_of
+from streamkit.dialects.openai_responses import wire
 from streamkit.dialects.openai_responses.asides import as_it_came
 from streamkit.dialects.openai_responses.items import ITEM_FIELDS, ItemReader
 from streamkit.dialects.openai_responses.texts import placeless
-from streamkit.dialects.openai_responses.wire import (
-    ASIDES,
-    CALL_EVENTS,
-    CALL_INPUTS,
-    ERROR_TYPES,
-    INCOMPLETE_REASONS,
-    PLACES,
-    SPEECHES,
-    VENDOR,
-    decode_usage,
-)
 from streamkit.dialects.streams.alike import Said
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS
 from streamkit.dialects.vocabulary.error_bodies import error_in
@@ -49,7 +39,7 @@ from streamkit.events import (
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
-COMMON: Final = (*PLACES, "call_id")
+COMMON: Final = (*wire.PLACES, "call_id")
 #: The members of a response that are read. The decoder itself keeps all other members.
 RESPONSE: Final = kept("output", "error", incomplete_details=Members("reason"))
 #: The members of each event that are read.
@@ -67,10 +57,10 @@ EVENTS: Final[Mapping[str, Members]] = {
             for name in ("content", "reasoning_summary")
             for end in ("added", "done")
         },
-        **{f"{speech.events}.done": Members(speech.name) for speech in SPEECHES.values()},
+        **{f"{speech.events}.done": Members(speech.name) for speech in wire.SPEECHES.values()},
         "response.output_text.done": Members("text", "logprobs"),
-        **{f"{event}.delta": Members("delta") for event in CALL_EVENTS},
-        **{f"{event}.done": Members(CALL_INPUTS[kind], "name") for event, kind in CALL_EVENTS.items()},
+        **{f"{event}.delta": Members("delta") for event in wire.CALL_EVENTS},
+        **{f"{event}.done": Members(wire.CALL_INPUTS[kind], "name") for event, kind in wire.CALL_EVENTS.items()},
         "response.output_text.annotation.added": Members("annotation", "annotation_index"),
         "error": Members("error", "code", "message", "param"),
     }.items()
@@ -104,11 +94,11 @@ class SaidBefore:
             return new
         if not item.keys() <= fields:
             whose = item.get("id") if isinstance(item.get("id"), str) and item["id"] else _number(place)
-            kept = bool(event) and (kind not in CALL_INPUTS or event.endswith("added"))
+            kept = bool(event) and (kind not in wire.CALL_INPUTS or event.endswith("added"))
             for name, value in item.items():
                 if name not in fields and has_value(value) and self._is_new(whose, name) and not kept:
                     new.append((f"item.{name}", value))
-        for group in ("content", "summary") if kind not in CALL_INPUTS else ():
+        for group in ("content", "summary") if kind not in wire.CALL_INPUTS else ():
             if type(parts := item.get(group)) is list:
                 for number, part in enumerate(parts):
                     if type(part) is dict and not part.keys() <= PART_FIELDS:
@@ -116,7 +106,7 @@ class SaidBefore:
         return new
 
     def of_part(self, part: Any, place: Any, group: str, number: Any) -> list[tuple[str, Any]]:
-        if type(kind := part.get("type")) is not str or kind not in SPEECHES:
+        if type(kind := part.get("type")) is not str or kind not in wire.SPEECHES:
             return []
         where = _number(place), group, _number(number)
         return [
@@ -151,7 +141,6 @@ RESPONSE_FIELDS: Final = frozenset({
 PART_EVENTS: Final = ("response.content_part", "response.reasoning_part", "response.reasoning_summary_part")
 #: Final statuses, from best to worst. If an event's name and its response disagree, the worse status counts.
 STATUSES: Final = ("completed", "incomplete", "cancelled", "failed")
-#: The final status that each terminal event means.
 TERMINALS: Final[Mapping[str, str]] = {f"response.{status}": status for status in STATUSES}
 CREATED: Final = "response.created"
 #: Items in the ``response`` of an early event are read as if this event had sent them.
@@ -192,7 +181,7 @@ def known_status(word: object) -> str | None:
 class ResponsesDecoder(ItemReader):
     """Decodes the events of a stream."""
 
-    error_types = ERROR_TYPES
+    error_types = wire.ERROR_TYPES
     _id: str | None = None
     _failures: frozenset[str] = frozenset()  # names of the events that reported a failure
     _extras: Mapping[str, Any] = {}
@@ -246,7 +235,7 @@ class ResponsesDecoder(ItemReader):
         if (members := EVENTS.get(kind)) is None:
             return  # the event was kept whole, or by the reader of texts
         for path, value in self._said_before.of_event(document):
-            self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}{path}", value))
+            self.out.append(Aside(wire.VENDOR, "unknown_event", f"{UNREAD}{path}", value))
         if (members.inner or not document.keys() <= members.names) and members.unread(document):
             out = map(as_it_came, self.out[before:])
             if not any(type(event) is Aside and event.type == kind for event in out):  # the event was not kept whole
@@ -269,9 +258,7 @@ class ResponsesDecoder(ItemReader):
         else:
             self.foreign_frame()
         if self._started:
-            self.out.append(Aside(VENDOR, "unknown_event", f"{EVENT}{kind or 'event'}", placeless(document)))
-
-    # -- the response ----------------------------------------------------------------------------------------------
+            self.out.append(Aside(wire.VENDOR, "unknown_event", f"{EVENT}{kind or 'event'}", placeless(document)))
 
     def _response(self, document: dict[str, Any]) -> dict[str, Any]:
         """Return the ``response`` of an event. Members of a response that are in the event itself are moved into it."""
@@ -292,7 +279,11 @@ class ResponsesDecoder(ItemReader):
                 self.restarted(self._id, response.get("id"))
             if response == self._before:  # the usual case
                 return
-            self._changed(response)
+            self._before = response
+            for name, value in self._new_members(response):
+                if len(self._extras) < FEW:
+                    self._extras = {**self._extras, name: value}
+                self.out.append(Aside(wire.VENDOR, "metadata", f"response.{name}", value))
         else:
             self._start(response)
             for place, item in enumerate(self.items(response.get("output"))):  # nearly always empty
@@ -303,15 +294,8 @@ class ResponsesDecoder(ItemReader):
             self.report.repair("error_shape")
             self.fail(error)
 
-    def _changed(self, response: dict[str, Any]) -> None:
-        """Emit the unknown members of the response that are new or have changed since the last event."""
-        self._before = response
-        for name, value in self._new_members(response):
-            if len(self._extras) < FEW:
-                self._extras = {**self._extras, name: value}
-            self.out.append(Aside(VENDOR, "metadata", f"response.{name}", value))
-
     def _new_members(self, response: dict[str, Any]) -> list[tuple[str, Any]]:
+        """Return the unknown members of the response that are new or have changed since the last event."""
         names = [*filterfalse(RESPONSE_FIELDS.__contains__, response)]
         others = compress(names, map(ne, map(response.get, names), map(self._extras.get, names)))
         return [(name, response[name]) for name in others if response[name] or response[name] == 0]
@@ -325,19 +309,10 @@ class ResponsesDecoder(ItemReader):
         self._before = response
         self._id = text_of(response.get("id"))
         created = response.get("created_at")
+        seconds = int(created) if isinstance(created, int | float) and 0 <= created < 1e11 else None
         self._extras = others_of(response, RESPONSE_FIELDS)
-        self.out.append(
-            ResponseStarted(
-                self._id,
-                text_of(response.get("model")),
-                int(created) if isinstance(created, int | float) and 0 <= created < 1e11 else None,
-                VENDOR,
-                self._extras or None,
-            )
-        )
-        self.out.append(ChoiceStarted())
-
-    # -- the end ---------------------------------------------------------------------------------------------------
+        model, extras = text_of(response.get("model")), self._extras or None
+        self.out += [ResponseStarted(self._id, model, seconds, wire.VENDOR, extras), ChoiceStarted()]
 
     def _done(self, document: dict[str, Any]) -> None:
         """Read ``response.done``. After a terminal event, it is a repetition and is ignored."""
@@ -345,8 +320,7 @@ class ResponsesDecoder(ItemReader):
             return
         self.report.repair("terminal_renamed")
         response = self._response(document)
-        status = response.get("status")
-        kind = f"response.{known_status(status) or 'completed'}"
+        kind = f"response.{known_status(response.get('status')) or 'completed'}"
         details = self.fields(response.get("status_details"))  # the Realtime API's name for ``incomplete_details``
         if details and "incomplete_details" not in response:
             response = {**response, "incomplete_details": {"reason": details.get("reason")}}
@@ -368,9 +342,9 @@ class ResponsesDecoder(ItemReader):
             self.out.append(ReasoningOpaque(self.signature.blob, self.signature.vendor, 0, self.label()))
             self.signature = None
         if usage := self.fields(response.get("usage")):
-            self.tell_counts(decode_usage(usage))
+            self.tell_counts(wire.decode_usage(usage))
         for name, value in self._new_members(response):
-            self.out.append(Aside(VENDOR, "metadata", f"response.{name}", value))
+            self.out.append(Aside(wire.VENDOR, "metadata", f"response.{name}", value))
         if status == "failed":
             self.fail({"message": "the response failed"} if error is None else error, told_by="response")
             return
@@ -397,7 +371,7 @@ class ResponsesDecoder(ItemReader):
             self.report.repair("object_missing")
             details = {"reason": details}
         if native := text_of(self.fields(details).get("reason")):
-            reason = self.stop_reason(native, INCOMPLETE_REASONS)
+            reason = self.stop_reason(native, wire.INCOMPLETE_REASONS)
             if reason == "other" and status == "incomplete":
                 reason = "length"
             self.out.append(StopReasonSeen(reason, native))
@@ -438,10 +412,10 @@ class ResponsesDecoder(ItemReader):
 
     #: By the type of an event, the method that reads the event.
     _read_by: ClassVar[Mapping[str, Callable[[Any, dict[str, Any]], None]]] = {
-        **{f"{speech.events}.delta": partial(ItemReader.delta, speech=speech) for speech in SPEECHES.values()},
-        **{f"{speech.events}.done": partial(ItemReader.text_done, speech=speech) for speech in SPEECHES.values()},
-        **{f"{name}.delta": partial(ItemReader.call_delta, kind=kind) for name, kind in CALL_EVENTS.items()},
-        **{f"{name}.done": partial(ItemReader.call_done, kind=kind) for name, kind in CALL_EVENTS.items()},
+        **{f"{speech.events}.delta": partial(ItemReader.delta, speech=speech) for speech in wire.SPEECHES.values()},
+        **{f"{speech.events}.done": partial(ItemReader.text_done, speech=speech) for speech in wire.SPEECHES.values()},
+        **{f"{name}.delta": partial(ItemReader.call_delta, kind=kind) for name, kind in wire.CALL_EVENTS.items()},
+        **{f"{name}.done": partial(ItemReader.call_done, kind=kind) for name, kind in wire.CALL_EVENTS.items()},
         **{f"{name}.added": ItemReader.part_added for name in PART_EVENTS},
         **{f"{name}.done": ItemReader.part_done for name in PART_EVENTS},
         "response.output_text.annotation.added": ItemReader.annotation_added,
@@ -450,7 +424,7 @@ class ResponsesDecoder(ItemReader):
         **dict.fromkeys((CREATED, "response.queued", "response.in_progress"), _begun),
         **dict.fromkeys(TERMINALS, _ended),
         OTHER_TERMINAL: _done,
-        **{name: partial(ItemReader.carry_event, kind=kind) for name, kind in ASIDES.items()},
+        **{name: partial(ItemReader.carry_event, kind=kind) for name, kind in wire.ASIDES.items()},
         "keepalive": _keep_alive,
         "error": _error,
     }

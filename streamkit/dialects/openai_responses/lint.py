@@ -154,8 +154,6 @@ class ResponsesLinter(GrammarChecker):
             **{f"{event}.done": partial(self._done, kind=kind) for event, kind in EVENTS.items()},
         }
 
-    # -- items -----------------------------------------------------------------------------------------------------
-
     def _item_added(self, document: dict[str, Any]) -> None:
         index, item = document.get("output_index"), self.typed(document, "item", "item") or {"type": ""}
         kind, item_id = item["type"], item.get("id")
@@ -228,8 +226,6 @@ class ResponsesLinter(GrammarChecker):
             repeated = [item.get("id") if isinstance(item, dict) else item for item in output]
             if sorted(map(repr, repeated)) != sorted(map(repr, ids)):
                 self.broken("output", f"output has {shown(repeated)}, done were {shown(ids)}")
-
-    # -- parts and texts -------------------------------------------------------------------------------------------
 
     def _part_added(self, document: dict[str, Any]) -> None:
         item = self._find(document, document.get("item_id"))

@@ -168,8 +168,8 @@ def called(name: str, qualified: QualifiedName | None) -> Item:
     return {"name": name} if qualified is None else {"name": qualified.name, "namespace": qualified.namespace}
 
 
-def call_item(call: ToolCall, call_id: str, name: str, *, cut: bool = False) -> Item:
+def call_item(call: ToolCall, *, cut: bool = False) -> Item:
     """Return the item for a call. Empty arguments become {}, since "" is not JSON (quirks.md 42), except in a ``cut`` call."""
     kind = "custom_tool_call" if call.kind == "custom" else "function_call"
     text = call.arguments if cut or call.kind == "custom" or call.arguments.strip() else "{}"
-    return {"type": kind, "call_id": call_id, **called(name, call.qualified), CALL_INPUTS[kind]: text}
+    return {"type": kind, "call_id": call.id, **called(call.name, call.qualified), CALL_INPUTS[kind]: text}

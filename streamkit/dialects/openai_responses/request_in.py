@@ -108,13 +108,9 @@ class ResponsesRequestReader(RequestReader):
     # -- options ---------------------------------------------------------------------------------------------------
 
     def options(self, fields: Fields) -> Options:
-        options = read_options(
-            fields,
-            {**wire.OPTIONS, "max_tokens": "max_output_tokens", "service_tier": "service_tier"},
-            thinking=self._thinking(fields),
-            compaction=self._compaction(fields),
-            output=self._format(fields),
-        )
+        names = {**wire.OPTIONS, "max_tokens": "max_output_tokens", "service_tier": "service_tier"}
+        thinking, compaction, output = self._thinking(fields), self._compaction(fields), self._format(fields)
+        options = read_options(fields, names, thinking=thinking, compaction=compaction, output=output)
         include = fields.strings("include")
         if wire.LOGPROBS in include:
             options.logprobs = True

@@ -62,9 +62,6 @@ from streamkit.dialects.vocabulary.web_search import location_out
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 
-#: OpenAI's dialects. File ids and cache marks mean the same in both.
-RELATIVES: Final = frozenset({"openai-chat", "openai-responses"})
-#: The type of the web search tool.
 SEARCH: Final = "web_search"
 SOURCES: Final = "web_search_call.action.sources"
 
@@ -95,7 +92,7 @@ def _taken(media: Media, place: Place, to: Lowering) -> Media | None:
     fit = media
     if not to.own:
         url = media.url if (media.url or "").startswith(("http:", "https:")) else None
-        fit = evolve(media, url=url, file_id=media.file_id if to.source in RELATIVES else None)
+        fit = evolve(media, url=url, file_id=media.file_id if to.source in openai.RELATIVES else None)
     there = (fit.data, fit.url, fit.file_id) != (None, None, None)
     return fit if there and media.kind in {"image", "file"} else None
 
@@ -300,7 +297,7 @@ FOREIGN: Final = Capabilities(
     refusals=True,
     media=fit_media,
     marked=(Text, Media),
-    same_marks=RELATIVES,
+    same_marks=openai.RELATIVES,
     results="anywhere",
     parallel=True,
     custom_tools=True,
@@ -332,11 +329,9 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
     """Return what the servers accept, for a request read in the dialect ``source`` and the model ``name``."""
     if source == FOREIGN.dialect:
         return OWN
-    model = model_for(name, provider, UNKNOWN, None)
-    takes = evolve(
-        FOREIGN, model=model, most_marks=MOST_MARKS if openai.takes_marks(model, related=source in RELATIVES) else 0
-    )
-    if source not in RELATIVES:
+    model, related = model_for(name, provider, UNKNOWN, None), source in openai.RELATIVES
+    takes = evolve(FOREIGN, model=model, most_marks=MOST_MARKS if openai.takes_marks(model, related=related) else 0)
+    if not related:
         return takes
     return evolve(takes, part_extras=same_extras, request_extras=partial(openai.shared_members, verbosity_in_text=True))
 
@@ -387,9 +382,6 @@ def _management(compaction: Compaction) -> dict[str, Any]:
     if compaction.now and compaction.threshold is None:
         return {}
     return {wire.MANAGEMENT: [without_none(type=COMPACTION, compact_threshold=compaction.threshold)]}
-
-
-# -- tools -------------------------------------------------------------------------------------------------------------
 
 
 def _tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
@@ -540,7 +532,7 @@ def _answer(turn: Turn, report: StreamReport) -> list[Item]:
             case Refusal():
                 _add_part({"type": "refusal", "refusal": part.text}, part, output)
             case ToolCall(item=None):
-                output.add(add_missing(call_item(part, part.id, part.name), part.extras))
+                output.add(add_missing(call_item(part), part.extras))
             case ToolCall():
                 output.add(dict(part.item or {}))
             case Media(native=native) if native is not None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -51,14 +51,10 @@ from streamkit.tool_calls.value_text import ValueTexts, item_texts, value_text, 
 dumps = orjson.dumps
 PREVIOUS: Final = "previous_response_id"
 NUMBER: Final = "sequence_number"
-#: The statuses of a response that has not ended.
-UNDERWAY: Final = frozenset({"queued", "in_progress"})
 _RESPONSE: Final = b'"response"'
 _DONE: Final = ITEM_DONE.encode()
 #: Matches the line ends after an event.
 _EVENT_END: Final = re.compile(rb"(?:\r\n|\n|\r)(?:\r\n|\n|\r)+")
-_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
-_TRUTH: Final = {"true": True, "1": True, "false": False, "0": False, "": False}
 
 
 class KeptRequest:
@@ -107,19 +103,13 @@ class ResponseWriter:
     """Puts the server's id into a response, and collects the output items in case the last event lacks them."""
 
     def __init__(self, response_id: str, is_background: bool, previous_id: str) -> None:
-        said = {"id": response_id, "background": is_background, PREVIOUS: previous_id or None, "store": True}
-        self._said = {name: dumps(value) for name, value in said.items()}
+        members = {"id": response_id, "background": is_background, PREVIOUS: previous_id or None, "store": True}
+        self._members = {name: dumps(value) for name, value in members.items()}
         self._done: list[bytes] = []  # finished output items
         self._response = b""  # the complete response, after it ended normally
 
     def feed(self, chunk: bytes, /) -> bytes:
-        if _RESPONSE not in chunk and _DONE not in chunk:
-            return chunk
-        begin, pieces = 0, []
-        for end in [*(found.end() for found in _EVENT_END.finditer(chunk)), len(chunk)]:
-            pieces.append(self._event(chunk[begin:end]))
-            begin = end
-        return b"".join(pieces)
+        return b"".join(map(self._event, _events(chunk))) if _RESPONSE in chunk or _DONE in chunk else chunk
 
     def _event(self, event: bytes) -> bytes:
         if _RESPONSE not in event and _DONE not in event:
@@ -129,21 +119,18 @@ class ResponseWriter:
             if kind == ITEM_DONE:
                 self._done.append(value_text(payload, "item").encode())
             elif isinstance(response := _object(payload).get("response"), dict):
-                said = with_members(frame.data, self._said, "response")
+                data = with_members(frame.data, self._members, "response")
                 if kind in ENDS:
-                    self._end(said, response)
-                return event.replace(frame.data, said) if frame.data in event else serialize_sse(said, event=kind)
+                    output = b"[%b]" % output_in(data, response, self._done)
+                    self._response = with_members(value_text(data, "response").encode(), {"output": output})
+                return event.replace(frame.data, data) if frame.data in event else serialize_sse(data, event=kind)
         return event
 
-    def _end(self, event: bytes, response: Mapping[str, Any]) -> None:
-        output = b"[%b]" % output_in(event, response, self._done)
-        self._response = with_members(value_text(event, "response").encode(), {"output": output})
-
     def whole(self, body: bytes, /) -> bytes:
-        said = with_members(body, self._said)
+        whole = with_members(body, self._members)
         if _object(body).get("status") in {"completed", "incomplete"}:
-            self._response = value_text(said).encode()
-        return said
+            self._response = value_text(whole).encode()
+        return whole
 
     def kept(self, asked: bytes, /) -> KeptAnswer | None:
         if not self._response:
@@ -164,6 +151,14 @@ def _items_in(response: bytes) -> dict[str, bytes]:
     """Return the items of a response's output, by their ids."""
     texts = item_texts(value_text(response, "output"))
     return {item["id"]: text for text in texts if isinstance((item := _object(text)).get("id"), str)}
+
+
+def _events(chunk: bytes) -> Iterator[bytes]:
+    """Split bytes of a stream after each event."""
+    begin = 0
+    for end in [*(found.end() for found in _EVENT_END.finditer(chunk)), len(chunk)]:
+        yield chunk[begin:end]
+        begin = end
 
 
 def _frames(event: bytes) -> list[Any]:
@@ -192,13 +187,7 @@ class Behind:
         end = max((found.end() for found in _EVENT_END.finditer(self._held, begun)), default=0)
         events = bytes(self._held[:end])
         del self._held[:end]
-        if self._passes:
-            return events
-        begin, pieces = 0, []
-        for found in _EVENT_END.finditer(events):
-            pieces.append(self._event(events[begin : found.end()]))
-            begin = found.end()
-        return b"".join(pieces)
+        return events if self._passes else b"".join(map(self._event, _events(events)))
 
     def finish(self) -> bytes:
         if self._last < self._number:
@@ -253,7 +242,7 @@ def queued(response_id: str, created: int, model: str, settings: Mapping[str, An
 
 def answer_of(log: bytes, end: str, begun: bytes) -> bytes:
     """Return the response in a stream, whose ``end`` is empty while it continues. ``begun`` is used if the stream has none."""
-    response, error = begun, None
+    error: dict[str, Any] | None = None
     for event in reversed(_EVENT_END.split(log)):
         if _RESPONSE not in event and b"error" not in event:
             continue
@@ -261,10 +250,11 @@ def answer_of(log: bytes, end: str, begun: bytes) -> bytes:
             kind, payload = typed(frame)
             members = _object(payload)
             if kind == "error" and error is None:
-                error = _error_in(members)
+                failed = failure_in(members)
+                error = {"code": failed.code or "server_error", "message": writable(failed.message)}
             if isinstance(members.get("response"), dict):
                 return _ended(value_text(payload, "response").encode(), end, error)
-    return _ended(response, end, error)
+    return _ended(begun, end, error)
 
 
 def _ended(response: bytes, end: str, error: Mapping[str, Any] | None) -> bytes:
@@ -272,23 +262,19 @@ def _ended(response: bytes, end: str, error: Mapping[str, Any] | None) -> bytes:
     status = _object(response).get("status")
     if end == "cancelled" and status not in {"completed", "incomplete"}:
         return with_members(response, {"status": b'"cancelled"', "error": b"null"})
-    if not end or status not in UNDERWAY:
+    if not end or status not in {"queued", "in_progress"}:
         return response
     told = error or {"code": "server_error", "message": "the response broke off; ask again"}
     return with_members(response, {"status": b'"failed"', "error": dumps(told)})
 
 
-def _error_in(event: Mapping[str, Any]) -> dict[str, Any]:
-    failed = failure_in(event)
-    return {"code": failed.code or "server_error", "message": writable(failed.message)}
-
-
 def stream_asked(query: Query) -> tuple[bool, int]:
     """Return whether ``GET`` of a response requests its stream, and after which event. Raises BadRequest."""
-    asked, after = _TRUTH.get(query.get("stream", "").lower()), query.get("starting_after", "")
+    words = {"true": True, "1": True, "false": False, "0": False, "": False}
+    asked, after = words.get(query.get("stream", "").lower()), query.get("starting_after", "")
     if asked is None:
         raise BadRequest("stream", "true or false is needed")
-    if after and _NUMBER.fullmatch(after) is None:
+    if after and re.fullmatch(r"0|[1-9][0-9]{0,8}", after) is None:
         raise BadRequest("starting_after", "the sequence_number of an event is needed")
     return asked, int(after) if after else -1
 

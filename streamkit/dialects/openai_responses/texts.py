@@ -21,6 +21,8 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final, Literal
 
+from attrs import define, field
+
 from streamkit.dialects.openai_responses.wire import OPAQUE_VENDOR, PLACES, SPEECHES, SUMMARY, TEXT, VENDOR, Speech
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import RunningText
@@ -84,30 +86,22 @@ def _event_of(part: ItemPart, speech: Speech) -> Callable[[str, int, int], WireE
     return partial(Aside, VENDOR, "unknown_event", "message") if part.is_other_role else speech.event
 
 
+@define(eq=False)
 class LastDelta:
-    """The last delta event, remembered so that a next delta of the same text can be read faster.
+    """The last delta event, remembered so that a next delta of the same text can be read faster."""
 
-    ``each`` has the members that may differ in the next event; ``at`` is the member with the index of the part. ``text`` is
-    the text that it continues, None for a call. ``event`` makes an event from a text, its choice, and its block or call
-    (``label``). Reasoning has a ``kind``.
-    """
+    document: dict[str, Any]
+    at: str  #: the member with the index of the part
+    text: RunningText | None  #: the text that it continues; None for a call
+    event: Callable[[str, int, int], WireEvent]  #: makes an event from a text, its choice, and its block or call
+    label: int  #: the block or the call
+    each: dict[str, Any] = field(init=False)  #: the members that may differ in the next event
+    kind: Literal["raw", "summary"] | None = field(init=False, default=None)  #: of reasoning
 
-    __slots__ = ("at", "document", "each", "event", "kind", "label", "text")
-
-    def __init__(
-        self,
-        document: dict[str, Any],
-        at: str,
-        text: RunningText | None,
-        event: Callable[[str, int, int], WireEvent],
-        label: int,
-    ) -> None:
-        self.document, self.at = document, at
-        self.each = {name: document[name] for name in EACH_DELTA if name in document}
-        self.text, self.event, self.label = text, event, label
-        self.kind: Literal["raw", "summary"] | None = None
-        if event is ReasoningDelta or event is SUMMARY.event:
-            self.kind = "raw" if event is ReasoningDelta else "summary"
+    def __attrs_post_init__(self) -> None:
+        self.each = {name: self.document[name] for name in EACH_DELTA if name in self.document}
+        if self.event is ReasoningDelta or self.event is SUMMARY.event:
+            self.kind = "raw" if self.event is ReasoningDelta else "summary"
 
 
 class TextReader(FrameDecoder):
@@ -182,8 +176,6 @@ class TextReader(FrameDecoder):
     def _chars(self, part: ItemPart) -> int:
         text = self.texts.begun(part.number)
         return 0 if text is None else text.chars
-
-    # -- events ----------------------------------------------------------------------------------------------------
 
     def part_added(self, document: dict[str, Any]) -> None:
         found = self.fields(document.get("part"))
@@ -270,8 +262,6 @@ class TextReader(FrameDecoder):
         item.carried = True
         block = self.block_of(item)
         self.out.append(Aside(VENDOR, "unknown_event", str(document.get("type")), placeless(document), block=block))
-
-    # -- text ------------------------------------------------------------------------------------------------------
 
     def beside(self, part: ItemPart, found: dict[str, Any]) -> None:
         """Emit log probabilities and annotations of a whole part that were not emitted before."""

@@ -219,8 +219,6 @@ def count_usage_losses(usage: UsageReported, report: StreamReport) -> None:
         report.lose("usage_detail")
 
 
-# -- requests ----------------------------------------------------------------------------------------------------------
-
 #: The options that are single members, by the neutral names.
 OPTIONS: Mapping[str, str] = {name: name for name in ("temperature", "top_p", "top_logprobs", "user")}
 #: The member that requests a compaction, and the member with the number of tokens at which it starts.

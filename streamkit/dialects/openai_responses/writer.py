@@ -161,8 +161,6 @@ class ItemWriter(BlockQueue):
         self.write(template % (self.number, *members))
         self.number += 1
 
-    # -- parts -----------------------------------------------------------------------------------------------------
-
     def write_start(self, block: QueuedBlock) -> None:
         """Open the part for a block. Open an item first if the part belongs to a new item."""
         kind, number = block.key
@@ -249,8 +247,6 @@ class ItemWriter(BlockQueue):
             return b'{"type":"%b","%b":"%b"}' % (form.part, form.member, text)
         annotations, logprobs = b",".join(self._annotations), b",".join(self._logprobs)
         return b'{"type":"output_text","text":"%b","annotations":[%b],"logprobs":[%b]}' % (text, annotations, logprobs)
-
-    # -- items -----------------------------------------------------------------------------------------------------
 
     def _open_item(self, block: QueuedBlock, form: Form, label: Label) -> Item:
         item = self._item = Item(form.item, self._next_index)
