@@ -116,7 +116,7 @@ class MistralRequestReader(ChatRequestReader):
         """Return the role of a message. Raises BadRequest for a role that only Chat has."""
         role = super().role(message)
         if role in {"developer", "function"}:
-            raise message.wrong(f"there is no role {quoted(role)}", "role")
+            raise message.wrong(f"must be 'system', 'user', 'assistant' or 'tool', not {quoted(role)}", "role")
         return role
 
     def part(self, part: Fields) -> Part:
@@ -283,13 +283,13 @@ def choice_of_offered(request: Request, _to: Lowering) -> None:
 
 
 @of_parts
-def saying(part: Part, _place: Place, _to: Lowering) -> Part | None:
+def drop_empty_parts(part: Part, _place: Place, _to: Lowering) -> Part | None:
     """Drop empty texts and empty reasoning, unless they have a signature."""
     silent = isinstance(part, Text | Reasoning) and not part.text and part.signature is None
     return None if silent else part
 
 
-def in_order(request: Request, to: Lowering) -> None:
+def put_in_order(request: Request, to: Lowering) -> None:
     """Move system turns to the front or after the user, and add an assistant turn between results and user texts."""
     front, placed = list[Turn](), list[Turn]()  # the system turns in front, and all others
     for turn in request.turns:
@@ -313,13 +313,13 @@ def _has(turn: Turn, kind: type[Part]) -> bool:
 
 
 @of_tools
-def schemas_given(tool: Tool, _to: Lowering) -> Tool:
+def add_schemas(tool: Tool, _to: Lowering) -> Tool:
     """Give an empty schema to functions that have none, because the server requires a schema."""
     is_bare = tool.kind == "function" and tool.parameters is None
     return evolve(tool, parameters={"type": "object", "properties": {}}) if is_bare else tool
 
 
-def effort_said(request: Request, to: Lowering) -> None:
+def set_effort(request: Request, to: Lowering) -> None:
     """Set the amount of thinking as an effort: ``high`` or ``none`` if the request only says whether to think."""
     thinking = request.options.thinking
     request.stream_usage = None
@@ -353,9 +353,9 @@ FOREIGN: Final = Capabilities(
     options=frozenset({*OPTIONS, "max_tokens", "top_k", "thinking", "output", "service_tier"}),
     service_tiers=frozenset(SERVICE_TIERS),
     first=(chat.tools_unmarked, choice_of_offered),
-    said=(results_named, saying, chat.answers_said),
-    arranged=(in_order,),
-    last=(schemas_given, effort_said),
+    said=(results_named, drop_empty_parts, chat.drop_empty_turns),
+    arranged=(put_in_order,),
+    last=(add_schemas, set_effort),
 )
 #: What the servers accept in a request that was read in this dialect.
 OWN: Final = evolve(

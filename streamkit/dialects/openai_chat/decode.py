@@ -526,8 +526,8 @@ class ChatDecoder(FrameDecoder):
         elif self._started:
             self._see_id(chunk.get("id"), choices)
         else:
-            said = {k: v for k, v in chunk.items() if v or k not in self._head} if self._head else chunk
-            self._head = {**self._head, **said}
+            new = {k: v for k, v in chunk.items() if v or k not in self._head} if self._head else chunk
+            self._head = {**self._head, **new}
             self._start()
         names = [*chunk] if self._started else []
         if names != self._names:
@@ -885,10 +885,7 @@ class ChatDecoder(FrameDecoder):
             state.signed = block, vendor
 
     def next_block(self, choice: int) -> int:
-        """Return the number of the block for reasoning that names none: the block after the last signed one.
-
-        Raises TooManyBlocks.
-        """
+        """Return the block of reasoning that names none: the block after the last signed one. Raises TooManyBlocks."""
         return self.bounded(choice, self._choices[choice].signed[0] + 1)
 
     def _is_boundary(self, thought: str, choice: int, block: int) -> bool:
@@ -1125,10 +1122,7 @@ def _fragments(
 
 
 def _cut(deltas: Sequence[bytes], member: bytes, closing: bytes) -> tuple[list[bytes], list[str]]:
-    """Split deltas at ``member``, up to the first that has anything but a text and ``closing`` after it.
-
-    Return the bytes before the member of each, and the texts.
-    """
+    """Return the bytes before ``member`` and the text after it for each delta, up to the first that ends otherwise."""
     cut = [delta.partition(member) for delta in deltas]
     try:
         texts = [*map(loads, [tail[: -len(closing)] for _, _, tail in cut])]

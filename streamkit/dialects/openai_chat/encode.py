@@ -44,13 +44,13 @@ from streamkit.text.one_string import OneString
 dumps = orjson.dumps
 #: The bytes before and after the delta of a chunk. The first is a template for the head and the choice.
 BEFORE: Final = b'%b"choices":[{"index":%d,"delta":'
-BEHIND: Final = b',"finish_reason":null}]}\n\n'
-CHUNK: Final = BEFORE + b"%b" + BEHIND
+AFTER: Final = b',"finish_reason":null}]}\n\n'
+CHUNK: Final = BEFORE + b"%b" + AFTER
 TEXT_DELTA: Final = b'{"content":%b}'
 #: The template of two chunks: the first has the role, and the second is ``CHUNK``.
-FIRST_CHUNKS: Final = BEFORE + b'{"role":"assistant","content":%b}' + BEHIND + CHUNK
+FIRST_CHUNKS: Final = BEFORE + b'{"role":"assistant","content":%b}' + AFTER + CHUNK
 #: The template of a chunk with a fragment of a call's arguments.
-ARGUMENTS: Final = BEFORE + b'{"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}' + BEHIND
+ARGUMENTS: Final = BEFORE + b'{"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}' + AFTER
 
 
 class _OpenChoice:

@@ -145,8 +145,8 @@ class ChatRequestReader(TurnReader):
                 return self.function(tool.needed_fields("function"), tool)
             case "custom":
                 custom = tool.needed_fields("custom")
-                name, said = custom.needed("name"), custom.string("description")
-                return Tool(name, said, kind="custom", format=self._grammar(custom), extras=tool.rest() or None)
+                name, description = custom.needed("name"), custom.string("description")
+                return Tool(name, description, kind="custom", format=self._grammar(custom), extras=tool.rest() or None)
             case kind:
                 return server_tool(kind, tool)
 
@@ -286,14 +286,14 @@ class ChatRequestReader(TurnReader):
         if refusal := message.string("refusal"):
             content.append(Refusal(refusal))
         calls = self.calls(message)
-        beside = [Aside(self.vendor, "citation", "annotation", raw) for raw in message.listed("annotations")]
+        asides = [Aside(self.vendor, "citation", "annotation", raw) for raw in message.listed("annotations")]
         if (audio := message.take("audio")) is not None:
-            beside.append(Aside(self.vendor, "audio", "audio", audio))
+            asides.append(Aside(self.vendor, "audio", "audio", audio))
         images = [part_of(image) for image in wire.read_images(message.peek(wire.IMAGES), self.vendor, 0)]
         if images:
             message.take(wire.IMAGES)
             content += images
-        turn.parts = [*_signing(reasoning, calls), *content, *calls, *beside]
+        turn.parts = [*_signing(reasoning, calls), *content, *calls, *asides]
         signature = wire.signature_in(message.peek("extra_content"))
         last = next((part for part in reversed(content) if isinstance(part, Text)), None)
         if signature is not None and last is not None:
@@ -398,7 +398,7 @@ class ChatRequestReader(TurnReader):
     def call(self, call: Fields, number: int) -> ToolCall:
         kind = call.string("type") or "function"
         if kind not in INPUTS:
-            raise call.wrong(f"there is no call of type {quoted(kind)}", "type")
+            raise call.wrong(f"must be 'function' or 'custom', not {quoted(kind)}", "type")
         called = call.needed_fields(kind)
         read = ToolCall(
             number, call.string("id") or "", called.needed("name"), called.string(INPUTS[kind]) or "", place=call.place

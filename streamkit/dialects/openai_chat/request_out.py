@@ -240,8 +240,8 @@ def _thought(part: Thought, field: str, signed: Sequence[Reasoning], to: Lowerin
         part = evolve(part, signature=None)
     if part.text and not field:
         to.lose("reasoning_history")
-    said = part.text or part.signature is not None or field in {BLOCKS, PARTS}
-    return part if field and said else None
+    has_content = part.text or part.signature is not None or field in {BLOCKS, PARTS}
+    return part if field and has_content else None
 
 
 def _is_known(opaque: Opaque, to: Lowering) -> bool:
@@ -254,7 +254,7 @@ def _goes_back(signature: Opaque, to: Lowering) -> bool:
     return as_it_came(to) or provider_of(to.target.provider).signatures == signature.vendor
 
 
-def answers_said(request: Request, to: Lowering) -> None:
+def drop_empty_turns(request: Request, to: Lowering) -> None:
     """Drop assistant turns without content, and count each as a repair."""
     turns = [turn for turn in request.turns if turn.role != "assistant" or any(map(_says, turn.parts))]
     for _ in range(len(request.turns) - len(turns)):
@@ -345,7 +345,7 @@ FOREIGN: Final = Capabilities(
     options=frozenset({*wire.OPTIONS, "max_tokens", "thinking", "output"}),
     service_tiers=wire.SERVICE_TIERS,
     first=(media_behind_results, result_marks, tools_unmarked, reasoning_placed, search_not_chosen),
-    said=(of_parts(mark_in_words, nameless), answers_said),
+    said=(of_parts(mark_in_words, nameless), drop_empty_turns),
     arranged=(text_alone,),
     last=(options_in_fields,),
 )
@@ -408,8 +408,8 @@ def write_body(request: Request, messages: Messages, names: Mapping[str, str]) -
     body["messages"] = [message for turn in request.turns for message in messages.of(turn)]
     body |= _tools(request.tools)
     body |= _choice(request.tool_choice, {tool.name for tool in request.tools if tool.kind == "custom"})
-    said = {theirs: getattr(options, ours) for ours, theirs in names.items() if ours != "service_tier"}
-    body |= {name: value for name, value in said.items() if value is not None and value != ()}
+    values = {theirs: getattr(options, ours) for ours, theirs in names.items() if ours != "service_tier"}
+    body |= {name: value for name, value in values.items() if value is not None and value != ()}
     if options.max_tokens is not None:
         body[options.native_max_tokens or "max_tokens"] = options.max_tokens
     body |= without_none(service_tier=options.service_tier)
@@ -434,22 +434,22 @@ def _thinking(thinking: Thinking) -> dict[str, Any]:
 
 def _tools(tools: Sequence[Tool]) -> dict[str, Any]:
     """Return the tools, and a web search as its own member of the request."""
-    beside, written = dict[str, Any](), list[dict[str, Any]]()
+    members, written = dict[str, Any](), list[dict[str, Any]]()
     for tool in tools:
         if tool.raw is not None and SEARCH in tool.raw:
-            beside = dict(tool.raw)
+            members = dict(tool.raw)
         else:
             written.append(_tool(tool))
-    return {"tools": written, **beside} if written else beside
+    return {"tools": written, **members} if written else members
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
     if tool.kind == "server":
         return dict(tool.raw or {})
-    said = {"parameters": tool.parameters, "strict": tool.strict}
+    details = {"parameters": tool.parameters, "strict": tool.strict}
     if tool.kind == "custom":
-        said = {"format": _format(tool.format)}
-    written = without_none(name=tool.name, description=tool.description, **said)
+        details = {"format": _format(tool.format)}
+    written = without_none(name=tool.name, description=tool.description, **details)
     return add_missing({"type": tool.kind, tool.kind: written}, tool.extras)
 
 
@@ -544,7 +544,7 @@ class Messages:
 
     def assistant(self, turn: Turn) -> dict[str, Any]:
         content, thought, calls = list[Part](), list[Thought](), list[ToolCall]()
-        beside, refused = dict[str, Any](), list[str]()
+        members, refused = dict[str, Any](), list[str]()
         late = False  # whether reasoning came after another part
         for each in turn.parts:
             part = each.native if isinstance(each, Media) else each
@@ -555,21 +555,21 @@ class Messages:
                 case ToolCall():
                     calls.append(part)
                 case Aside():
-                    self._aside(part, content, thought, beside)
+                    self._aside(part, content, thought, members)
                 case Text() | Refusal():
                     if calls:
                         self.report.lose("block_order")
                     if isinstance(part, Text) or part.extras is not None:
                         content.append(part)
                     else:
-                        beside.setdefault("refusal", "")
+                        members.setdefault("refusal", "")
                         refused.append(part.text)
                 case _:
                     raise TypeError(f"an assistant's turn has no {type(each).__name__}")
         if refused:
-            beside["refusal"] = "".join(refused)
-        empty = None if calls or beside else ""
-        message = {"role": "assistant", "content": self.content(content, "") if content else empty, **beside}
+            members["refusal"] = "".join(refused)
+        empty = None if calls or members else ""
+        message = {"role": "assistant", "content": self.content(content, "") if content else empty, **members}
         reasoning = self._reasoning(turn.native_reasoning, thought, calls)
         if late and reasoning:
             self.report.lose("block_order")
@@ -581,20 +581,20 @@ class Messages:
         message |= reasoning | without_none(extra_content=wire.extra_content(signed[-1]) if signed else None)
         return named(message | without_none(tool_calls=written or None), turn)
 
-    def _aside(self, part: Aside, content: list[Part], thought: list[Thought], beside: dict[str, Any]) -> None:
+    def _aside(self, part: Aside, content: list[Part], thought: list[Thought], members: dict[str, Any]) -> None:
         """Write an aside of this dialect: a part of the content, a part of the reasoning, or a member of the message."""
         if part.type.startswith("content."):
             content.append(part)
         elif part.type.startswith(f"{DETAILS}."):
             thought.append(part)
         elif part.kind == "citation":
-            beside.setdefault("annotations", []).append(part.raw)
+            members.setdefault("annotations", []).append(part.raw)
         elif part.kind == "audio" and isinstance(part.raw, dict) and "id" in part.raw:
-            beside["audio"] = {"id": part.raw["id"]}  # only the id of audio is sent back (dialects.md §1.3)
+            members["audio"] = {"id": part.raw["id"]}  # only the id of audio is sent back (dialects.md §1.3)
         elif part.type == DELTA_IMAGES and isinstance(part.raw, list):
-            beside.setdefault(IMAGES, []).extend(part.raw)
+            members.setdefault(IMAGES, []).extend(part.raw)
         elif part.type.startswith("delta.") and part.kind != "logprobs":
-            beside[part.type.removeprefix("delta.")] = part.raw
+            members[part.type.removeprefix("delta.")] = part.raw
         else:
             self.report.lose(part.kind, what=part.type)
 
@@ -604,11 +604,11 @@ class Messages:
         if field in {BLOCKS, PARTS}:
             return {field: [_block(part, field) for part in parts]}
         visible = [part for part in parts if isinstance(part, Reasoning)]
-        beside = opaque_member(field or "", visible)
+        members = opaque_member(field or "", visible)
         texts = [part.text for part in visible if part.text]
         if not field or not (texts or any(part.signature is None for part in visible)):
-            return dict(beside)
-        return {field: self._joined(texts, one_string), **beside}
+            return dict(members)
+        return {field: self._joined(texts, one_string), **members}
 
 
 def named(message: dict[str, Any], turn: Turn) -> dict[str, Any]:

@@ -97,18 +97,17 @@ class ChoiceSoFar:
                 self._texts.of((type(event), self.number)).append(event.text)
             elif isinstance(event, ToolCallDelta):
                 self._with_calls = True
-            elif (beside := _kind_of(event)) in LISTED:
-                self._listed = {**self._listed, beside: self._listed.get(beside, 0) + 1}
+            elif (listed_kind := _kind_of(event)) in LISTED:
+                self._listed = {**self._listed, listed_kind: self._listed.get(listed_kind, 0) + 1}
         if self.signs:
             self.signs, self.signed_chars = False, self.thought_chars
 
     def news(
         self, found: list[WireEvent], from_delta: list[WireEvent], report: StreamReport, *, ends: bool, was_signed: bool
     ) -> list[WireEvent]:
-        """Return the new events of a message, and remember them.
+        """Return the new events of a message, of all events ``found`` in it, and remember them.
 
-        ``found`` are all events of the message, ``from_delta`` those of the delta next to it. ``ends``: the choice has a stop
-        reason.
+        ``from_delta`` are the events of the delta next to it. ``ends``: the choice has a stop reason.
         """
         if self._begun and self._is_whole(found, ends=ends):
             if from_delta and _texts(found) == _texts(from_delta):
@@ -150,9 +149,9 @@ class ChoiceSoFar:
             out += calls
         listed = dict.fromkeys(LISTED, 0)
         for event in found:
-            if beside := _kind_of(event):
-                listed[beside] = listed.get(beside, 0) + 1
-                if beside in LISTED and listed[beside] <= self._listed.get(beside, 0):
+            if listed_kind := _kind_of(event):
+                listed[listed_kind] = listed.get(listed_kind, 0) + 1
+                if listed_kind in LISTED and listed[listed_kind] <= self._listed.get(listed_kind, 0):
                     continue
                 out.append(event)
             elif isinstance(event, ReasoningSignature | ReasoningOpaque) and not was_signed:

@@ -282,10 +282,10 @@ def read_image(image: Any, native: Aside) -> MediaGenerated | None:
         media.media_type, media.data = kind.strip().lower() or None, data
     else:
         media.url = url
-    beside = others_of(image, {"type", "index", IMAGE})
+    others = others_of(image, {"type", "index", IMAGE})
     if inner := others_of(link, {"url"}):
-        beside[IMAGE] = inner
-    media.extras = beside or None
+        others[IMAGE] = inner
+    media.extras = others or None
     return media
 
 

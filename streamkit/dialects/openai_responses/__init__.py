@@ -48,9 +48,9 @@ DIALECT = Dialect(
         ),
         Provider(
             name="bedrock-responses",
-            title="Amazon Bedrock, `…/openai/v1`, with an API key of Bedrock's",
+            title="Amazon Bedrock, `…/openai/v1`, with a Bedrock API key",
             gen_ai_provider="aws.bedrock",
         ),
     ),
-    clients=(Profile(name="codex", title="Codex: it reads `response.failed`, and passes over `error`"),),
+    clients=(Profile(name="codex", title="Codex, which reads `response.failed` and ignores `error`"),),
 )

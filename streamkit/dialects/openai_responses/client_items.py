@@ -81,10 +81,7 @@ def result_of(item: Fields, raw: Extras) -> ToolResult:
 
 
 def with_items_again(request: Request, to: Lowering) -> None:
-    """Turn calls that were items of this dialect in a response back into items, with their results.
-
-    Remove the tools' names from all other results.
-    """
+    """Turn calls that were items in a response back into items, with their results; remove the names of other results."""
     again = items_again(request.turns)
 
     def step(part: Part, _place: Place, _to: Lowering) -> Part:

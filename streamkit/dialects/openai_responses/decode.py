@@ -70,7 +70,7 @@ PART_FIELDS: Final = frozenset({"type", "text", "refusal", "annotations", "logpr
 FEW: Final = 1000
 
 
-class SaidBefore:
+class EmittedMembers:
     """Members of items and parts that were already emitted, by the item's id or, without an id, its place.
 
     Events repeat each item three or four times. A member that an earlier event of the item had is not emitted again.
@@ -190,7 +190,7 @@ class ResponsesDecoder(ItemReader):
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._terminal = False
-        self._said_before = SaidBefore()
+        self._emitted = EmittedMembers()
 
     def decode(self, document: dict[str, Any]) -> None:
         last = self.last_delta
@@ -234,7 +234,7 @@ class ResponsesDecoder(ItemReader):
         read(self, document)
         if (members := EVENTS.get(kind)) is None:
             return  # the event was kept whole, or by the reader of texts
-        for path, value in self._said_before.of_event(document):
+        for path, value in self._emitted.of_event(document):
             self.out.append(Aside(wire.VENDOR, "unknown_event", f"{UNREAD}{path}", value))
         if (members.inner or not document.keys() <= members.names) and members.unread(document):
             out = map(as_it_came, self.out[before:])

@@ -23,10 +23,7 @@ _COUNTED = frozenset({
 
 
 def _refuse_state(request: Request) -> None:
-    """Raise BadRequest if the request refers to data that are not kept. References to kept data were already replaced.
-
-    See dialects.md §2.3.
-    """
+    """Raise BadRequest for a reference to data that are not kept. References to kept data were already replaced (§2.3)."""
     for path, instead in request.stored:
         if path != "prompt":  # a stored prompt is no conversation; the upstream may have it
             setting = "" if path == "conversation" else f", {STATE_SETTING}"

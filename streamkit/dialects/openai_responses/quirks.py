@@ -112,11 +112,11 @@ def _text_goes_on(*deltas: str) -> Change:
     """Return a change that appends these deltas to the text of the first message, and to the repetitions of that text."""
 
     def change(frames: Frames) -> Frames:
-        said = list(EVENTS.having(every("type", TEXT), frames))
-        if not said:
+        texts = list(EVENTS.having(every("type", TEXT), frames))
+        if not texts:
             return frames
-        name = said[0]["item_id"]
-        last_one = [payload for payload in said if payload["item_id"] == name][-1]
+        name = texts[0]["item_id"]
+        last_one = [payload for payload in texts if payload["item_id"] == name][-1]
 
         def more(payload: Payload) -> list[Payload]:
             if payload == last_one:

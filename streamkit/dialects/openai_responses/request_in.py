@@ -87,7 +87,7 @@ class ResponsesRequestReader(RequestReader):
         self.trigger: dict[str, Any] | None = None  #: the last item, if it requests only a compaction
         self._answers: Turn | None = None  # the turn to which the next output is added
         self._calls: set[str] = set()
-        self._said_calls = 0  # the number of calls in the current assistant turn
+        self._call_count = 0  # the number of calls in the current assistant turn
         self._answered: set[str] = set()  # ids of client tool items that have an output in the input
         self._text: Text | None = None  # the last text of the assistant
         self._signature: Opaque | None = None  # signature of the next call, from the item before that call
@@ -150,7 +150,7 @@ class ResponsesRequestReader(RequestReader):
             return OutputFormat(kind)
         schema = form.mapping("schema")
         if schema is None:
-            raise form.wrong("a schema is needed, and there is none", "schema")
+            raise form.wrong("is missing; must be a JSON schema", "schema")
         return OutputFormat(kind, schema, form.needed("name"), form.string("description"), form.boolean("strict"))
 
     # -- the choice among the tools --------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ class ResponsesRequestReader(RequestReader):
         else:
             found = openai.mode_of_choice(choice.needed("mode"), choice.at("mode"))
             found.names = self._all_allowed(choice.needed_each("tools"))
-        if not _says(raw, found.names):
+        if not _is_plain(raw, found.names):
             choice.rest()
             found.native = raw
         return found
@@ -227,7 +227,7 @@ class ResponsesRequestReader(RequestReader):
                 self._assistants().append(Text(block["content"], item=block))
             case _ if is_clients(kind, item.peek_all()) and call_id_of(item.peek_all()) in self._answered:
                 parts = self._assistants()
-                self._add_call(call_of(item, kind, self._said_calls), parts)
+                self._add_call(call_of(item, kind, self._call_count), parts)
             case _ if kind in ANSWERS and call_id_of({"type": kind, **item.peek_all()}) in self._calls:
                 raw = {"type": kind, **item.rest()}
                 result = result_of(item, raw)
@@ -256,7 +256,7 @@ class ResponsesRequestReader(RequestReader):
             return
         self._close()
         if role not in {"user", "system", "developer"}:
-            raise item.wrong(f"there is no role {quoted(role)}", "role")
+            raise item.wrong(f"must be 'user', 'assistant', 'system' or 'developer', not {quoted(role)}", "role")
         turn = Turn("user") if role == "user" else Turn("system", native_role=role)
         turn.parts, turn.extras = self.content(item), members(item)
         self.turns.append(turn)
@@ -272,7 +272,7 @@ class ResponsesRequestReader(RequestReader):
         self._answers = None
         if not self.turns or self.turns[-1].role != "assistant":
             self.turns.append(Turn("assistant"))
-            self._said_calls = 0
+            self._call_count = 0
         return self.turns[-1].parts
 
     def _programs(self) -> list[Part]:
@@ -346,7 +346,7 @@ class ResponsesRequestReader(RequestReader):
     def _call(self, item: Fields, kind: str) -> None:
         parts = self._assistants()
         call_id, name, namespace = item.string("call_id") or "", item.needed("name"), item.string("namespace")
-        call = ToolCall(self._said_calls, call_id, name, item.string(wire.CALL_INPUTS[kind]) or "", place=item.place)
+        call = ToolCall(self._call_count, call_id, name, item.string(wire.CALL_INPUTS[kind]) or "", place=item.place)
         if namespace is not None:
             call.qualified = QualifiedName(namespace, name)
             call.name = self.names.flat(call.qualified)
@@ -356,7 +356,7 @@ class ResponsesRequestReader(RequestReader):
         self._add_call(call, parts)
 
     def _add_call(self, call: ToolCall, parts: list[Part]) -> None:
-        self._said_calls += 1
+        self._call_count += 1
         self._calls.add(call.id)
         parts.append(call)
 
@@ -401,10 +401,10 @@ class ResponsesRequestReader(RequestReader):
     def _output_text(self, part: Fields) -> list[Part]:
         self._labels = label = self._labels + 1
         text = part.needed("text")
-        beside = [Aside(wire.VENDOR, "citation", "annotation", raw, block=label) for raw in part.listed("annotations")]
+        asides = [Aside(wire.VENDOR, "citation", "annotation", raw, block=label) for raw in part.listed("annotations")]
         if logprobs := part.listed("logprobs"):
-            beside.append(Aside(wire.VENDOR, "logprobs", "logprobs", logprobs, block=label))
-        return [Text(text, block=label, extras=part.rest() or None), *beside]
+            asides.append(Aside(wire.VENDOR, "logprobs", "logprobs", logprobs, block=label))
+        return [Text(text, block=label, extras=part.rest() or None), *asides]
 
 
 def _compacts(entry: Any) -> bool:
@@ -414,7 +414,7 @@ def _compacts(entry: Any) -> bool:
     return entry.get(wire.THRESHOLD) is None or type(entry[wire.THRESHOLD]) is int
 
 
-def _says(choice: Mapping[str, Any], names: Sequence[str]) -> bool:
+def _is_plain(choice: Mapping[str, Any], names: Sequence[str]) -> bool:
     """Return whether a choice names only tools of the client that are in no namespace."""
     named = choice["tools"] if choice["type"] == "allowed_tools" else [choice]
     ours = all(tool.get("type", "function") in NAMED and tool.get("namespace") is None for tool in named)
@@ -439,7 +439,7 @@ def _untyped(item: Fields) -> str:
         return "message"
     if item.names == ["id"]:
         return "item_reference"
-    raise item.wrong("text is needed, and there is none", "type")
+    raise item.wrong("is missing; must be the type of the item", "type")
 
 
 def _is_known(item: Fields) -> bool:
@@ -457,7 +457,7 @@ def _kinds(item: Fields, name: str) -> set[str]:
 def _image(part: Fields) -> Media:
     url, file_id, detail = part.string("image_url"), part.string("file_id"), part.string("detail")
     if url is None and file_id is None:
-        raise part.wrong("an image needs image_url or file_id")
+        raise part.wrong("must have image_url or file_id")
     media = Media("image", url=url, file_id=file_id, detail=detail, place=part.place)
     if url is not None and is_data_uri(url):
         media.media_type, media.data = media_of(url, part.at("image_url"))
@@ -469,7 +469,7 @@ def _file(part: Fields) -> Media:
     data = part.string("file_data")
     media = Media("file", data=data, url=part.string("file_url"), file_id=part.string("file_id"), place=part.place)
     if data is None and media.url is None and media.file_id is None:
-        raise part.wrong("a file needs file_data, file_url or file_id")
+        raise part.wrong("must have file_data, file_url or file_id")
     if data is not None and is_data_uri(data):
         media.media_type, media.data = media_of(data, part.at("file_data"))
     media.name, media.detail = part.string("filename"), part.string("detail")

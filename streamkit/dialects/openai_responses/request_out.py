@@ -124,7 +124,7 @@ def placed(part: Part, place: Place, to: Lowering) -> Part:
     return part
 
 
-def answers_said(request: Request, to: Lowering) -> None:
+def drop_unsendable(request: Request, to: Lowering) -> None:
     """Drop reasoning that another vendor signed. From other dialects, also drop unsigned reasoning and empty texts."""
     turns = []
     for turn in request.turns:
@@ -148,8 +148,8 @@ def _goes_back(run: Sequence[Part], to: Lowering) -> bool:
     """Return whether a part is written, or the parts of one reasoning item, of which the last part decides."""
     match run[-1]:
         case Reasoning(signature=None):
-            said = any(isinstance(part, Reasoning) and part.kind == "raw" and part.text for part in run)
-            return to.own and (said or of_item(run[0]) is not None)
+            has_text = any(isinstance(part, Reasoning) and part.kind == "raw" and part.text for part in run)
+            return to.own and (has_text or of_item(run[0]) is not None)
         case Reasoning(signature=Opaque(vendor=vendor)):
             return vendor == wire.OPAQUE_VENDOR
         case Text(text="", signature=signature):  # an empty text with a signature has no other content
@@ -188,20 +188,17 @@ def messages_kept(request: Request, to: Lowering) -> None:
 
 
 def instructions_found(request: Request, _to: Lowering) -> None:
-    """Mark the system's turn as ``instructions`` if it is the only leading system turn and is one plain text.
-
-    Other system turns become items with their role.
-    """
+    """Leave only a single leading system turn of one plain text, the ``instructions``, without a role: others are items."""
     leading = [*takewhile(lambda turn: turn.role == "system", request.turns)]
-    told = leading[0] if len(leading) == 1 and leading[0].name is None and _plain_text(leading[0]) is not None else None
+    is_plain = len(leading) == 1 and leading[0].name is None and _plain_text(leading[0]) is not None
 
     def with_role(turn: Turn) -> Turn:
         if turn.role != "system":
             return turn
-        role = turn.native_role if turn.native_role == "developer" else "system"
-        return evolve(turn, native_role=None if turn is told else role)
+        role = "developer" if turn.native_role == "developer" else "system"
+        return evolve(turn, native_role=None if is_plain and turn is leading[0] else role)
 
-    request.turns = [with_role(turn) for turn in request.turns]
+    request.turns = [*map(with_role, request.turns)]
 
 
 def reasoning_followed(request: Request, to: Lowering) -> None:
@@ -227,7 +224,7 @@ def reasoning_followed(request: Request, to: Lowering) -> None:
 
 
 @of_tools
-def tools_said(tool: Tool, to: Lowering) -> Tool:
+def complete_tools(tool: Tool, to: Lowering) -> Tool:
     """Give functions a schema and ``strict``. Drop members of tools that only other dialects have."""
     if tool.kind == "server":
         if tool.cache is not None:
@@ -293,7 +290,7 @@ FOREIGN: Final = Capabilities(
     result_errors=False,
     signs_reasoning=wire.OPAQUE_VENDOR,
     opaque_vendors=frozenset({OPENAIS}),
-    unsigned_reasoning=True,  # its text may be next to an encrypted part: see ``answers_said``
+    unsigned_reasoning=True,  # its text may be next to an encrypted part: see ``drop_unsendable``
     refusals=True,
     media=fit_media,
     marked=(Text, Media),
@@ -309,8 +306,8 @@ FOREIGN: Final = Capabilities(
     needs_properties=True,
     options=frozenset({*wire.OPTIONS, "compaction", "logprobs", "max_tokens", "output", "service_tier", "thinking"}),
     service_tiers=wire.SERVICE_TIERS,
-    first=(instructions_found, with_items_again, placed, answers_said, messages_kept, compaction_fits),
-    arranged=(reasoning_followed, tools_said),
+    first=(instructions_found, with_items_again, placed, drop_unsendable, messages_kept, compaction_fits),
+    arranged=(reasoning_followed, complete_tools),
     last=(thinking_fits, bound_fits, input_and_sources),
 )
 #: What the servers accept in a request that was read in this dialect.
@@ -319,7 +316,7 @@ OWN: Final = evolve(
     ids=None,
     names=None,
     service_tiers=None,
-    first=(placed, answers_said, messages_kept, compaction_fits),
+    first=(placed, drop_unsendable, messages_kept, compaction_fits),
     arranged=(),
     last=(thinking_fits,),
 )

@@ -64,7 +64,7 @@ class ResponsesBodyDecoder(ResponsesDecoder):
                 self._unknown(item, found)
             self._whole_item(item, found, ("output", place))
             self.end_lacking()
-            for path, value in self._said_before.of_item(found, place, "added"):
+            for path, value in self._emitted.of_item(found, place, "added"):
                 self.out.append(Aside(wire.VENDOR, "unknown_event", f"{UNREAD}{path}", value))
             return
         self.whole_carried(item, found)

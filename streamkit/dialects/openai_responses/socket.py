@@ -131,10 +131,7 @@ def is_last(received: bytes) -> bool:
 
 
 def refusal(received: bytes) -> SocketRefusal | None:
-    """Return the error in a message that the server sent instead of a response; None for events.
-
-    An ``error`` without an HTTP status is an event.
-    """
+    """Return the error that a server sent instead of a response; None for events, as is an ``error`` without a status."""
     members = json_value(received) if type_of(received) == "error" else None
     if not isinstance(members, dict):
         return None
@@ -216,11 +213,9 @@ class SocketConversation:
         members = fields.peek_all()
         if members.get("type") != "response.create":
             kind = quoted(str(members.get("type")), SHOWN_CHARS)
-            return refused(f"messages of the type response.create are served here, and not {kind}", param="type")
+            return refused(f"the type of a message must be 'response.create', not {kind}", param="type")
         if members.get("stream_id") is not None:
-            return refused(
-                "responses of one connection come one after the other; leave stream_id out", param="stream_id"
-            )
+            return refused("a connection has only one response at a time; remove stream_id", param="stream_id")
         previous = members.get("previous_response_id")
         if previous is not None and previous != self._id:
             return self._unknown(previous)
@@ -298,9 +293,9 @@ class SocketConversation:
     def _unknown(self, previous: object) -> ProviderFailed:
         name = quoted(str(previous), SHOWN_CHARS)
         if previous == self._left_out:
-            return not_found(f"the response {name} and its input are larger than what may be kept of them")
+            return not_found(f"the response {name} and its input were too large to keep")
         self.unknown_id = str(previous)
-        return not_found(f"no response {name} is kept on this connection, which keeps its last one")
+        return not_found(f"this connection keeps only its last response, which is not {name}")
 
 
 def failure_in(event: Mapping[str, Any]) -> ProviderFailed:
@@ -314,8 +309,8 @@ def _error_of(event: Mapping[str, Any]) -> str:
     failed = failure_in(event)
     status = failed.http_status or ERRORS.statuses["invalid_request" if is_overflow(failed) else failed.type]
     number = {name: event[name] for name in ("sequence_number",) if name in event}
-    told = {"status": status, "error": encode_error(failed, StreamReport())}
-    return orjson.dumps({"type": "error", **told, **number}).decode()
+    members = {"status": status, "error": encode_error(failed, StreamReport())}
+    return orjson.dumps({"type": "error", **members, **number}).decode()
 
 
 def typed(frame: Frame) -> tuple[str, bytes]:

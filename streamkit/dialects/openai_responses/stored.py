@@ -22,8 +22,8 @@ from typing import Any, Final
 import orjson
 
 from streamkit.conversation.messages import Request
-from streamkit.dialects.http import BACKGROUND_SETTING, STATELESS, KeptAnswer, Query, StoredForm
-from streamkit.dialects.members.fields import fields_of
+from streamkit.dialects.http import BACKGROUND_SETTING, SHOWN_CHARS, STATELESS, KeptAnswer, Query, StoredForm
+from streamkit.dialects.members.fields import fields_of, kind_of
 from streamkit.dialects.members.values import json_value
 from streamkit.dialects.openai_responses.encode import DEFAULTS
 from streamkit.dialects.openai_responses.socket import (
@@ -46,6 +46,7 @@ from streamkit.events import ProviderFailed
 from streamkit.framing.sse import SSEParser, serialize_sse
 from streamkit.report import StreamReport
 from streamkit.text.printable import writable
+from streamkit.text.quoting import quoted
 from streamkit.tool_calls.value_text import ValueTexts, item_texts, value_text, with_members
 
 dumps = orjson.dumps
@@ -66,7 +67,7 @@ class KeptRequest:
         self._texts = ValueTexts(fields.body.text)
         previous, asked = self._members.get(PREVIOUS), self._members.get("input")
         if previous is not None and not isinstance(previous, str):
-            raise BadRequest(PREVIOUS, "the id of a response is needed")
+            raise BadRequest(PREVIOUS, f"must be the id of a response, not {kind_of(previous)}")
         self.previous_id = previous or ""
         self.is_kept = self._members.get("store") is not False
         items = asked if isinstance(asked, list) else []
@@ -84,8 +85,8 @@ class KeptRequest:
 
     def unknown(self, place: str) -> ProviderFailed:
         if not place:
-            return not_found("no such response is kept here, or none any more")
-        message = f"{place}: no such item is kept here, or none any more; send the item itself, and store: false"
+            return not_found("this server has no response with this id, or no longer has it")
+        message = f"{place}: this server has no item with this id, or no longer has it; send the item itself, and store: false"
         return refused(message, param=place)
 
     def _text(self, name: str) -> bytes:
@@ -169,8 +170,7 @@ def _frames(event: bytes) -> list[Any]:
 class Behind:
     """Forwards the events of a stream after a given sequence number. Events without a number are counted instead.
 
-    If a failure has a number that the client has already seen, it gets the next number, because the client would ignore it
-    (R6).
+    A failure whose number the client has already seen gets the next number, or the client would ignore it (R6).
     """
 
     def __init__(self, response_id: str, number: int) -> None:
@@ -215,21 +215,20 @@ class Behind:
 
 
 def read_background(request: Request, is_served: bool) -> bool:
-    """Return whether a response must be generated in the background. Remove the member, which no upstream needs.
-
-    Raises BadRequest if the background is not available.
-    """
+    """Return whether to generate a response in the background. Remove the member. Raises BadRequest if it is unavailable."""
     asked = request.extras.get("background")
     if asked is not None and not isinstance(asked, bool):
-        raise BadRequest("background", "true or false is needed")
+        raise BadRequest("background", f"must be true or false, not {kind_of(asked)}")
     if not asked:
         return False
     del request.extras["background"]
     if not is_served:
-        instead = "ask without background, and with stream: true if it takes long"
+        instead = "send the request without background, and with stream: true if the response takes long"
         raise BadRequest("background", f"{STATELESS}, {BACKGROUND_SETTING}; {instead}")
     if request.extras.get("store") is False:
-        raise BadRequest("store", "a response in the background is kept; leave store: false out, or background")
+        raise BadRequest(
+            "store", "must not be false, because a background response is stored; remove it, or background"
+        )
     return True
 
 
@@ -264,8 +263,8 @@ def _ended(response: bytes, end: str, error: Mapping[str, Any] | None) -> bytes:
         return with_members(response, {"status": b'"cancelled"', "error": b"null"})
     if not end or status not in {"queued", "in_progress"}:
         return response
-    told = error or {"code": "server_error", "message": "the response broke off; ask again"}
-    return with_members(response, {"status": b'"failed"', "error": dumps(told)})
+    failure = error or {"code": "server_error", "message": "the response was interrupted; retry the request"}
+    return with_members(response, {"status": b'"failed"', "error": dumps(failure)})
 
 
 def stream_asked(query: Query) -> tuple[bool, int]:
@@ -273,9 +272,9 @@ def stream_asked(query: Query) -> tuple[bool, int]:
     words = {"true": True, "1": True, "false": False, "0": False, "": False}
     asked, after = words.get(query.get("stream", "").lower()), query.get("starting_after", "")
     if asked is None:
-        raise BadRequest("stream", "true or false is needed")
+        raise BadRequest("stream", f"must be true or false, not {quoted(query['stream'], SHOWN_CHARS)}")
     if after and re.fullmatch(r"0|[1-9][0-9]{0,8}", after) is None:
-        raise BadRequest("starting_after", "the sequence_number of an event is needed")
+        raise BadRequest("starting_after", f"must be the sequence_number of an event, not {quoted(after, SHOWN_CHARS)}")
     return asked, int(after) if after else -1
 
 

@@ -54,12 +54,12 @@ class Form:
         self.part = part.encode()
         self.head = b',"role":"assistant"' if item == "message" else b""
         self.in_summary = place == "summary_index"
-        self.beside = b',"logprobs":[]' if part == "output_text" else b""  #: the members after each text
+        self.suffix = b',"logprobs":[]' if part == "output_text" else b""  #: the members after each text
         empty = {"message": b',"content":[]', "reasoning": b',"summary":[]'}.get(item, b',"%b":""' % self.member)
         start = b'{"id":%%b,"type":"%b","status":"in_progress"%%b%%b%b}' % (self.item, empty)
         self.added = ITEM_ADDED.replace(b"%b", start)
         self.address = b'"item_id":%%b,"output_index":%%d,"%b":%%d' % place.encode()
-        empty_part = (self.part, self.member, self.beside and b',"annotations":[]' + self.beside)
+        empty_part = (self.part, self.member, self.suffix and b',"annotations":[]' + self.suffix)
         part_event = b"response.reasoning_summary_part" if self.in_summary else b"response.content_part"
         self.part_added = event_of(part_event + b".added", b',%b,"part":' + b'{"type":"%b","%b":""%b}' % empty_part)
         self.delta = DELTA % (events.encode(), events.encode())
@@ -178,7 +178,7 @@ class ItemWriter(BlockQueue):
         else:
             address = b'"item_id":%b,"output_index":%d' % (item.id, item.index)
         self._address = address
-        self._delta = form.delta % (address.replace(b"%", b"%%"), form.beside)
+        self._delta = form.delta % (address.replace(b"%", b"%%"), form.suffix)
 
     def write_text(self, delta: bytes) -> None:
         """Write more text of the open part. Most deltas of a stream are written here."""
@@ -196,8 +196,8 @@ class ItemWriter(BlockQueue):
         if first == ord('"') and not self._next_logprobs:
             self.write_text(delta)
         elif first == ord('"'):
-            plain, beside = self._delta, b',"logprobs":' + self._next_logprobs
-            self._delta = self._form.delta % (self._address.replace(b"%", b"%%"), beside.replace(b"%", b"%%"))
+            plain, suffix = self._delta, b',"logprobs":' + self._next_logprobs
+            self._delta = self._form.delta % (self._address.replace(b"%", b"%%"), suffix.replace(b"%", b"%%"))
             self.write_text(delta)
             self._delta, self._next_logprobs = plain, b""
         elif block.key[0] == "hosted":
