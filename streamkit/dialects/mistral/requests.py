@@ -83,7 +83,6 @@ class MistralRequestReader(ChatRequestReader):
         return self.plain_options(fields, names)
 
     def thinking(self, fields: Fields) -> Thinking | None:
-        """Read the effort, which is all that says how much to think."""
         effort = fields.string("reasoning_effort")
         return None if effort is None else Thinking(effort)
 
@@ -109,7 +108,6 @@ class MistralRequestReader(ChatRequestReader):
         return ToolChoice("required", (choice.needed_fields("function").needed("name"),))
 
     def mode(self, mode: str, path: str) -> ToolChoice:
-        """Read a choice in one word: those of Chat, and ``any``."""
         return super().mode("required" if mode == "any" else mode, path)
 
     def role(self, message: Fields) -> str:

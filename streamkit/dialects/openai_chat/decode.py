@@ -82,21 +82,18 @@ CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
 FRAGMENT_FIELDS = CALL_FIELDS - {"custom"}
 #: Members that may repeat the same reasoning. Only the first member with text is read.
 DETAILED: Mapping[str, None] = dict.fromkeys(("reasoning_details", "reasoning", "reasoning_content"))
-#: The number of consecutive chunks unlike the remembered chunk, after which another chunk may be remembered.
-ODD = 3
+ODD = 3  #: the number of consecutive chunks unlike the remembered chunk, after which another chunk may be remembered
 #: Members of a choice that may differ in later chunks: the delta, or the delta and a message that repeats it.
 ALONE: Mapping[str, None] = {"delta": None}
 DOUBLED: Mapping[str, None] = {"delta": None, "message": None}
 OWN_ROLES = ("assistant", None)
-#: Members of a delta with reasoning as plain text.
-PLAIN = frozenset({"reasoning_content", "reasoning"})
+PLAIN = frozenset({"reasoning_content", "reasoning"})  #: members of a delta with reasoning as plain text
 TEXT_NAMES = PLAIN | {"content"}
 #: The paths of the delta in a chunk, and of a call's text in a delta.
 DELTA: Final = ("choices", 0, "delta")
 FRAGMENT: Final = ("tool_calls", 0, "function", "arguments")
-#: The bytes around the text of a call, as nearly all servers write them.
-MEMBER: Final = b'"arguments":'
-CLOSING: Final = b"}}]}"
+MEMBER: Final = b'"arguments":'  #: the bytes before the text of a call, as nearly all servers write them
+CLOSING: Final = b"}}]}"  #: the bytes after it
 #: Text between two blocks in a single string of reasoning (``text/one_string.py``).
 BOUNDARIES = frozenset({"\n", "\n\n"})
 #: Members that are read of a function, of parts of a content, and of ``reasoning_details``. Ids of details are not needed.
@@ -108,8 +105,7 @@ DETAIL = Members("type", "id", "format", "index", "text", "summary", "signature"
 #: How to read another delta that differs only in its text: the method that takes its text, the last argument of that method,
 #: and the paths of the text in the delta. Empty: such deltas are decoded in full.
 Like: TypeAlias = tuple[Any, ...]
-#: The path steps to an item of a list, and the item.
-Entry: TypeAlias = tuple[tuple[int | str, ...], Any]
+Entry: TypeAlias = tuple[tuple[int | str, ...], Any]  #: the path steps to an item of a list, and the item
 #: Values of ``extra_content`` which only mean that the content is a thought.
 THOUGHTS = tuple({vendor: {"thought": True}} for vendor in ("google", "vertex"))
 
@@ -132,8 +128,7 @@ def recognises(_event: str, document: Any) -> bool:
 class ChatDecoder(FrameDecoder):
     """Decodes the chunks of a stream."""
 
-    #: Fields of a chunk that are not extras.
-    chunk_fields: ClassVar[frozenset[str]] = CHUNK_FIELDS
+    chunk_fields: ClassVar[frozenset[str]] = CHUNK_FIELDS  #: fields of a chunk that are not extras
     #: Members of a chunk that are not compared with the last chunk's: those without a meaning after the response started, the
     #: choices, and the usage, which is read each time.
     anyway: ClassVar[Mapping[str, None]] = dict.fromkeys(
@@ -147,8 +142,7 @@ class ChatDecoder(FrameDecoder):
     vendor = VENDOR
     #: Whether the dialect allows content in a list, arguments as an object and flat errors. If not, they count as repairs.
     is_varied: ClassVar[bool] = False
-    #: Whether each entry of ``tool_calls`` is a whole call, not a fragment.
-    whole_calls: ClassVar[bool] = False
+    whole_calls: ClassVar[bool] = False  #: whether each entry of ``tool_calls`` is a whole call, not a fragment
     #: Whether an entry with only an index and arguments is a fragment of the call at that index.
     in_fragments: ClassVar[bool] = True
     __slots__ = (

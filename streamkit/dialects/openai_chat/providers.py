@@ -27,22 +27,17 @@ WHOLE_CALLS = "each call is sent whole, at index 0 or without an index"
 class ChatProvider(Provider):
     """A provider of Chat, and its needs in a request."""
 
-    #: The member of a request for the most tokens of a response.
-    max_tokens_field: str = "max_tokens"
+    max_tokens_field: str = "max_tokens"  #: the member of a request for the most tokens of a response
     #: The member of a request for how much to think: ``reasoning_effort``, or OpenRouter's object ``reasoning``.
     thinking_field: str = "reasoning_effort"
     #: The member of a message for returned reasoning. Empty: reasoning is not returned.
     reasoning_history: str = ""
-    #: Whether each message with tool calls must have that member, even if empty.
-    reasoning_history_needed: bool = False
-    #: The vendor whose signatures are returned in ``extra_content``.
-    signatures: str = ""
+    reasoning_history_needed: bool = False  #: whether each message with tool calls must have that member, even if empty
+    signatures: str = ""  #: the vendor whose signatures are returned in ``extra_content``
     #: The form of cache marks: OpenAI's ``prompt_cache_breakpoint``, or Anthropic's ``cache_control``. Empty: none.
     cache_marks: Literal["", "openai", "anthropic"] = ""
-    #: Whether content must be one string, not a list of parts.
-    text_only: bool = False
-    #: Whether tools may be sent together with a JSON response format.
-    form_with_tools: bool = True
+    text_only: bool = False  #: whether content must be one string, not a list of parts
+    form_with_tools: bool = True  #: whether tools may be sent together with a JSON response format
 
 
 #: If no provider is named, a request is written for OpenAI.

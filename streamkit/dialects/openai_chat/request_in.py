@@ -58,10 +58,8 @@ from streamkit.text.quoting import quoted
 
 #: Beginnings of URLs. Some clients write a URL where OpenAI has content or an id.
 ADDRESSES = ("http:", "https:", "gs:", "s3:")
-#: Types of ``tool_choice`` that name tools of the client.
-CHOICES = frozenset({"function", "custom", "allowed_tools"})
-#: The member with a call's input, by the call's kind.
-INPUTS = {"function": "arguments", "custom": "input"}
+CHOICES = frozenset({"function", "custom", "allowed_tools"})  #: types of ``tool_choice`` that name tools of the client
+INPUTS = {"function": "arguments", "custom": "input"}  #: the member with a call's input, by the call's kind
 
 
 class ChatRequestReader(TurnReader):
@@ -98,13 +96,10 @@ class ChatRequestReader(TurnReader):
 
     def plain_options(self, fields: Fields, names: Mapping[str, str]) -> Options:
         """Read the options in ``names`` (our name: the dialect's), the stop sequences, the thinking and the output format."""
-        stop, thinking, output = self.stop(fields), self.thinking(fields), self.output(fields)
+        is_one = isinstance(fields.peek("stop"), str)
+        stop = (fields.needed("stop"),) if is_one else fields.strings("stop")
+        thinking, output = self.thinking(fields), self.output(fields)
         return read_options(fields, names, stop=stop, thinking=thinking, output=output)
-
-    def stop(self, fields: Fields) -> tuple[str, ...]:
-        if isinstance(fields.peek("stop"), str):
-            return (fields.needed("stop"),)
-        return fields.strings("stop")
 
     def thinking(self, fields: Fields) -> Thinking | None:
         """Read ``reasoning_effort``, or the object ``reasoning`` (OpenRouter)."""

@@ -139,7 +139,7 @@ def text_alone(part: Part, place: Place, to: Lowering) -> Part | None:
         return Text(part.text, getattr(part, "signature", None))
     else:
         return part
-    to.lose("media", f"{kind}, which this provider does not take")
+    to.lose("media", f"{kind}, which this provider does not accept")
     return None
 
 

@@ -38,17 +38,15 @@ REPEATED_CHARS: Final = 16
 #: Kinds of content other than text. A whole message repeats all content of these kinds.
 LISTED: Final = frozenset({"citation", "audio", "media"})
 
-#: The block and the vendor of the last signature, if there was none.
-UNSIGNED: Final = (-1, "")
+UNSIGNED: Final = (-1, "")  #: the block and the vendor of the last signature, if there was none
 
 
 class ChoiceSoFar:
     """The state of one choice, which shows what is new in a whole message. The texts are in the decoder."""
 
     # These are class attributes until an instance sets them, so that a state is made in a fifth of the time.
-    #: The text and the reasoning of deltas, after the first of each.
-    text: RunningText | None = None
-    thought: RunningText | None = None
+    text: RunningText | None = None  #: the text of deltas, after the first one
+    thought: RunningText | None = None  #: the same of their reasoning
     _begun: bool = False  # whether there was any event
     _by_delta: bool = False
     _with_calls: bool = False
@@ -75,7 +73,6 @@ class ChoiceSoFar:
 
     @property
     def thought_chars(self) -> int:
-        """Return the characters of reasoning in earlier deltas."""
         text = self._texts.begun((ReasoningDelta, self.number))
         return 0 if text is None else text.chars
 

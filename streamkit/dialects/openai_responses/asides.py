@@ -17,6 +17,7 @@ from streamkit.dialects.base import CitationForm, SearchForm
 from streamkit.dialects.bodies.media_types import media_type_of
 from streamkit.dialects.members.values import details_of, others_of
 from streamkit.dialects.openai_responses.wire import VENDOR
+from streamkit.dialects.streams.client_calls import ADDED, DONE
 from streamkit.dialects.vocabulary.openai import WEB, read_url_citation, write_annotations
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.dialects.vocabulary.web_search import read_pages
@@ -27,11 +28,9 @@ from streamkit.text.identifiers import hashed
 
 SEARCH_ITEM: Final = "web_search_call"
 IMAGE_ITEM: Final = "image_generation_call"
-#: The beginnings of the ids of items that streamkit makes.
-SEARCH_PREFIX: Final = f"ws_{MADE}"
-IMAGE_PREFIX: Final = f"ig_{MADE}"
+SEARCH_PREFIX: Final = f"ws_{MADE}"  #: the beginning of the id of a search that streamkit makes
+IMAGE_PREFIX: Final = f"ig_{MADE}"  #: the same for an image
 IMAGE_FIELDS: Final = frozenset({"id", "type", "status", "result", "output_format"})
-ADDED, DONE = "response.output_item.added", "response.output_item.done"
 
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:

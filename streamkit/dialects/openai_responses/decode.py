@@ -23,6 +23,7 @@ from streamkit.dialects.openai_responses.asides import as_it_came
 from streamkit.dialects.openai_responses.items import ITEM_FIELDS, ItemReader
 from streamkit.dialects.openai_responses.texts import placeless
 from streamkit.dialects.streams.alike import Said
+from streamkit.dialects.streams.client_calls import ADDED, DONE
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS
 from streamkit.dialects.vocabulary.error_bodies import error_in
 from streamkit.dialects.vocabulary.stop_reasons import meaning
@@ -39,6 +40,23 @@ from streamkit.events import (
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
+#: Members of a response that the decoder reads. Others are extras; if they appear or change later, they are asides.
+RESPONSE_FIELDS: Final = frozenset({
+    "id", "object", "created_at", "status", "error", "incomplete_details", "model", "output", "usage", "status_details",
+})  # fmt: skip
+#: Names of the events of parts, without the last word. Only vLLM sends the last.
+PART_EVENTS: Final = ("response.content_part", "response.reasoning_summary_part", "response.reasoning_part")
+#: Final statuses, from best to worst. If an event's name and its response disagree, the worse status counts.
+STATUSES: Final = ("completed", "incomplete", "cancelled", "failed")
+TERMINALS: Final[Mapping[str, str]] = {f"response.{status}": status for status in STATUSES}
+CREATED: Final = "response.created"
+#: The last event on servers that follow OpenAI's Realtime API. Only its response shows how the response ended.
+OTHER_TERMINAL: Final = "response.done"
+#: The final status that another dialect's stop reason means. Any other reason means ``incomplete``.
+STATUS_OF: Final[Mapping[StopReason, str]] = {
+    **dict.fromkeys(("stop", "stop_sequence", "tool_calls"), "completed"),
+    "error": "cancelled",
+}
 COMMON: Final = (*wire.PLACES, "call_id")
 #: The members of a response that are read. The decoder itself keeps all other members.
 RESPONSE: Final = kept("output", "error", incomplete_details=Members("reason"))
@@ -46,17 +64,10 @@ RESPONSE: Final = kept("output", "error", incomplete_details=Members("reason"))
 EVENTS: Final[Mapping[str, Members]] = {
     name: members.also(*COMMON)
     for name, members in {
-        **dict.fromkeys(("response.created", "response.queued", "response.in_progress"), Members("response")),
-        **{
-            f"response.{end}": Members(response=RESPONSE)
-            for end in ("completed", "incomplete", "failed", "cancelled", "done")
-        },
-        **{f"response.output_item.{end}": Members("item") for end in ("added", "done")},
-        **{
-            f"response.{name}_part.{end}": Members("part")
-            for name in ("content", "reasoning_summary")
-            for end in ("added", "done")
-        },
+        **dict.fromkeys((CREATED, "response.queued", "response.in_progress"), Members("response")),
+        **dict.fromkeys((*TERMINALS, OTHER_TERMINAL), Members(response=RESPONSE)),
+        **dict.fromkeys((ADDED, DONE), Members("item")),
+        **{f"{name}.{end}": Members("part") for name in PART_EVENTS[:2] for end in ("added", "done")},
         **{f"{speech.events}.done": Members(speech.name) for speech in wire.SPEECHES.values()},
         "response.output_text.done": Members("text", "logprobs"),
         **{f"{event}.delta": Members("delta") for event in wire.CALL_EVENTS},
@@ -131,29 +142,6 @@ class EmittedMembers:
 
 def _number(place: Any) -> int | None:
     return place if type(place) is int else None
-
-
-#: Members of a response that the decoder reads. Others are extras; if they appear or change later, they are asides.
-RESPONSE_FIELDS: Final = frozenset({
-    "id", "object", "created_at", "status", "error", "incomplete_details", "model", "output", "usage", "status_details",
-})  # fmt: skip
-#: Names of the events of parts, without the last word. Only vLLM sends the second.
-PART_EVENTS: Final = ("response.content_part", "response.reasoning_part", "response.reasoning_summary_part")
-#: Final statuses, from best to worst. If an event's name and its response disagree, the worse status counts.
-STATUSES: Final = ("completed", "incomplete", "cancelled", "failed")
-TERMINALS: Final[Mapping[str, str]] = {f"response.{status}": status for status in STATUSES}
-CREATED: Final = "response.created"
-#: Items in the ``response`` of an early event are read as if this event had sent them.
-ITEM_ADDED: Final = "response.output_item.added"
-#: The last event on servers that follow OpenAI's Realtime API. Only its response shows how the response ended.
-OTHER_TERMINAL: Final = "response.done"
-#: The final status that another dialect's stop reason means. Any other reason means ``incomplete``.
-STATUS_OF: Final[Mapping[StopReason, str]] = {
-    "stop": "completed",
-    "stop_sequence": "completed",
-    "tool_calls": "completed",
-    "error": "cancelled",
-}
 
 
 def recognises(event: str, document: Any) -> bool:
@@ -287,7 +275,7 @@ class ResponsesDecoder(ItemReader):
         else:
             self._start(response)
             for place, item in enumerate(self.items(response.get("output"))):  # nearly always empty
-                added = {"type": ITEM_ADDED, "output_index": place, "item": item}
+                added = {"type": ADDED, "output_index": place, "item": item}
                 self.item_added(added, ("response", "output", place))
         if (error := error_in(response)) is not None:
             self._before = None
@@ -419,8 +407,8 @@ class ResponsesDecoder(ItemReader):
         **{f"{name}.added": ItemReader.part_added for name in PART_EVENTS},
         **{f"{name}.done": ItemReader.part_done for name in PART_EVENTS},
         "response.output_text.annotation.added": ItemReader.annotation_added,
-        ITEM_ADDED: ItemReader.item_added,
-        "response.output_item.done": ItemReader.item_done,
+        ADDED: ItemReader.item_added,
+        DONE: ItemReader.item_done,
         **dict.fromkeys((CREATED, "response.queued", "response.in_progress"), _begun),
         **dict.fromkeys(TERMINALS, _ended),
         OTHER_TERMINAL: _done,

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from streamkit.dialects.members.values import others_of
-from streamkit.dialects.openai_responses.asides import DONE, read_image
+from streamkit.dialects.openai_responses.asides import read_image
 from streamkit.dialects.openai_responses.texts import (
     DELTA_FIELDS,
     EACH_DELTA,
@@ -25,7 +25,7 @@ from streamkit.dialects.openai_responses.texts import (
     placeless,
 )
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, OWN_ITEMS, SPEECHES, VENDOR, Speech
-from streamkit.dialects.streams.client_calls import is_clients
+from streamkit.dialects.streams.client_calls import DONE, is_clients
 from streamkit.dialects.vocabulary.roles import is_other_role
 from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, AsideKind, ToolCallDelta, ToolCallEnded, ToolCallWhole, ToolKind
@@ -516,7 +516,7 @@ class ItemReader(TextReader):
         item = self._by_id.get(item_id) if isinstance(item_id, str) and item_id else self.items_at.get(place)
         if item is not None and item.kind == kind and item.carried and item.open:
             self.report.repair("block_unclosed")
-            self._carry({"type": "response.output_item.done", "item": found}, item)
+            self._carry({"type": DONE, "item": found}, item)
             self._end(item)
         elif kind.strip() and kind not in OWN_ITEMS and (item is None or item.kind != kind):
             self.report.repair("block_unopened")

@@ -96,8 +96,7 @@ STATUSES: Mapping[str, str] = {
     "response.incomplete": "incomplete",
     "response.failed": "failed",
 }
-#: For messages: the most fragments that are joined, and the most characters of each.
-SHOWN = 60
+SHOWN = 60  #: for messages: the most fragments that are joined, and the most characters of each
 #: The names of the delta and done events, without the last word, and the type of part or call to which each belongs.
 EVENTS: Mapping[str, str] = {**{speech.events: kind for kind, speech in SPEECHES.items()}, **CALL_EVENTS}
 

@@ -68,8 +68,7 @@ REMEDIES: Final = {
     "conversation": f"{WHOLE}, without a conversation",
     "prompt": "send the text of the prompt as instructions or input",
 }
-#: Types of ``tool_choice`` that name a tool of the client.
-NAMED: Final = frozenset({"function", "custom"})
+NAMED: Final = frozenset({"function", "custom"})  #: types of ``tool_choice`` that name a tool of the client
 
 
 class ResponsesRequestReader(RequestReader):

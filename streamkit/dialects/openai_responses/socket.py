@@ -30,6 +30,7 @@ from streamkit.dialects.members.fields import fields_of
 from streamkit.dialects.members.values import CONTAINERS, is_deep, json_value
 from streamkit.dialects.openai_responses.decode import OTHER_TERMINAL, known_status
 from streamkit.dialects.openai_responses.wire import ERROR_TYPES, ERRORS, VENDOR, encode_error
+from streamkit.dialects.streams.client_calls import DONE
 from streamkit.dialects.vocabulary.context_overflow import is_overflow
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.errors import BadRequest
@@ -45,7 +46,6 @@ _ENVELOPE: Final = ("type", "generate", "previous_response_id")
 #: Last events of a response whose output is complete enough that the next message may continue it.
 ENDS: Final = frozenset({"response.completed", "response.incomplete"})
 FAILED: Final = "response.failed"
-ITEM_DONE: Final = "response.output_item.done"
 #: All events that are the last of a response. A client takes a later event for the response to its next message.
 _LAST: Final = frozenset({*ENDS, FAILED, OTHER_TERMINAL, "response.cancelled", "error"})
 #: Finds the type where servers usually write it: first. Parsing the whole message would take as long as decoding it.
@@ -236,7 +236,7 @@ class SocketConversation:
             if not frame.data.startswith(b"{"):
                 continue
             kind, payload = typed(frame)
-            if kind == ITEM_DONE and self._input is not None:
+            if kind == DONE and self._input is not None:
                 self._output.append(value_text(payload, "item").encode())
                 self._output_bytes += len(self._output[-1])
                 if self._output_bytes > self._limit_bytes:

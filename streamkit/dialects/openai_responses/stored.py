@@ -29,7 +29,6 @@ from streamkit.dialects.openai_responses.encode import DEFAULTS
 from streamkit.dialects.openai_responses.socket import (
     ENDS,
     FAILED,
-    ITEM_DONE,
     body_of,
     conversation_in,
     failure_in,
@@ -41,6 +40,7 @@ from streamkit.dialects.openai_responses.socket import (
     typed,
     value_of,
 )
+from streamkit.dialects.streams.client_calls import DONE
 from streamkit.errors import BadRequest
 from streamkit.events import ProviderFailed
 from streamkit.framing.sse import SSEParser, serialize_sse
@@ -53,9 +53,8 @@ dumps = orjson.dumps
 PREVIOUS: Final = "previous_response_id"
 NUMBER: Final = "sequence_number"
 _RESPONSE: Final = b'"response"'
-_DONE: Final = ITEM_DONE.encode()
-#: Matches the line ends after an event.
-_EVENT_END: Final = re.compile(rb"(?:\r\n|\n|\r)(?:\r\n|\n|\r)+")
+_DONE: Final = DONE.encode()
+_EVENT_END: Final = re.compile(rb"(?:\r\n|\n|\r)(?:\r\n|\n|\r)+")  #: matches the line ends after an event
 
 
 class KeptRequest:
@@ -117,7 +116,7 @@ class ResponseWriter:
             return event
         for frame in _frames(event):
             kind, payload = typed(frame)
-            if kind == ITEM_DONE:
+            if kind == DONE:
                 self._done.append(value_text(payload, "item").encode())
             elif isinstance(response := _object(payload).get("response"), dict):
                 data = with_members(frame.data, self._members, "response")

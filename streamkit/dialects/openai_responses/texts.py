@@ -38,8 +38,7 @@ DELTA_FIELDS: Final = frozenset({*PLACES, "delta", "logprobs"})
 EACH_DELTA: Final = frozenset({"delta", "sequence_number", "obfuscation"})
 #: The most open items and parts that are compared with a whole text, to find the part that it repeats.
 OPEN_LOOKED_AT: Final = 4 * LOOKED_AT
-#: The shortest earlier message that a later message may repeat.
-REPEATED_CHARS: Final = 64
+REPEATED_CHARS: Final = 64  #: the shortest earlier message that a later message may repeat
 
 
 class ItemPart:

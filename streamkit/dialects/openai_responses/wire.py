@@ -223,11 +223,9 @@ def count_usage_losses(usage: UsageReported, report: StreamReport) -> None:
 OPTIONS: Mapping[str, str] = {name: name for name in ("temperature", "top_p", "top_logprobs", "user")}
 #: The member that requests a compaction, and the member with the number of tokens at which it starts.
 MANAGEMENT, THRESHOLD = "context_management", "compact_threshold"
-#: The item at the end of an input that requests only a compaction.
-TRIGGER = "compaction_trigger"
+TRIGGER = "compaction_trigger"  #: the item at the end of an input that requests only a compaction
 SERVICE_TIERS = frozenset({"auto", "default", "flex", "scale", "priority", "fast", "ultrafast"})
-#: The entry of ``include`` that requests log probabilities.
-LOGPROBS = "message.output_text.logprobs"
+LOGPROBS = "message.output_text.logprobs"  #: the entry of ``include`` that requests log probabilities
 #: The smallest allowed ``max_output_tokens``. Clients of other dialects request one token to test a model.
 LEAST_TOKENS = 16
 

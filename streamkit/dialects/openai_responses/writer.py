@@ -84,8 +84,7 @@ FORMS: Final[Mapping[str, Form]] = {
 }
 
 
-#: The type of an item, and the label of one of its blocks.
-Label: TypeAlias = tuple[bytes, int]
+Label: TypeAlias = tuple[bytes, int]  #: the type of an item, and the label of one of its blocks
 
 
 class FreeText(LazyScanner):
