@@ -18,8 +18,6 @@ from streamkit.dialects.lowering import Lowering, asked_effort
 from streamkit.dialects.vocabulary.models import UNKNOWN, Model
 from streamkit.dialects.vocabulary.openai import SCHEMA_NAME
 
-#: OpenAI's dialects. File ids and cache marks mean the same in both.
-RELATIVES: Final = frozenset({"openai-chat", "openai-responses"})
 #: Allowed ids of calls, and allowed ids of users.
 IDS: Final = re.compile(r"(?s).{1,64}")
 USERS: Final = re.compile(r"[ -~]{1,64}")

@@ -53,6 +53,8 @@ from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
 
+#: OpenAI's dialects. File ids and cache marks mean the same in both.
+RELATIVES: Final = frozenset({"openai-chat", "openai-responses"})
 #: The member that requests a web search, and the names of the models that accept it.
 SEARCH: Final = "web_search_options"
 SEARCH_MODELS: Final = re.compile(r"-search-(?:preview|api)")
@@ -79,7 +81,7 @@ def has_form(media: Media, to: Lowering) -> bool:
             known = media.media_type in wire.AUDIO_FORMATS or (to.own and media.media_type is not None)
             return media.data is not None and known
         case "file":
-            return media.data is not None or (media.file_id is not None and to.source in openai.RELATIVES)
+            return media.data is not None or (media.file_id is not None and to.source in RELATIVES)
     return False
 
 
@@ -374,10 +376,8 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
     if source == OWN.dialect:
         return evolve(OWN, marked=marked, same_marks=same_marks)
     model = model_for(name, provider, UNKNOWN, None)
-    most_marks = (
-        MOST_MARKS if words == "anthropic" or openai.takes_marks(model, related=source in openai.RELATIVES) else 0
-    )
-    related = provider is not None and words == "openai" and source in openai.RELATIVES
+    most_marks = MOST_MARKS if words == "anthropic" or openai.takes_marks(model, related=source in RELATIVES) else 0
+    related = provider is not None and words == "openai" and source in RELATIVES
     return evolve(
         FOREIGN,
         model=model,

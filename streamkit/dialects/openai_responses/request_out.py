@@ -62,6 +62,8 @@ from streamkit.dialects.vocabulary.web_search import location_out
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 
+#: OpenAI's dialects. File ids and cache marks mean the same in both.
+RELATIVES: Final = frozenset({"openai-chat", "openai-responses"})
 SEARCH: Final = "web_search"
 SOURCES: Final = "web_search_call.action.sources"
 
@@ -92,7 +94,7 @@ def _taken(media: Media, place: Place, to: Lowering) -> Media | None:
     fit = media
     if not to.own:
         url = media.url if (media.url or "").startswith(("http:", "https:")) else None
-        fit = evolve(media, url=url, file_id=media.file_id if to.source in openai.RELATIVES else None)
+        fit = evolve(media, url=url, file_id=media.file_id if to.source in RELATIVES else None)
     there = (fit.data, fit.url, fit.file_id) != (None, None, None)
     return fit if there and media.kind in {"image", "file"} else None
 
@@ -294,7 +296,7 @@ FOREIGN: Final = Capabilities(
     refusals=True,
     media=fit_media,
     marked=(Text, Media),
-    same_marks=openai.RELATIVES,
+    same_marks=RELATIVES,
     results="anywhere",
     parallel=True,
     custom_tools=True,
@@ -326,7 +328,7 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
     """Return what the servers accept, for a request read in the dialect ``source`` and the model ``name``."""
     if source == FOREIGN.dialect:
         return OWN
-    model, related = model_for(name, provider, UNKNOWN, None), source in openai.RELATIVES
+    model, related = model_for(name, provider, UNKNOWN, None), source in RELATIVES
     takes = evolve(FOREIGN, model=model, most_marks=MOST_MARKS if openai.takes_marks(model, related=related) else 0)
     if not related:
         return takes
