@@ -21,7 +21,7 @@ from streamkit.conversation.messages import Tool
 from streamkit.detect import Detector
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.http import SocketRequest
-from streamkit.dialects.openai_responses import socket_out
+from streamkit.dialects.openai_responses import socket
 from streamkit.dialects.openai_responses.socket import SocketConversation
 from streamkit.errors import StreamError, StreamkitError
 from streamkit.events import ToolCallArguments, ToolCallDoomed, ToolCallFinished, ToolCallStarted, UsageReported
@@ -303,9 +303,9 @@ def sockets(data: bytes) -> None:
     asked = SocketConversation(1000).read(given.body)
     if isinstance(asked, SocketRequest):
         decode_request(asked.body, "openai-responses")
-    socket_out.event(given.body)
-    socket_out.is_last(given.body)
-    refused = socket_out.refusal(given.body)
+    socket.event(given.body)
+    socket.is_last(given.body)
+    refused = socket.refusal(given.body)
     if refused is not None:
         decode_error(refused.status, refused.body, "openai-responses", refused.headers)
 

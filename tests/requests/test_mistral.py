@@ -254,8 +254,8 @@ ALIKE_MEMBERS = [
 
 BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"messages": ...}, "messages", "a list is needed"),
-    ({"messages": [{"role": "developer", "content": "a"}]}, "messages[0].role", "no role 'developer'"),
-    ({"messages": [{"role": "function", "content": "a"}]}, "messages[0].role", "no role 'function'"),
+    ({"messages": [{"role": "developer", "content": "a"}]}, "messages[0].role", "'assistant' or 'tool', not 'developer'"),
+    ({"messages": [{"role": "function", "content": "a"}]}, "messages[0].role", "'assistant' or 'tool', not 'function'"),
     ({"messages": said({"type": "image_url"})}, "messages[0].content[0].image_url", "text is needed"),
     ({"messages": said({"type": "image_url", "image_url": "data:x"})}, "messages[0].content[0].image_url", "base64"),
     ({"messages": said({"type": "image_url", "image_url": {"url": "data:x"}})}, "messages[0].content[0].image_url.url", "base64"),

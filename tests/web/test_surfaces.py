@@ -207,7 +207,7 @@ async def test_a_request_without_a_model_is_refused(asked, dialect, model):
     [
         ({"previous_response_id": "resp_1"}, "previous_response_id", "send the whole input with each request"),
         ({"conversation": {"id": "conv_1"}}, "conversation", "without a conversation"),
-        ({"background": True}, "background", "ask without background"),
+        ({"background": True}, "background", "send the request without background"),
         ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input[0]", "providerOptions.openai.store = false"),
         ({"input": [{"role": "user", "content": "a"}, {"id": "msg_1"}]}, "input[1]", "ModelSettings(store=False)"),
     ],

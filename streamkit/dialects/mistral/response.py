@@ -64,8 +64,7 @@ class MistralResponseWriter(ChatResponseWriter):
             self.report.lose("refusal_as_text")
         calls = self._calls(choice, chunks)
         self.growing.finish()
-        message: dict[str, Any] = {"role": "assistant", "content": chunks.content}
-        return {**message, "tool_calls": calls} if calls else message
+        return {"role": "assistant", "content": chunks.content, **({"tool_calls": calls} if calls else {})}
 
     def _add_text(self, text: str, chunks: Chunks) -> None:
         """Add text. Append it to a text directly before it, because readers join adjacent texts."""

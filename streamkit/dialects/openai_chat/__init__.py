@@ -5,8 +5,7 @@ from __future__ import annotations
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
 from streamkit.dialects.openai_chat.encode import ChatEncoder
-from streamkit.dialects.openai_chat.errors import ERRORS
-from streamkit.dialects.openai_chat.http import HTTP_HALF
+from streamkit.dialects.openai_chat.http import ERRORS, HTTP_HALF
 from streamkit.dialects.openai_chat.lint import ChatLinter
 from streamkit.dialects.openai_chat.providers import CLIENTS, PROVIDERS
 from streamkit.dialects.openai_chat.quirks import QUIRKS

@@ -19,23 +19,23 @@ from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "unterminated": "A blank line ends each event, the last too: openai-python drops one that lacks it (§0.4).",
-    "empty_data": "No event has an empty payload: openai-python reads it as JSON and raises (§0.4).",
-    "object": 'A chunk says `"object": "chat.completion.chunk"` (§1.2).',
-    "identity": "`id` and `model` are strings and the same in all chunks (§1.2).",
+    "unterminated": "A blank line ends each event, also the last one: openai-python drops an event without it (§0.4).",
+    "empty_data": "No event has an empty payload: openai-python parses it as JSON and raises (§0.4).",
+    "object": 'A chunk has `"object": "chat.completion.chunk"` (§1.2).',
+    "identity": "`id` and `model` are strings, and the same in all chunks (§1.2).",
     "choices": "`choices` is a list of objects, each with a non-negative integer `index` (§1.2).",
     "delta": "A choice has an object `delta` (§0.4, §1.2).",
     "text": "`content` and `refusal` are strings or null (§1.2).",
-    "role": "The first delta of a choice names the role, and no later one does: the helper joins the names (§0.4).",
-    "finish_reason": "`finish_reason` is a string or null, and not null once a choice at most (§1.1).",
-    "tool_calls": "`tool_calls` is a list of objects, and so is each `function` an object (§1.2).",
+    "role": "The first delta of a choice has the role, and no later delta: the helper joins the roles (§0.4).",
+    "finish_reason": "`finish_reason` is a string or null, and at most one per choice is not null (§1.1).",
+    "tool_calls": "`tool_calls` is a list of objects, and each `function` is an object (§1.2).",
     "call_index": "A fragment has an `index`; new calls have 0, 1, 2 … in order of appearance (§0.4).",
-    "call_start": "A call's first fragment has an `id`, the type `function` and a name, none of them blank (§1.8).",
+    "call_start": "The first fragment of a call has an `id`, the type `function` and a name, none of them blank (§1.8).",
     "call_id": "No two calls of a choice have the same `id` (§1.8).",
-    "call_repeat": "Later fragments of a call repeat neither `id` nor name, and have no type of null (§0.4, §1.8).",
+    "call_repeat": "Later fragments of a call repeat neither the `id` nor the name, and their type is not null (§0.4, §1.8).",
     "arguments": "`arguments` is a string, a piece of JSON text (§1.2).",
-    "usage": "`usage` is an object in a chunk of its own with `choices: []`, and null or absent elsewhere (§1.1).",
-    "after_usage": "No chunk without usage follows the usage chunk: the helper then forgets the usage (§0.4).",
+    "usage": "`usage` is an object in a separate chunk with `choices: []`, and null or absent in other chunks (§1.1).",
+    "after_usage": "No chunk without usage follows the usage chunk: the helper would forget the usage (§0.4).",
     "error": "An error frame has an object `error` with a string `message` (§1.4).",
     **CHUNK_RULES,
 }
@@ -105,8 +105,6 @@ class ChatLinter(ChunkChecker[_CheckedChoice]):
 
     _usage_seen = False
 
-    # -- the stream ------------------------------------------------------------------------------------------------
-
     def unterminated(self, frame: Frame) -> Severity:
         """Return how serious a missing blank line is: the client drops the event, but does not need that of ``[DONE]``."""
         return "note" if frame.data == DONE else "error"
@@ -137,9 +135,7 @@ class ChatLinter(ChunkChecker[_CheckedChoice]):
         if self.counts(usage) is not None and alone:
             self._usage_seen = True
         elif isinstance(usage, dict):
-            self.broken("usage", "usage beside a choice", "note")
-
-    # -- a choice --------------------------------------------------------------------------------------------------
+            self.broken("usage", "usage in a chunk with a choice", "note")
 
     def _choice(self, value: object) -> None:
         found = self.entry(value)
@@ -148,7 +144,7 @@ class ChatLinter(ChunkChecker[_CheckedChoice]):
         choice, entry, delta = found
         if choice.finished:
             says = any(value for name, value in delta.items() if name != "role")
-            self.broken("after_finish", f"after the finish reason: {shown(delta)}", "error" if says else "note")
+            self.broken("after_finish", f"a delta after the finish reason: {shown(delta)}", "error" if says else "note")
         self._role(choice, delta)
         for name in ("content", "refusal"):
             if not isinstance(delta.get(name), str | None):
@@ -163,13 +159,11 @@ class ChatLinter(ChunkChecker[_CheckedChoice]):
     def _role(self, choice: _CheckedChoice, delta: dict[str, Any]) -> None:
         if delta.get("role"):
             if choice.role:
-                self.broken("role", f"role again: {shown(delta['role'])}", "note")
+                self.broken("role", f"a later delta has the role again: {shown(delta['role'])}", "note")
             choice.role = True
         elif delta and not choice.role:
-            self.broken("role", f"no role in the first delta: {shown(delta)}", "note")
+            self.broken("role", f"the first delta has no role: {shown(delta)}", "note")
             choice.role = True
-
-    # -- tool calls ------------------------------------------------------------------------------------------------
 
     def _fragment(self, choice: _CheckedChoice, entry: dict[str, Any], function: dict[str, Any]) -> None:
         index = entry["index"]
@@ -197,7 +191,7 @@ class ChatLinter(ChunkChecker[_CheckedChoice]):
             self.broken("call_start", f"the type of call {index} is {shown(entry.get('type'))}")
         if is_filled(call_id):
             if call_id in choice.call_ids:
-                self.broken("call_id", f"call {index} has the id of another, {shown(call_id)}")
+                self.broken("call_id", f"call {index} has the same id as another call: {shown(call_id)}")
             choice.call_ids.add(call_id)
         choice.calls[index] = call_id, name
 
@@ -209,5 +203,5 @@ class ChatLinter(ChunkChecker[_CheckedChoice]):
         if value is None or value == "":
             self.broken("call_repeat", f"{what} is {shown(value)} in a later fragment", "note")
         else:
-            again = "again" if value == first else f"another than {shown(first)}"
+            again = "is repeated" if value == first else f"differs from {shown(first)}"
             self.broken("call_repeat", f"{what} {shown(value)} {again} in a later fragment")
