@@ -156,7 +156,7 @@ class SearchReader(Protocol):
 
 @frozen(kw_only=True)
 class SearchForm:
-    """How a dialect reports web searches that its provider ran. See ``streamkit/translation/web_searches.py``."""
+    """How a dialect reports web searches that its provider ran. See ``streamkit/translation/citations.py``."""
 
     vendor: str
     #: None: in this dialect a search is an ordinary call that the provider ran.

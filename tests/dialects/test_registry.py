@@ -10,8 +10,7 @@ from importlib.metadata import EntryPoint
 import pytest
 from attrs import evolve
 
-from streamkit.dialects import DIALECTS, dialect_named
-from streamkit.dialects.registry import GROUP, Registry
+from streamkit.dialects import DIALECTS, GROUP, Registry, dialect_named
 from streamkit.errors import UsageError
 from tests.distributions import write_distribution
 

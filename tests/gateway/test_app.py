@@ -156,7 +156,7 @@ async def test_a_call_that_is_demanded_of_ollama_is_refused_unless_it_may_be_imi
         answer = await running.asked(client, tools=True, forced=True)
         assert (answer.status, len(running.evil.requests)) == ((200, 1) if emulate else (400, 0))
         if not emulate:
-            assert told(answer, client).message.startswith("tool_choice: Ollama can't be made to call a tool")
+            assert told(answer, client).message.startswith("tool_choice: Ollama cannot be required to call a tool")
 
 
 # -- where nobody answers ----------------------------------------------------------------------------------------------

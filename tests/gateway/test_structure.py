@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import pytest
 from attrs import evolve
 
-from streamkit.dialects import DIALECTS
-from streamkit.dialects.registry import Registry
+from streamkit.dialects import DIALECTS, Registry
 from streamkit.gateway.keys import KeyReader
 from tests.gateway.configuring import CANARY, GOOD, faults, parse, with_upstream
 

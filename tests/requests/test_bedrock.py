@@ -34,7 +34,7 @@ from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import portable_id, portable_name
 from streamkit.translation.bodies import decode_request
-from streamkit.translation.lowering.turns import OPENING
+from streamkit.translation.content_passes import OPENING
 from tests.requests.rows import HI, NONE, Dialect, Members, Row, by_model, by_system, by_user, parameters, rows
 
 PNG, PDF = "iVBORw0KGgo=", "JVBERi0="
@@ -812,7 +812,7 @@ ROWS = {
         None, losses, {"tool_declared": 2, "name_rewritten": 1, "turn_added": 1},
         at={"toolConfig": {"tools": [spec("look", {"type": "object"}), spec(portable_name("files.read"), {"type": "object"})]}},
     )),
-    "a tool that must be called is not there": BEDROCK.unwritable({"tool_choice": ToolChoice("required")}, "tool_choice", "the request defines none"),
+    "a tool that must be called is not there": BEDROCK.unwritable({"tool_choice": ToolChoice("required")}, "tool_choice", "the request defines no tools"),
     "no tool that may be called": BEDROCK.of_another({"tool_choice": ToolChoice("auto", parallel=False)}, {}),
     "a call that is demanded of one who thinks": BEDROCK.unwritable({**DEMANDED, "model": OLDER, "options": BUDGET}, "tool_choice", "while thinking"),
     "it is imitated": BEDROCK.of_another(

@@ -527,7 +527,7 @@ ROWS = {
         {"tools": TOOLS, "tool_choice": choice}, {"tools": declared(left)}, [("metadata" if name == "x" else "tool_choice", name) for name in names]
     )),
     **rows("a call that is demanded", [(), ("g",), ("f", "g")], lambda *names: OLLAMA.unwritable(
-        {"tools": TOOLS, "tool_choice": ToolChoice("required", names)}, "tool_choice", "can't be made to call a tool"
+        {"tools": TOOLS, "tool_choice": ToolChoice("required", names)}, "tool_choice", "cannot be required to call a tool"
     )),
     **rows("it is imitated", [(), ("g",), ("f", "g")], lambda *names: OLLAMA.of_another(
         {"tools": TOOLS, "tool_choice": ToolChoice("required", names)}, {"tools": declared(names or "fg")}, {"tool_choice": 1},
