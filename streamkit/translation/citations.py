@@ -33,8 +33,7 @@ from streamkit.report import StreamReport
 CONSTANT: Final = frozenset({"metadata", "logprobs"})
 #: The most characters in one kept piece of a text. To count a place, one piece is read whole.
 PIECE_CHARS: Final = 1024
-#: The size of a citation without its texts, in characters.
-CITATION_CHARS: Final = 100
+CITATION_CHARS: Final = 100  #: the size of a citation without its texts, in characters
 
 
 @define
@@ -92,8 +91,7 @@ class _CitedChoice:
 class CitationCarrier(Link):
     """The machine of ``carry_citations``: from events to events with translated citations."""
 
-    #: The choice of the latest text.
-    _growing: _CitedChoice
+    _growing: _CitedChoice  #: the choice of the latest text
     #: The number and block of that choice, while the block is open and its text need not be kept; else None.
     _at: tuple[int, int] | None = None
 
@@ -316,7 +314,6 @@ class CitationCarrier(Link):
 
 
 def _size(citation: Citation) -> int:
-    """Return the room that a held citation takes, in characters."""
     return CITATION_CHARS + len(citation.url) + len(citation.title or "") + len(citation.quote or "")
 
 

@@ -59,8 +59,7 @@ P = TypeVar("P", bound=Part)
 V = TypeVar("V")
 #: Text before the output of a failed tool, for dialects without a member that marks an error.
 ERROR: Final = "Error: "
-#: An escape that may be one half of a surrogate pair.
-_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")  #: an escape that may be one half of a surrogate pair
 #: Classes of parts that may be in a form that only one dialect knows, or that may contain a part in such a form.
 FORMED: Final = frozenset({Aside, Media, ToolResult})
 _role, _extras = attrgetter("role"), attrgetter("extras")

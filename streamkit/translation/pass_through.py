@@ -58,10 +58,8 @@ PASSES: Final = frozenset({"include_usage"})
 _NOTED: Final = frozenset({ProviderFailed, ResponseStarted, StreamEnded})
 #: The end of an event's last line and the blank line after it.
 _EVENT_END: Final = re.compile(rb"(?>\r\n|\r|\n)(?:\r\n|\r|\n)")
-#: The end of an NDJSON line.
-_LINE_END: Final = re.compile(rb"\n")
-#: A binary message begins with its length, in this many bytes.
-_LENGTH_BYTES: Final = 4
+_LINE_END: Final = re.compile(rb"\n")  #: the end of an NDJSON line
+_LENGTH_BYTES: Final = 4  #: a binary message begins with its length, in this many bytes
 
 _NAMED: Final = re.compile(rb'"model"\s*:\s*"[^"\s]')
 _BLANK: Final = re.compile(rb'("model"\s*:\s*)(?:null|"\s*")')
@@ -71,8 +69,7 @@ _DELTA: Final = b'"delta"'
 _LAST_MEMBERS: Final = re.compile(rb'\](?:,\s?"[^"\\]*":\s?(?:"[^"\\]*"|[\w.+-]+))+\}')
 #: Maximum number of beginnings of frames, and of ends, that are remembered: enough for as many choices.
 KNOWN: Final = 8
-#: Maximum length in bytes of a remembered beginning or end.
-KNOWN_BYTES: Final = 1024
+KNOWN_BYTES: Final = 1024  #: maximum length in bytes of a remembered beginning or end
 
 
 @frozen

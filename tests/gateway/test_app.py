@@ -58,10 +58,10 @@ async def running():
 # -- what can't be asked -----------------------------------------------------------------------------------------------
 
 BROKEN = {
-    "half of an object": (b'{"model":', "the body is no JSON"),
-    "a number for a list": ({"tools": 7}, "tools: a list is needed, not a whole number"),
-    "a number in a list": ({"tools": [7]}, "tools[0]: an object is needed, not a whole number"),
-    "a number for a name": (b'{"model":7}', "model: text is needed, not a whole number"),
+    "half of an object": (b'{"model":', "the body is not JSON"),
+    "a number for a list": ({"tools": 7}, "tools: must be a list, not an integer"),
+    "a number in a list": ({"tools": [7]}, "tools[0]: must be an object, not an integer"),
+    "a number for a name": (b'{"model":7}', "model: must be a string, not an integer"),
 }
 
 

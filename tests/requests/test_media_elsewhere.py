@@ -187,7 +187,7 @@ def test_every_dialect_whose_content_has_parts_is_in_the_table():
 def test_a_part_that_nobody_knows_is_refused_with_its_path_and_type(source):
     body, path = UNKNOWN[source]
     for to in set(TARGETS) - {source}:
-        with pytest.raises(BadRequest, match="a part of type 'hologram' is not known") as raised:
+        with pytest.raises(BadRequest, match="a part of the unknown type 'hologram'") as raised:
             translate(body, source, to)
         assert raised.value.path == path
     again, report = translate(body, source, source)

@@ -28,10 +28,8 @@ class BlockResponseWriter(ResponseWriter):
 
     #: The dialect's own vendor. Its signatures are written unchanged; other vendors' are sealed.
     signer: ClassVar[str]
-    #: Stop reasons for which the dialect has only an inexact word.
-    inexact_stops: ClassVar[frozenset[str]]
-    #: The dialect's subclass of ``BlockList``.
-    block_list: ClassVar[type[BlockList]]
+    inexact_stops: ClassVar[frozenset[str]]  #: stop reasons for which the dialect has only an inexact word
+    block_list: ClassVar[type[BlockList]]  #: the dialect's subclass of ``BlockList``
 
     def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(response, encoding, report)

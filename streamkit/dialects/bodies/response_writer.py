@@ -37,8 +37,7 @@ PLACES: Final[Mapping[type, int]] = {Reasoning: 0, Text: 1, Refusal: 1, ToolCall
 class ResponseWriter:
     """Writes one response. A dialect's subclass defines the body."""
 
-    #: The vendor whose extras and asides are written unchanged.
-    vendor: ClassVar[str]
+    vendor: ClassVar[str]  #: the vendor whose extras and asides are written unchanged
 
     def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
         self.response = response

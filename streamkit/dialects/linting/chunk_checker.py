@@ -57,8 +57,7 @@ C = TypeVar("C", bound=Finishing)
 class ChunkChecker(GrammarChecker, Generic[C]):
     """Checks the chunks of one stream. Subclasses check the content of a chunk."""
 
-    #: Makes the record of a choice before its first chunk.
-    new_choice: Callable[[], C]
+    new_choice: Callable[[], C]  #: makes the record of a choice before its first chunk
 
     def __init__(self) -> None:
         super().__init__()

@@ -4,8 +4,8 @@ A checker reports that a rule is broken. The decoders that read the same frame r
 counted, or an *answer* (``ANSWERS``). Rule and reaction together identify a case of the catalogue
 (``docs/reference/field-failures.md``); if no rule is broken, the answer alone does.
 
-The result is only a resemblance, because one violation can have many causes. The tables name the case that is most often
-case fits. Each dialect has such a table, ``HINTS``, next to its rules.
+The result is only a resemblance, because one violation can have many causes. The tables name the most frequent case. Each
+dialect has such a table, ``HINTS``, next to its rules.
 """
 
 from __future__ import annotations
@@ -168,8 +168,7 @@ class Hint:
 Hints: TypeAlias = Mapping[str, tuple[Hint, ...]]
 """For each rule, its hints. Empty: the catalogue has no similar case, and no repair applies."""
 
-#: The key for repairs in frames that break no rule, if their case differs from ``REPAIR_CASES``.
-NO_RULE: Final = ""
+NO_RULE: Final = ""  #: The key for repairs in frames that break no rule, if their case differs from ``REPAIR_CASES``.
 
 
 @frozen

@@ -3,7 +3,6 @@
 A checker judges a stream by its dialect's grammar and by the official clients, not by what streamkit's decoders tolerate. So
 it uses none of their code, only the tables in ``wire.py``. An ``error`` violates the grammar or breaks a client; a ``note``
 is common in the field and accepted by every known client. A checker never stops: it checks each frame, even after a violation.
-before it was.
 
 Source: dialects.md §0.3, §0.4.
 """
@@ -26,8 +25,7 @@ from streamkit.tool_calls.check import refuse_constant
 
 Severity: TypeAlias = Literal["error", "note"]
 
-#: The most characters of a call's input that are kept for parsing.
-INPUT_CHARS = DEFAULT_LIMITS.arguments_chars
+INPUT_CHARS = DEFAULT_LIMITS.arguments_chars  #: the most characters of a call's input that are kept for parsing
 
 #: Rules of every dialect. Each dialect includes them in its own table.
 COMMON_RULES: Mapping[str, str] = {
@@ -60,8 +58,7 @@ class GrammarChecker:
 
     #: Each rule of the dialect and its description. ``broken`` accepts no other rule.
     rules: ClassVar[Mapping[str, str]]
-    #: Hints for violations of each rule. See ``explain.py``.
-    hints: ClassVar[Hints] = COMMON_HINTS
+    hints: ClassVar[Hints] = COMMON_HINTS  #: Hints for violations of each rule. See ``explain.py``.
 
     def __init__(self) -> None:
         self.frame = Frame(b"")
@@ -164,7 +161,7 @@ class GrammarChecker:
         try:
             document = load_json(frame.data)
         except UnicodeDecodeError as error:
-            self.broken("not_utf8", f"byte {error.start} of the payload is no UTF-8")
+            self.broken("not_utf8", f"byte {error.start} of the payload is not UTF-8")
         except ValueError as error:
             self.broken("not_json", f"{error}: {shown(frame.text)}")
         else:
@@ -222,7 +219,7 @@ def load_json(text: bytes | str) -> Any:
         try:
             return json.loads(text, parse_constant=refuse_constant)
         except RecursionError:
-            raise ValueError("nested too deeply to be judged") from None
+            raise ValueError("nested too deeply to be checked") from None
 
 
 def is_object(text: str) -> bool:
@@ -244,7 +241,6 @@ def is_index(value: object) -> bool:
 
 
 def is_text(value: object) -> TypeGuard[str]:
-    """Whether a value is a string."""
     return isinstance(value, str)
 
 

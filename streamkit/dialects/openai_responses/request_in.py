@@ -458,7 +458,7 @@ def _untyped(item: Fields) -> str:
         return "message"
     if item.names == ["id"]:
         return "item_reference"
-    raise item.wrong("text is needed, and there is none", "type")
+    raise item.wrong("is missing; must be a string", "type")
 
 
 def _is_answer(item: Fields) -> bool:

@@ -128,7 +128,6 @@ class Others:
         return texts if same else None
 
     def _taken(self, documents: Sequence[Any]) -> list[Any]:
-        """Remove the texts from the documents and return them."""
         *steps, name = self._path
         owners = documents
         for step in steps:

@@ -25,10 +25,8 @@ from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.errors import HeldTooLong
 from streamkit.tool_calls.text_buffer import LazyScanner, TextBuffer
 
-#: This many characters of a call's arguments are enough to distinguish ``{}`` from a larger object.
-BEGINNING = 16
-#: Characters that may end the last fragment of a complete object.
-OBJECT_ENDS = frozenset("} \t\n\r")
+BEGINNING = 16  #: This many characters of a call's arguments are enough to distinguish ``{}`` from a larger object.
+OBJECT_ENDS = frozenset("} \t\n\r")  #: characters that may end the last fragment of a complete object
 #: The kind of a block, and its number among blocks of that kind: the source's label of the block, or the call's number.
 Key: TypeAlias = tuple[str, int]
 
@@ -187,7 +185,6 @@ class BlockQueue:
             self._advance()
 
     def _write_arguments(self, block: QueuedBlock, text: str) -> None:
-        """Write arguments of the open block."""
         if block.scanner is None:
             block.scanner = LazyScanner(self.limits.json_depth)
         late = ""

@@ -41,8 +41,7 @@ SAID: Final = frozenset({"type", "content", "encrypted_content", "signature", "t
 ITEM: Final = frozenset({"type", "id", "status", "encrypted_content"})
 #: For error messages: what the client can send instead of a compaction.
 INSTEAD: Final = "send the messages that it stands for, or their summary as a message"
-#: The event which reports that a compaction is being made.
-PROGRESS: Final = "response.compaction.compacting"
+PROGRESS: Final = "response.compaction.compacting"  #: the event which reports that a compaction is being made
 
 
 class CompactionReader:

@@ -24,8 +24,7 @@ MARK: Final = b'{"\\u0000":0}'
 MARKED: Final = {"\0": 0}
 #: A delta of at most this size cannot be nested too deeply: each level takes two bytes, and a few levels are around it.
 FLAT_BYTES: Final = 2 * (DEPTH - 8)
-#: The bytes before the characters of a payload's padding.
-PAD: Final = b'"obfuscation":"'
+PAD: Final = b'"obfuscation":"'  #: the bytes before the characters of a payload's padding
 loads, dumps = orjson.loads, orjson.dumps
 _decode_value = json.JSONDecoder().raw_decode
 

@@ -76,8 +76,7 @@ class EventEncoder(EncoderLink):
     _handlers: ClassVar[Mapping[type, Callable[[Any, Any], None]]]
     #: The vendor whose asides are written unchanged. Asides of other vendors may be translated to the dialect's forms.
     native: ClassVar[str] = ""
-    #: The vendor whose extra members and media are written unchanged.
-    vendor: ClassVar[str] = ""
+    vendor: ClassVar[str] = ""  #: the vendor whose extra members and media are written unchanged
 
     # These are class attributes until an instance sets them, so that an encoder is made in two thirds of the time.
     _carrier: Carrier | None = None

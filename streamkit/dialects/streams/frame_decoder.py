@@ -73,8 +73,7 @@ LEARN_AT: Final = 4
 LEARN_EVERY: Final = 16
 #: The most templates that are kept at one time. Several are needed if texts alternate, as in interleaved calls.
 MOST_LIKE: Final = 4
-#: The number of payloads to compare at first, and after a payload that differed from the others.
-WINDOW: Final = 16
+WINDOW: Final = 16  #: The number of payloads to compare at first, and after a payload that differed from the others.
 #: Events of payloads that may contain nothing but a text.
 TEXT_KINDS: Final = frozenset({TextDelta, ReasoningDelta, ToolCallDelta})
 #: Events that are still emitted if a frame after the terminator causes them.
@@ -87,8 +86,7 @@ class FrameDecoder(Link):
     #: The dialect's name, for messages, and the vendor whose terms the dialect uses.
     dialect: str
     vendor: str
-    #: The dialect's words for types or codes of errors.
-    error_types: ClassVar[Mapping[str, ErrorType]] = {}
+    error_types: ClassVar[Mapping[str, ErrorType]] = {}  #: the dialect's words for types or codes of errors
     #: The JSON types that the member ``error`` may have. Clients of the dialect recognise an error by them.
     error_forms: ClassVar[tuple[type, ...]] = ()
     #: The members of the dialect's error envelope. If set, all other members of an error payload are kept with the error.
@@ -392,7 +390,6 @@ class FrameDecoder(Link):
         return said
 
     def _emit_out(self) -> None:
-        """Emit the events in ``self.out``."""
         out = self.out
         if len(out) == 1:
             self.emit(out.pop())
@@ -464,7 +461,6 @@ class FrameDecoder(Link):
         self._close()
 
     def _close(self) -> None:
-        """Emit the events of the end of the stream."""
         self.close()
         if self._went_on:
             self.out[:] = [event for event in self.out if type(event) in BEHIND_END]

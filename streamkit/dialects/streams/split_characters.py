@@ -57,8 +57,7 @@ class Held:
     """A held frame, which has strings that end with first halves, and the later frames that wait with it."""
 
     frames: list[Frame]
-    #: The byte position, in the first frame, of each first half.
-    waiting: dict[Place, int]
+    waiting: dict[Place, int]  #: the byte position, in the first frame, of each first half
     #: Changes to make in the first frame: byte position, number of bytes to replace, replacement.
     edits: list[tuple[int, int, bytes]] = field(factory=list)
     joined: int = 0  #: number of joined characters

@@ -15,8 +15,7 @@ from typing import Any, Final
 
 from streamkit.events import ErrorType, ProviderFailed
 
-#: OpenAI's code for this error. Its clients recognise the error by the code.
-CODE: Final = "context_length_exceeded"
+CODE: Final = "context_length_exceeded"  #: OpenAI's code for this error. Its clients recognise the error by the code.
 #: Codes and types of this error, of OpenAI, llama.cpp, GitHub Models, Alibaba and Z.AI.
 CODES: Final = frozenset(
     {

@@ -70,7 +70,6 @@ def _inside(value: Any) -> Any:
 
 
 def _of_choices(choices: Any) -> Any:
-    """Return the first error in a choice, in a choice's delta or in a choice's message."""
     for choice in choices if isinstance(choices, list) else ():
         if isinstance(choice, dict):
             for holder in (choice, choice.get("delta"), choice.get("message")):

@@ -52,8 +52,7 @@ NO_TOKENS: Final[Mapping[str, str]] = {
     "billed_units": "what is paid for, not what was read and written",
     "cost_details": "OpenRouter's, of money",
 }
-#: Dropping a member with one of these names is no loss.
-NOT_MORE: Final = CARRIED | NO_TOKENS.keys()
+NOT_MORE: Final = CARRIED | NO_TOKENS.keys()  #: dropping a member with one of these names is no loss
 
 
 def has_more(usage: UsageReported | None, vendor: str) -> bool:
