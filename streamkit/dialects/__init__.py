@@ -52,7 +52,7 @@ class Candidate:
         """Return the error for a request of this dialect."""
         return UsageError(
             f"the dialect {self.name!r} of {self.distribution} {self.version} (entry point {self.name} = {self.value}) "
-            f"can't be used: {self.reason}"
+            f"cannot be used: {self.reason}"
         )
 
 
@@ -130,7 +130,7 @@ class Registry(Mapping[str, Dialect]):
         if point.name in self.built_in:
             reason = "a built-in dialect has that name"
         elif len(points) > 1:
-            reason = f"several distributions bring one: {', '.join(sorted(_origin(other)[0] for other in points))}"
+            reason = f"several distributions provide it: {', '.join(sorted(_origin(other)[0] for other in points))}"
         else:
             try:
                 dialect = point.load()
@@ -153,9 +153,9 @@ class Registry(Mapping[str, Dialect]):
 def _objection(name: str, dialect: object) -> str:
     """Return the reason why an object is not a dialect of that name. Empty if it is one."""
     if not isinstance(dialect, Dialect):
-        return f"it is no Dialect but of type {type(dialect).__name__}"
+        return f"it must be a Dialect, not {type(dialect).__name__}"
     if dialect.name != name:
-        return f"the dialect calls itself {dialect.name!r}"
+        return f"the dialect is named {dialect.name!r}"
     return ""
 
 
@@ -188,7 +188,7 @@ def dialect_named(name: str) -> Dialect:
     except KeyError:
         if unusable := DIALECTS.named(name):
             raise unusable[0].error() from unusable[0].cause
-        raise UsageError(f"no dialect is called {quoted(name)}; there are {', '.join(DIALECTS)}") from None
+        raise UsageError(f"no dialect is called {quoted(name)}; the dialects are {', '.join(DIALECTS)}") from None
 
 
 def source_named(name: str) -> tuple[Dialect, Provider | None]:

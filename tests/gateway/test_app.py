@@ -556,7 +556,7 @@ IMAGE = {"type": "image_url", "image_url": {"url": "https://127.0.0.1/a.png"}}
 
 @pytest.mark.parametrize(
     ("linked_media", "words"),
-    [("refuse", "ollama takes no image at a URL"), ("fetch", "it has no public address"), ("drop", None)],
+    [("refuse", "ollama does not accept image input at a URL"), ("fetch", "it has no public address"), ("drop", None)],
 )
 async def test_an_image_at_a_url_is_refused_fetched_or_dropped(linked_media, words):
     async with behind(as_asked("ollama"), dialect="ollama", upstream={"linked_media": linked_media}) as running:

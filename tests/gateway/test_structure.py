@@ -132,7 +132,7 @@ def test_a_total_that_leaves_time_for_a_first_byte_is_fine():
 @pytest.mark.parametrize(
     ("load", "fault"),
     [
-        (lambda: 1 / 0, "the dialect 'mute' of an unknown distribution  (entry point mute = m:D) can't be used: "),
+        (lambda: 1 / 0, "the dialect 'mute' of an unknown distribution  (entry point mute = m:D) cannot be used: "),
         (lambda: evolve(DIALECTS["ollama"], name="mute", bodies=None), '"mute" has no requests'),
     ],
 )

@@ -15,9 +15,9 @@ from streamkit.framing.frame import Frame
 DONE = b"[DONE]"
 #: Rules of both dialects. Each dialect's table has its own rules first, and then these.
 CHUNK_RULES: Mapping[str, str] = {
-    "after_finish": "A choice says nothing more once it has its finish reason (§1.1).",
+    "after_finish": "A choice has no content after its finish reason (§1.1).",
     "after_error": "Nothing but `[DONE]` follows an error frame (§1.1).",
-    "done": "`[DONE]` ends a stream that no error frame ended (§1.1).",
+    "done": "A stream ends with `[DONE]`, unless an error frame ended it (§1.1).",
     "after_done": "Nothing follows `[DONE]` (§1.1).",
 }
 CHUNK_HINTS: Hints = {
@@ -130,7 +130,7 @@ class ChunkChecker(GrammarChecker, Generic[C]):
             if isinstance(function, dict):
                 yield entry, function
             else:
-                self.broken("tool_calls", f"an entry is {shown(entry)}")
+                self.broken("tool_calls", f"an entry of tool_calls is {shown(entry)}")
 
     def finish_reason(self, choice: C, reason: object) -> None:
         """Check the finish reason of a choice, and keep it. A choice must have only one."""

@@ -18,14 +18,14 @@ from attrs import frozen
 
 # -- reactions to a frame without a repair -----------------------------------------------------------------------------
 
-READS: Final = "reads it as it is"
-KNOWN: Final = "reads it as it is, and so does every client we know"
-STOPS: Final = "stops here: what came before is handed on, then an error"
-STOPPED: Final = "has stopped before"
-TORN: Final = "does not use it: the input broke off inside it"
-TOLD: Final = "hands it on as the provider's error"
-CUT: Final = "takes the stream for cut: it ends in an error, and no success is made up"
-UNFINISHED: Final = "takes the stream for cut in spite of its terminator: it ends in an error"
+READS: Final = "reads it unchanged"
+KNOWN: Final = "reads it unchanged, as every known client does"
+STOPS: Final = "stops here: emits the events before it, then an error"
+STOPPED: Final = "had stopped before this frame"
+TORN: Final = "does not use it: the input ended inside it"
+TOLD: Final = "reports it as the provider's error"
+CUT: Final = "treats the stream as truncated: it ends with an error, never as a success"
+UNFINISHED: Final = "treats the stream as truncated despite its terminator: it ends with an error"
 ANSWERS: Final = (READS, KNOWN, STOPS, STOPPED, TORN, TOLD, CUT, UNFINISHED)
 
 #: The numbers of the cases that the tables name, with their causes, as in the catalogue.

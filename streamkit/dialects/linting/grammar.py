@@ -31,13 +31,13 @@ INPUT_CHARS = DEFAULT_LIMITS.arguments_chars  #: the most characters of a call's
 COMMON_RULES: Mapping[str, str] = {
     "not_utf8": "A payload is UTF-8: strict clients raise at the first other byte (§0.4).",
     "not_json": "A payload is one whole JSON text, without `NaN` or `Infinity` (§0.3).",
-    "not_object": "A payload is a JSON object, no list and no bare value (§0.3).",
-    "truncated": "The stream reaches its completion point, or says in an error frame why it does not (§7.6).",
+    "not_object": "A payload is a JSON object, not a list or a bare value (§0.3).",
+    "truncated": "The stream reaches its completion point, or an error frame reports why it does not (§7.6).",
 }
 
 #: Rules that a checker cannot test, because only the decoder shows that it cannot read a stream.
 READING_RULES: Mapping[str, str] = {
-    "unreadable": "streamkit can read it to its end: no frame is broken, and no limit is passed (§0.3)."
+    "unreadable": "streamkit can read the stream to its end: no frame is invalid, and no limit is exceeded (§0.3)."
 }
 
 
@@ -153,7 +153,7 @@ class GrammarChecker:
     def identify(self, rule: str, name: str, call_id: str) -> None:
         """Check the id of a new call, which is in the member ``name``. If an earlier call had this id, ``rule`` is broken."""
         if call_id in self._call_ids:
-            self.broken(rule, f"the {name} {shown(call_id)} again")
+            self.broken(rule, f"two calls have the {name} {shown(call_id)}")
         self._call_ids.add(call_id)
 
     def load(self, frame: Frame) -> dict[str, Any] | None:

@@ -240,12 +240,12 @@ class EventEncoder(EncoderLink):
         """Raise the right error for a missing key: an unknown event, or a bug in the method that writes the event."""
         if type(event) in self._handlers:
             raise error
-        raise TypeError(f"encode takes the events of accumulate_tool_calls, not {quoted(event)}") from None
+        raise TypeError(f"encode needs the events of accumulate_tool_calls, not {quoted(event)}") from None
 
     def push_end(self) -> None:
         if not self.ended:  # a stage dropped StreamEnded, so nothing shows that the stream is complete
             self.report.failed(StreamError("a stage dropped the StreamEnded event"))
-            self.end(StreamEnded(clean=False, reason="no StreamEnded event came"))
+            self.end(StreamEnded(clean=False, reason="no StreamEnded event was received"))
 
     def written(self) -> bytes:
         """Return the bytes written since the last call."""
@@ -389,7 +389,7 @@ def failure_of(response: Response, report: StreamReport) -> ProviderFailed | Non
     if response.clean and failed is not None:
         reason = failed.stop_reason or "error"
         return failure_in(StopReasonSeen(reason, failed.native_stop_reason or reason))
-    return ProviderFailed("truncated", "the response was cut before its end", code="stream_truncated")
+    return ProviderFailed("truncated", "the response was truncated", code="stream_truncated")
 
 
 #: Events that show something to the user, or call a tool of the client.
