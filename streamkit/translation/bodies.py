@@ -116,13 +116,10 @@ def _reachable(request: Request, dialect: Dialect, linked_media: LinkedMedia, re
 
     Each dropped item is a loss. If ``linked_media`` is ``refuse``, raises BadRequest for the first one instead.
     """
-    found = _elsewhere(request)
-    if not found:
-        return request
     linked = linked_in(request, dialect)
     stored = [
         media
-        for media, place in found
+        for media, place in _elsewhere(request)
         if place != "assistant" and not _is_linked(media) and not dialect.reads_stored(media, request.dialect)
     ]
     if linked_media == "refuse" and linked:
@@ -135,11 +132,10 @@ def _reachable(request: Request, dialect: Dialect, linked_media: LinkedMedia, re
         raise BadRequest(stored[0].place or "messages", fault)
     if not linked and not stored:
         return request
-    dropped = {id(media) for media in [*linked, *stored]}
     for media in [*linked, *stored]:
         report.lose("media", what=media.media_type or media.kind)
-    turns = [evolve(turn, parts=_without(turn.parts, dropped)) for turn in request.turns]
-    return evolve(request, turns=turns)
+    dropped = {id(media) for media in [*linked, *stored]}
+    return evolve(request, turns=[evolve(turn, parts=_without(turn.parts, dropped)) for turn in request.turns])
 
 
 def _without(parts: Sequence[Any], dropped: Collection[int]) -> list[Any]:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import orjson
+from attrs import define, field
 
 from streamkit.dialects.members.values import DEPTH
 
@@ -29,17 +30,15 @@ loads, dumps = orjson.loads, orjson.dumps
 _decode_value = json.JSONDecoder().raw_decode
 
 
+@define
 class DeltaTemplate:
     """The bytes ``before`` and ``behind`` (after) a delta. If the delta occurs twice, ``middle`` has the bytes between."""
 
-    __slots__ = ("before", "behind", "kind", "middle", "padded")
-
-    def __init__(self, before: bytes, behind: bytes, kind: type, *, middle: bytes = b"", padded: bool = False) -> None:
-        self.before = before
-        self.behind = behind
-        self.kind = kind
-        self.middle = middle
-        self.padded = padded
+    before: bytes
+    behind: bytes
+    kind: type
+    middle: bytes = field(default=b"", kw_only=True)
+    padded: bool = field(default=False, kw_only=True)
 
     def texts(self, payloads: Sequence[bytes]) -> list[bytes]:
         """Return the JSON of the deltas of the first payloads, up to the first payload that does not match the template."""

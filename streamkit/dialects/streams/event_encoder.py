@@ -82,7 +82,7 @@ class EventEncoder(EncoderLink):
     _carrier: Carrier | None = None
     _spoke = False  # whether text, a refusal or a call was written
     _vendor = ""  # the vendor of the response
-    _usage: UsageReported | None = None
+    usage: UsageReported | None = None  #: the latest token counts, for the end
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         self.encoding = encoding
@@ -198,14 +198,9 @@ class EventEncoder(EncoderLink):
 
     # The following methods are the same in all dialects.
 
-    @property
-    def usage(self) -> UsageReported | None:
-        """The latest token counts, for the end; None where none came."""
-        return self._usage
-
     def usage_reported(self, event: UsageReported) -> None:
         """Keep the token counts until the end."""
-        self._usage = event
+        self.usage = event
 
     def response_extras(self, event: ResponseStarted) -> Mapping[str, Any]:
         """Return the extra members of the response if its vendor is the encoder's; otherwise count them as lost."""

@@ -29,15 +29,8 @@ HELD_FRAMES: Final = 8
 HELD_BYTES: Final = 64 * 1024
 #: Members that distinguish strings at the same path.
 LABELS: Final = (
-    "index",
-    "output_index",
-    "content_index",
-    "summary_index",
-    "item_id",
-    "contentBlockIndex",
-    "jsonPath",
-    "thought",
-)
+    "index", "output_index", "content_index", "summary_index", "item_id", "contentBlockIndex", "jsonPath", "thought",
+)  # fmt: skip
 ESCAPE_BYTES: Final = 6
 #: Members whose value, if it is an object, is never continued in another frame.
 WHOLE: Final = frozenset({"arguments", "args", "input"})

@@ -99,15 +99,8 @@ FORMS: Final[Mapping[str, Callable[[Any], Any]]] = {
 #: Members of a payload that is itself an error: codes (``CODES``; Baidu's 0 means success), and texts (``TEXTS``).
 CODES: Final = ("error_code", "errorCode", "errcode", "errCode", "err_code")
 TEXTS: Final = (
-    "error_message",
-    "error_msg",
-    "errorMessage",
-    "errorMsg",
-    "errmsg",
-    "errMsg",
-    "err_msg",
-    "originalMessage",
-)
+    "error_message", "error_msg", "errorMessage", "errorMsg", "errmsg", "errMsg", "err_msg", "originalMessage",
+)  # fmt: skip
 #: Members that may contain or show an error. A payload without any of them has no error.
 ERROR_MEMBERS: Final = frozenset({*FORMS, *CODES, *TEXTS, "success"})
 #: Codes and messages that mean success, in lower case.
