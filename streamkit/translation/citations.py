@@ -104,7 +104,7 @@ class CitationCarrier(Link):
         report: StreamReport | None = None,
     ) -> None:
         if source.read is None:
-            raise ValueError(f"no citations of {source.vendor} are read")
+            raise ValueError(f"streamkit cannot read citations of {source.vendor}")
         self._from, self._to, self._read = source, to, source.read
         self._limits = limits
         self._report = report if report is not None else StreamReport()
@@ -366,7 +366,7 @@ class SearchCarrier(Link):
     ) -> None:
         self._report = report if report is not None else StreamReport()
         if source.reader is None:
-            raise ValueError(f"no searches of {source.vendor} are read")
+            raise ValueError(f"streamkit cannot read searches of {source.vendor}")
         self._reader = source.reader(limits, self._report)
         self._vendor = source.vendor
         self._to = to

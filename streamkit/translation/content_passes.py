@@ -551,7 +551,6 @@ def no_empty_answers(request: Request, to: Lowering) -> None:
 
 @when(lambda takes: not takes.empty_turns)
 def no_empty_turns(request: Request, _to: Lowering) -> None:
-    """Drop turns without parts."""
     request.turns = [turn for turn in request.turns if turn.parts]
 
 

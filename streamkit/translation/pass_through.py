@@ -548,7 +548,6 @@ class Rule:
 
 
 def _is_bare_usage(payload: bytes) -> bool:
-    """Return whether a Chat chunk has usage and no choices."""
     if b'"usage"' not in payload or _DELTA in payload:
         return False
     chunk = json_object(payload)

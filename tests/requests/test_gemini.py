@@ -571,7 +571,7 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], list[tuple[str, str]]
             {"functionResponse": {"id": "a", "name": "look", "response": {"output": "done"}}},
             {"inlineData": {"mimeType": "image/png", "data": PNG}},
         )],
-        [("media", "image"), ("unknown_event", "content.search_result"), ("media", "moved behind the result a")], {},
+        [("media", "image"), ("unknown_event", "content.search_result"), ("media", "moved after the result a")], {},
     ),
     "results behind text, and what follows": (
         [

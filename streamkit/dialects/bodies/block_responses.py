@@ -41,7 +41,6 @@ class BlockResponseWriter(ResponseWriter):
         raise NotImplementedError
 
     def thinking(self, text: str, signature: str | None) -> Block:
-        """Return a block of reasoning."""
         raise NotImplementedError
 
     def redacted(self, data: str) -> Block:
@@ -49,7 +48,6 @@ class BlockResponseWriter(ResponseWriter):
         raise NotImplementedError
 
     def use(self, call: ToolCall, arguments: bytes, extras: Mapping[str, Any]) -> Block:
-        """Return the block of a tool call."""
         raise NotImplementedError
 
     def beside(self, part: Aside) -> bool:

@@ -33,7 +33,7 @@ def media_behind_results(request: Request, to: Lowering, *, kinds: bool = False)
             if isinstance(part, ToolResult):
                 media = [inner for inner in part.parts if isinstance(inner, Media)]
                 for each in media:
-                    to.lose("media", f"{f'{each.kind}, ' if kinds else ''}moved behind the result {part.call_id}")
+                    to.lose("media", f"{f'{each.kind}, ' if kinds else ''}moved after the result {part.call_id}")
                 made[-1] = evolve(part, parts=[inner for inner in part.parts if not isinstance(inner, Media)])
                 moved += media
                 last = len(made)

@@ -70,7 +70,6 @@ class ChunkChecker(GrammarChecker, Generic[C]):
         return "note"
 
     def take(self, frame: Frame) -> None:
-        """Check one frame: a chunk, or ``[DONE]``."""
         if not frame.terminated:
             self.broken("unterminated", "no blank line after the last event", self.unterminated(frame))
         if self._done:
@@ -85,7 +84,6 @@ class ChunkChecker(GrammarChecker, Generic[C]):
             super().take(frame)
 
     def close(self) -> None:
-        """Report what is missing when the stream ends."""
         if self.failed:
             return
         open_ones = [number for number, choice in self.choices.items() if not choice.finished]

@@ -223,7 +223,7 @@ def load_json(text: bytes | str) -> Any:
 
 
 def is_object(text: str) -> bool:
-    """Whether a text of arguments is empty or one JSON object."""
+    """Return whether a text of arguments is empty or one JSON object."""
     try:
         return not text or isinstance(load_json(text), dict)
     except ValueError:
@@ -236,7 +236,7 @@ def shown(value: object) -> str:
 
 
 def is_index(value: object) -> bool:
-    """Whether a value is an integer from 0 on. A boolean is not."""
+    """Return whether a value is an integer from 0 on. A boolean is not."""
     return type(value) is int and value >= 0
 
 
@@ -245,5 +245,5 @@ def is_text(value: object) -> TypeGuard[str]:
 
 
 def is_filled(value: object) -> TypeGuard[str]:
-    """Whether a value is a string that is not blank."""
+    """Return whether a value is a string that is not blank."""
     return isinstance(value, str) and bool(value.strip())

@@ -150,7 +150,6 @@ def cut(path: str) -> ChangeStep:
 
 
 def copied(payload: Payload, *steps: ChangeStep) -> Payload:
-    """Return a changed copy of a payload."""
     copy = deepcopy(payload)
     for step in steps:
         step(copy)

@@ -91,7 +91,6 @@ class BlockDecoder(FrameDecoder, Generic[B]):
         return block
 
     def close_block(self, index: int) -> None:
-        """Close the block that is open at ``index``."""
         block = self._closed[index] = self.blocks.pop(index)
         if block.kind == self.call_kind:
             self.out.append(ToolCallEnded(block.call))

@@ -58,7 +58,6 @@ class QueuedBlock:
         self.needs_end = needs_end
 
     def add_signature(self, part: str) -> None:
-        """Add a part of the signature."""
         self.signature = self.signature or []
         self.signature.append(part)
 
@@ -105,11 +104,9 @@ class BlockQueue:
         raise NotImplementedError
 
     def write_delta(self, block: QueuedBlock, delta: bytes) -> None:
-        """Write a delta of the open block."""
         raise NotImplementedError
 
     def write_stop(self, block: QueuedBlock) -> None:
-        """Write the stop of a block."""
         raise NotImplementedError
 
     def arguments_delta(self, fragment: str) -> bytes:
@@ -117,7 +114,6 @@ class BlockQueue:
         return self.arguments_template % orjson.dumps(fragment)
 
     def write_fragment(self, block: QueuedBlock, fragment: str) -> None:
-        """Write a fragment of the open call's arguments."""
         self.write_delta(block, self.arguments_delta(fragment))
 
     # The following methods are the same in all dialects.

@@ -58,10 +58,10 @@ METHODS: Mapping[type, str] = {
     ReasoningOpaque: "opaque",
     ToolCallStarted: "call_started",
     ToolCallArguments: "call_arguments",
-    ToolCallDoomed: "pass_over",
+    ToolCallDoomed: "ignore",
     ToolCallFinished: "call_finished",
     UsageReported: "usage_reported",
-    Aside: "beside",
+    Aside: "any_aside",
     MediaGenerated: "media",
     ProviderFailed: "failed",
     ResponseFinished: "concluded",
@@ -157,7 +157,7 @@ class EventEncoder(EncoderLink):
         """Write the dialect's success terminator."""
         raise NotImplementedError
 
-    def beside(self, event: Aside) -> None:
+    def any_aside(self, event: Aside) -> None:
         """Write an aside, in the dialect's form if it has one. Raises StreamError if the response waits for the client."""
         if event.type == WAITS and event.vendor != self.native:
             raise StreamError(waiting_message(event.raw))
@@ -169,7 +169,7 @@ class EventEncoder(EncoderLink):
         if is_carried:
             if self._carrier is None:
                 self._carrier = Carrier(self.native, self.encoding.limits, self.report)
-            self._hand_on(self._carrier.take(event))
+            self._write_carried(self._carrier.take(event))
         elif self.vendor and vendor != self.vendor:
             self.report.lose(event.kind)
         else:
@@ -180,7 +180,7 @@ class EventEncoder(EncoderLink):
         for aside in own_media(event, self.vendor, self.media_form, self.report):
             self.aside(aside)
 
-    def _hand_on(self, events: Sequence[Event]) -> None:
+    def _write_carried(self, events: Sequence[Event]) -> None:
         for found in events:
             if not isinstance(found, Aside):
                 self._handlers[type(found)](self, found)
@@ -192,14 +192,13 @@ class EventEncoder(EncoderLink):
     def concluded(self, event: ResponseFinished) -> None:
         """Write the end of a choice, after the translated asides that waited for that end."""
         if self._carrier is not None:
-            self._hand_on(self._carrier.finish(spoke=self._spoke))
+            self._write_carried(self._carrier.finish(spoke=self._spoke))
             event = self._carrier.finished(event)
         self.finished(event)
 
     # The following methods are the same in all dialects.
 
     def usage_reported(self, event: UsageReported) -> None:
-        """Keep the token counts until the end."""
         self.usage = event
 
     def response_extras(self, event: ResponseStarted) -> Mapping[str, Any]:
@@ -273,7 +272,7 @@ class EventEncoder(EncoderLink):
     def follow(self, start: ResponseStarted | None, last: Frame, begun: Collection[str]) -> None:
         """Continue after forwarded frames. Overridden if an error frame names its response, its place or its calls."""
 
-    def pass_over(self, event: Event) -> None:
+    def ignore(self, event: Event) -> None:
         """Ignore an event for the application that no dialect has."""
 
     def write(self, data: bytes) -> None:
@@ -289,12 +288,12 @@ class EventEncoder(EncoderLink):
     def failed(self, event: ProviderFailed) -> None:
         """Write what is held and then the error frame, because the provider failed. Nothing is written after that."""
         if not self.ended:
-            self._give_up()
+            self._abandon_carried()
             self.flush()
             self.ended = True
             self.error(event)
 
-    def _give_up(self) -> None:
+    def _abandon_carried(self) -> None:
         """Report what the translation of asides holds, because the response is incomplete."""
         if self._carrier is not None:
             self._carrier.abandon()
@@ -303,7 +302,7 @@ class EventEncoder(EncoderLink):
         if self.ended:
             return
         if not event.clean:
-            self._give_up()
+            self._abandon_carried()
             self.flush()
         self.end(event)
 

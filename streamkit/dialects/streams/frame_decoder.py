@@ -278,7 +278,6 @@ class FrameDecoder(Link):
 
     @property
     def frame(self) -> Frame:
-        """The current frame."""
         frame = self._frame
         if frame is None:
             frame = self._frame = Frame(self._payload, self._offset, self.event, self._last_id)
@@ -472,7 +471,7 @@ class FrameDecoder(Link):
         if self._foreign is None or self.recognised:
             return None
         return NotThisDialect(
-            self.dialect, f"frames of another kind ({quoted(self._foreign.text)})", offset=self._foreign.offset
+            self.dialect, f"frames of another dialect ({quoted(self._foreign.text)})", offset=self._foreign.offset
         )
 
     def push_rest(self) -> None:

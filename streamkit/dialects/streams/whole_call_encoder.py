@@ -41,7 +41,6 @@ class WholeCallEncoder(OneChoiceEncoder):
     # Subclasses define the following methods, and ``terminate`` and ``error``.
 
     def write_text(self, text: str, /) -> None:
-        """Write a piece of text."""
         raise NotImplementedError
 
     def write_call(self, start: ToolCallStarted, call: ToolCallFinished, arguments: bytes, /) -> None:

@@ -42,7 +42,7 @@ _MAY_BE: Final[frozenset[ErrorType]] = frozenset({"invalid_request", "too_large"
 
 
 def is_overflow(failed: ProviderFailed) -> bool:
-    """Whether a request failed because it has more tokens than the model accepts."""
+    """Return whether a request failed because it has more tokens than the model accepts."""
     if failed.type not in _MAY_BE:
         return False
     if failed.code in CODES or failed.native_type in CODES:

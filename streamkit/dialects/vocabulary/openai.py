@@ -167,7 +167,6 @@ def read_url_citation(raw: Any, quote: Any = None) -> list[Citation]:
 
 
 def write_url_citation(citation: Citation) -> dict[str, Any]:
-    """Return the members that express a citation of a web page."""
     return {
         "start_index": citation.start,
         "end_index": citation.end,

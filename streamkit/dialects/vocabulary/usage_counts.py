@@ -39,7 +39,7 @@ CARRIED: Final = frozenset(
 )
 #: Members that are not separate counts, so that dropping them is no loss, and the reasons.
 NO_COUNTS: Final[Mapping[str, str]] = {
-    "prompt_cache_miss_tokens": "DeepSeek's prompt without what was cached, which both stand beside it",
+    "prompt_cache_miss_tokens": "DeepSeek's input without cached tokens, the difference of two other counts",
     "toolUsePromptTokenCount": "a part of the input that is summed",
     **dict.fromkeys(("cacheReadInputTokenCount", "cacheWriteInputTokenCount"), "a second name of a count"),
     "text_tokens": "what is left of a sum once the other kinds are known",
