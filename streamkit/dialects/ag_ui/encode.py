@@ -337,9 +337,9 @@ class AgUiEncoder(OneChoiceEncoder):
         self.write(b'data: {"type":"RUN_FINISHED",%b,%b}\n\n' % (self._ids, dumps(members)[1:-1]))
 
     def _usage_member(self) -> dict[str, Any]:
-        if self.usage is None:
+        if self._usage is None:
             return {}
-        return {"usage": encode_usage(self.usage, self._model or self.encoding.profile.model, self.report)}
+        return {"usage": encode_usage(self._usage, self._model or self.encoding.profile.model, self.report)}
 
     def error(self, event: ProviderFailed) -> None:
         """Write a result for each call, because a client would otherwise run it, and then the error, even without a start."""

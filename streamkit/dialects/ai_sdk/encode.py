@@ -314,7 +314,7 @@ class AISDKEncoder(OneChoiceEncoder):
             self.lose("stop_reason")
         else:
             finish["finishReason"] = word
-        if self.usage is not None and (usage := encode_usage(self.usage, self.report)):
+        if self._usage is not None and (usage := encode_usage(self._usage, self.report)):
             if is_refused(dumps(usage)):
                 self.lose("usage_detail")
             else:

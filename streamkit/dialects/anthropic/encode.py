@@ -229,14 +229,14 @@ class AnthropicEncoder(BlockEncoder):
         if self._citations:
             for citations in self._citations.values():
                 self.report.lose("citation", len(citations))
-        count_usage_losses(self.usage, self.report)
+        count_usage_losses(self._usage, self.report)
         stop = self.stop()
         if not self._started:
             self.begin()
         delta = MESSAGE_END % (dumps(STOP_NAMES[stop.reason]), dumps(stop.stop_sequence))
         if self._message_delta:
             delta = dumps({**loads(delta), **self._message_delta})
-        usage = dumps(encode_usage(self.usage, DELTA_USAGE_DEFAULTS))
+        usage = dumps(encode_usage(self._usage, DELTA_USAGE_DEFAULTS))
         self.parts.append(END % (delta, usage, self._beside()))
 
     def _beside(self) -> bytes:

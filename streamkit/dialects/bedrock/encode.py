@@ -167,10 +167,10 @@ class BedrockEncoder(BlockEncoder):
         if fields := with_stop_sequence(self._fields, stop.stop_sequence):
             last["additionalModelResponseFields"] = fields
         self._event(HEADERS["messageStop"], dumps(last))
-        if self.usage is not None or self._metadata:
+        if self._usage is not None or self._metadata:
             metadata = dict(self._metadata)
             latency = max(0, round(1000 * (self.encoding.clock() - self._begun)))
-            counts = encode_counts(self.usage, metadata, latency, self.report)
+            counts = encode_counts(self._usage, metadata, latency, self.report)
             self._event(HEADERS["metadata"], dumps({**counts, **metadata}))
 
     def error(self, event: ProviderFailed) -> None:

@@ -190,7 +190,7 @@ class CohereEncoder(BlockEncoder):
         # ``self.stop()`` has already replaced the reason ``tool_calls`` if no call was written
         found = finish_reason(stop.reason, stop.native, called=True)
         reason = stop_word(found, stop.stop_sequence, self.report)
-        usage = {} if self.usage is None else {"usage": encode_usage(self.usage, self.report)}
+        usage = {} if self._usage is None else {"usage": encode_usage(self._usage, self.report)}
         self._end({"finish_reason": reason, **self._message_end, **usage})
 
     def _end(self, delta: dict[str, Any]) -> None:

@@ -233,8 +233,8 @@ class GeminiEncoder(EventEncoder):
 
     def terminate(self) -> None:
         usage = b""
-        if self.usage is not None:
-            usage = b',"usageMetadata":' + dumps(encode_usage(self.usage, self.report))
+        if self._usage is not None:
+            usage = b',"usageMetadata":' + dumps(encode_usage(self._usage, self.report))
         stops = self._stops or [ResponseFinished("stop")]
         fields = []
         if self._blocked is not None:  # a blocked prompt is the reason why the first candidate has none

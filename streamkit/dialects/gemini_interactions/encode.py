@@ -172,8 +172,8 @@ class InteractionsEncoder(BlockEncoder):
         status = stop_word((status_of(stop.reason, native), False), stop.stop_sequence, self.report)
         self.begin()
         ended = {**self._interaction, "status": status}
-        if self.usage is not None:
-            ended["usage"] = encode_usage(self.usage, self.report)
+        if self._usage is not None:
+            ended["usage"] = encode_usage(self._usage, self.report)
         self._event("interaction.completed", interaction={**self._beside, **ended})
 
     def error(self, event: ProviderFailed) -> None:

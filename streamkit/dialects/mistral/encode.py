@@ -192,7 +192,7 @@ class MistralEncoder(ChatEncoder):
         self._finished.append(event)
 
     def terminate(self) -> None:
-        usage = b"" if self.usage is None else b',"usage":' + dumps(encode_usage(self.usage, self.report))
+        usage = b"" if self._usage is None else b',"usage":' + dumps(encode_usage(self._usage, self.report))
         last = b'"choices":[{"index":%d,"delta":{%b"content":""},"finish_reason":"%b"}]%b'
         for event in self._finished:
             choice = self._choices[event.choice]

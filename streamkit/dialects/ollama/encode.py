@@ -83,7 +83,7 @@ class OllamaEncoder(WholeCallEncoder):
         stop = self.stop or ResponseFinished("stop")
         found = done_reason(stop.reason, stop.native, called=self._called)
         reason = stop_word(found, stop.stop_sequence, self.report)
-        counts = encode_usage(self.usage, self.report, self.encoding, self._first_s)
+        counts = encode_usage(self._usage, self.report, self.encoding, self._first_s)
         last = {"done": True, "done_reason": reason, **counts}
         self._line(b'"content":""', dumps(last)[1:-1])
 

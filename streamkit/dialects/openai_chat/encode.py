@@ -332,8 +332,8 @@ class ChatEncoder(EventEncoder):
         """Write token counts, if the client requested them, and ``[DONE]``."""
         self._goes_on = None
         usage = b""
-        if self.usage is not None and self.encoding.profile.include_usage:
-            usage = b'"usage":' + dumps(encode_usage(self.usage, self.report, self.vendor))
+        if self._usage is not None and self.encoding.profile.include_usage:
+            usage = b'"usage":' + dumps(encode_usage(self._usage, self.report, self.vendor))
         if self._stop:
             self._write_stop(b"," + usage if usage else b"")
         elif usage:

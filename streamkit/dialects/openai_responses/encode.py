@@ -298,8 +298,8 @@ class ResponsesEncoder(BlockEncoder):
         self._blocks.close_item()
         for fields in self._blocks.fields.values():
             self.report.lose("metadata", len(fields))
-        if self.usage is not None:
-            count_usage_losses(self.usage, self.report)
+        if self._usage is not None:
+            count_usage_losses(self._usage, self.report)
         stop = self.stop()
         native = stop.native if self._vendor == VENDOR else None
         founded = stop.reason != "refusal" or (self._refused and not was_stopped(stop.reason, stop.native))
@@ -309,7 +309,7 @@ class ResponsesEncoder(BlockEncoder):
 
     def _end_response(self, status: bytes, output: list[bytes], error: bytes, incomplete: bytes = b"null") -> None:
         head = self._head if self._changed is None else dumps(self._changed)[:-1]
-        usage = b"null" if self.usage is None else dumps(encode_usage(self.usage))
+        usage = b"null" if self._usage is None else dumps(encode_usage(self._usage))
         self._blocks.numbered(ENDS[status], head, error, incomplete, usage, b",".join(output))
 
     def error(self, event: ProviderFailed) -> None:

@@ -82,7 +82,7 @@ class EventEncoder(EncoderLink):
     _carrier: Carrier | None = None
     _spoke = False  # whether text, a refusal or a call was written
     _vendor = ""  # the vendor of the response
-    usage: UsageReported | None = None  #: the latest token counts, for the end
+    _usage: UsageReported | None = None
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         self.encoding = encoding
@@ -198,8 +198,13 @@ class EventEncoder(EncoderLink):
 
     # The following methods are the same in all dialects.
 
+    @property
+    def usage(self) -> UsageReported | None:
+        """The latest token counts, for the end; None if there are none."""
+        return self._usage
+
     def usage_reported(self, event: UsageReported) -> None:
-        self.usage = event
+        self._usage = event
 
     def response_extras(self, event: ResponseStarted) -> Mapping[str, Any]:
         """Return the extra members of the response if its vendor is the encoder's; otherwise count them as lost."""
