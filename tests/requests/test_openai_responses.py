@@ -439,7 +439,7 @@ ALIKE_MEMBERS = [
 BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"input": 5}, "input", "must be a list, not an integer"),
     ({"input": ["hi"]}, "input[0]", "must be an object, not a string"),
-    ({"input": [{}]}, "input[0].type", "must be a string"),
+    ({"input": [{}]}, "input[0].type", "text is needed"),
     ({"input": [{"type": "message"}]}, "input[0].role", "must be a string"),
     ({"input": [{"role": "tool", "content": "a"}]}, "input[0].role", "no role 'tool'"),
     ({"input": [{"role": "user", "content": 5}]}, "input[0].content", "not a whole number"),

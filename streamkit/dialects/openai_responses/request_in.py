@@ -458,7 +458,7 @@ def _untyped(item: Fields) -> str:
         return "message"
     if item.names == ["id"]:
         return "item_reference"
-    raise item.wrong("is missing; must be a string", "type")
+    raise item.wrong("text is needed, and there is none", "type")
 
 
 def _is_answer(item: Fields) -> bool:

@@ -100,8 +100,8 @@ def output_counts(usage: UsageReported, vendor: str, report: StreamReport) -> tu
     Counts of another vendor are counted as lost if they include cache writes, or thoughts that are not part of the output.
     """
     output, thoughts = usage.output_total, usage.output_reasoning
-    more = usage.input_cache_write is not None or (thoughts or 0) > (output or 0)
-    if usage.vendor != vendor and (more or has_more(usage, vendor)):
+    beside = usage.input_cache_write is not None or (thoughts or 0) > (output or 0)
+    if usage.vendor != vendor and (beside or has_more(usage, vendor)):
         report.lose("usage_detail")
     if output is not None and thoughts is not None and thoughts <= output:
         output -= thoughts  # an output below the thoughts does not include them
