@@ -69,7 +69,8 @@ class Bodies:
     """
 
     decode_request: Callable[[Fields, StreamReport], Request]  #: Reads a request body. Raises BadRequest.
-    #: Returns the request body as JSON values (argument text as ``orjson.Fragment``). Raises BadRequest if the dialect cannot
+    #: Returns the request body as JSON values (argument text as ``orjson.Fragment``). Raises BadRequest for what it cannot
+    #: express.
     encode_request: Callable[[Request, Target, StreamReport], dict[str, Any]]
     #: Returns the wire events of a whole response or error body: the events of a stream with the same content, including its
     #: terminator. Accepts as many defects as the stream decoder does. Raises StreamError if the body cannot be read.
@@ -132,7 +133,7 @@ class CitationForm:
 
     vendor: str
     #: The unit of a citation's position: characters of a block, characters of the whole text of a choice, or bytes of that
-    #: bytes of the text of a choice. A citation is written after its text. "none": a citation has no position.
+    #: text. A citation is written after its text. "none": a citation has no position.
     unit: Literal["block", "choice", "bytes", "none"]
     #: Returns asides that contain these citations. The integer is the index of the choice.
     write: Callable[[Sequence[Citation], int], list[Aside]]

@@ -458,12 +458,9 @@ def no_made_ids(request: Request, to: Lowering) -> None:
         return
 
     def unmade(part: Part, _place: Place, _to: Lowering) -> Part:
-        match part:
-            case ToolCall() if part.id in made:
-                return evolve(part, id="")
-            case ToolResult() if part.call_id in made:
-                return evolve(part, call_id="")
-        return part
+        if isinstance(part, ToolCall) and part.id in made:
+            return evolve(part, id="")
+        return evolve(part, call_id="") if isinstance(part, ToolResult) and part.call_id in made else part
 
     each_part(request, to, unmade)
 

@@ -324,7 +324,7 @@ class PassThrough:
 
     def _note_end(self, events: list[Event]) -> ProviderFailed | None:
         """Note the events at the end of the input, and return the first failure of the provider."""
-        return next((event for event in list(map(self._note, events)) if event is not None), None)
+        return next(filter(None, [self._note(event) for event in events]), None)
 
     # -- bytes -----------------------------------------------------------------------------------------------------
 

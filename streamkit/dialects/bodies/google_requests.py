@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from streamkit.conversation.messages import Media, Part, Request, Text, Tool, ToolChoice, ToolResult, Turn
+from streamkit.conversation.messages import Media, Part, Request, Text, ToolChoice, ToolResult, Turn
 from streamkit.dialects.lowering import Lowering, Place, has_part, of_turns
 from streamkit.dialects.vocabulary.google import SERVICE_TIERS
 
@@ -55,15 +55,11 @@ def schemas_anew(request: Request, _to: Lowering) -> None:
     """Drop schemas in the older form, which only the other Google API has, and empty schemas of functions."""
     output = request.options.output
     if output is not None:
-        output = evolve(output, native_schema=None)
-    request.tools = [*map(_anew, request.tools)]
-    request.options.output = output
-
-
-def _anew(tool: Tool) -> Tool:
-    if tool.kind == "server" or (tool.parameters and tool.native_parameters is None):
-        return tool
-    return evolve(tool, parameters=tool.parameters or None, native_parameters=None)
+        request.options.output = evolve(output, native_schema=None)
+    request.tools = [
+        tool if tool.kind == "server" else evolve(tool, parameters=tool.parameters or None, native_parameters=None)
+        for tool in request.tools
+    ]
 
 
 def choice_fits(request: Request, to: Lowering, *, validated: str, names: bool = False) -> None:

@@ -124,14 +124,6 @@ def _place_of(payload: bytes, name: str | int, value: Any, after: int) -> tuple[
     return None if begin < len(member) or end < begin else (begin, end)
 
 
-def loaded(text: bytes) -> Any:
-    """Return the JSON value of a text; None if it has none."""
-    try:
-        return loads(text)
-    except ValueError:
-        return None
-
-
 def _parsed(texts: list[bytes], kind: type) -> list[Any]:
     """Return the parsed values of the first texts, up to one of another type or one that is too long."""
     deltas: list[Any] = []

@@ -6,7 +6,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Final, NoReturn
+from typing import Any, ClassVar, Final
 
 import orjson
 from attrs import evolve
@@ -57,6 +57,7 @@ from streamkit.limits import Limits
 from streamkit.machines import Link
 from streamkit.report import REPAIRS, StreamReport
 from streamkit.text.quoting import quoted
+from streamkit.tool_calls.check import refuse_constant
 from streamkit.tool_calls.json_scanner import JSONScanner
 from streamkit.tool_calls.value_text import ValueTexts, item_texts, lenient_text, plain_text, value_text
 
@@ -698,7 +699,7 @@ class FrameDecoder(Link):
             text, is_utf8 = frame.text, False
             self.report.repair("invalid_utf8")
         try:
-            document = json.loads(text, parse_constant=_refuse, parse_int=_whole_number)
+            document = json.loads(text, parse_constant=refuse_constant, parse_int=_whole_number)
             whole = _without_surrogates(document)
         except (ValueError, RecursionError) as error:
             if not frame.terminated:
@@ -883,10 +884,6 @@ def _check_depth(frame: Frame) -> None:
     scanner = JSONScanner(depth=DEPTH)
     if scanner.feed(frame.text) == "malformed":
         raise BrokenFrame(f"JSON {scanner.reason}", frame.data, offset=frame.offset)
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
 
 
 def _whole_number(digits: str) -> int | float:

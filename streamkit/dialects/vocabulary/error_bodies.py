@@ -48,14 +48,13 @@ ERROR_BY_STATUS: Mapping[int, ErrorType] = {
 BROKEN: Final = "stream_broken"
 REDIRECTED: Final = "upstream_redirected"
 REFUSED_KEY: Final = "upstream_credentials"
-_GATEWAY_STATUSES: Final[Mapping[ErrorType, int]] = {"server": 502, "timeout": 504}
 
 
 def gateway_status(failed: ProviderFailed) -> int | None:
     """Return the status of a failure to reach a provider or to get its response; None for any other failure."""
     if failed.vendor or failed.code not in {BROKEN, REDIRECTED, REFUSED_KEY}:
         return None
-    return _GATEWAY_STATUSES.get(failed.type)
+    return {"server": 502, "timeout": 504}.get(failed.type)
 
 
 # -- where an error is -------------------------------------------------------------------------------------------------
