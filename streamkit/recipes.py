@@ -23,9 +23,8 @@ from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Joined, Pipe, Stage, pipe
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
 from streamkit.report import StreamReport
-from streamkit.translation.citations import carry_citations
+from streamkit.translation.citations import carry_citations, carry_searches
 from streamkit.translation.pass_through import PASSES, PassThrough
-from streamkit.translation.web_searches import carry_searches
 
 #: The default provider, options, profile and clock, which most pipes have.
 USUAL: Final = None, DEFAULT_OPTIONS, DEFAULT_PROFILE, time.time

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from streamkit.cli.streams import visible, write, write_json
-from streamkit.dialects import DIALECTS
+from streamkit.dialects import DIALECTS, Candidate
 from streamkit.dialects.base import Dialect
-from streamkit.dialects.registry import Candidate
 from streamkit.report import Status
 
 HELP = "list the dialects, and the providers and clients whose names can replace a dialect's name"

@@ -34,10 +34,8 @@ from streamkit.dialects.vocabulary.reasoning_effort import effort_of
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 
-#: The words for how closely a model must look at an image.
-CLOSENESS: Final = frozenset({"auto", "low", "high"})
-#: The types of message parts.
-PART_TYPES: Final = get_args(Part)
+CLOSENESS: Final = frozenset({"auto", "low", "high"})  #: the words for how closely a model must look at an image
+PART_TYPES: Final = get_args(Part)  #: the types of message parts
 #: Where a part is: in a message of that role, or in a tool's result.
 Place: TypeAlias = Literal["system", "user", "assistant", "result"]
 #: A value of the ``signs_…`` fields below: signatures of all vendors may be written.
@@ -341,7 +339,6 @@ def leading_of(turns: Sequence[Turn]) -> int:
 
 
 def has_part(turns: Sequence[Turn], kind: type) -> bool:
-    """Return whether some turn has a part of that type."""
     return kind in map(type, chain.from_iterable(map(_parts, turns)))
 
 

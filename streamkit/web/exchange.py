@@ -35,8 +35,7 @@ from streamkit.read_options import ReadOptions
 from streamkit.recipes import client_events, collect, transcode
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_response, encode_response
-from streamkit.translation.citations import carry_citations_of
-from streamkit.translation.web_searches import carry_searches_of
+from streamkit.translation.citations import carry_citations_of, carry_searches_of
 from streamkit.web.continuing import Continuing, Onward, Opened
 from streamkit.web.forms import Came, form_of
 from streamkit.web.heavy import beside, count_values, is_heavy

@@ -58,10 +58,10 @@ async def running():
 # -- what can't be asked -----------------------------------------------------------------------------------------------
 
 BROKEN = {
-    "half of an object": (b'{"model":', "the body is no JSON"),
-    "a number for a list": ({"tools": 7}, "tools: a list is needed, not a whole number"),
-    "a number in a list": ({"tools": [7]}, "tools[0]: an object is needed, not a whole number"),
-    "a number for a name": (b'{"model":7}', "model: text is needed, not a whole number"),
+    "half of an object": (b'{"model":', "the body is not JSON"),
+    "a number for a list": ({"tools": 7}, "tools: must be a list, not an integer"),
+    "a number in a list": ({"tools": [7]}, "tools[0]: must be an object, not an integer"),
+    "a number for a name": (b'{"model":7}', "model: must be a string, not an integer"),
 }
 
 
@@ -156,7 +156,7 @@ async def test_a_call_that_is_demanded_of_ollama_is_refused_unless_it_may_be_imi
         answer = await running.asked(client, tools=True, forced=True)
         assert (answer.status, len(running.evil.requests)) == ((200, 1) if emulate else (400, 0))
         if not emulate:
-            assert told(answer, client).message.startswith("tool_choice: Ollama can't be made to call a tool")
+            assert told(answer, client).message.startswith("tool_choice: Ollama cannot be required to call a tool")
 
 
 # -- where nobody answers ----------------------------------------------------------------------------------------------
@@ -556,7 +556,7 @@ IMAGE = {"type": "image_url", "image_url": {"url": "https://127.0.0.1/a.png"}}
 
 @pytest.mark.parametrize(
     ("linked_media", "words"),
-    [("refuse", "ollama takes no image at a URL"), ("fetch", "it has no public address"), ("drop", None)],
+    [("refuse", "ollama does not accept image input at a URL"), ("fetch", "it has no public address"), ("drop", None)],
 )
 async def test_an_image_at_a_url_is_refused_fetched_or_dropped(linked_media, words):
     async with behind(as_asked("ollama"), dialect="ollama", upstream={"linked_media": linked_media}) as running:

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import pytest
 from attrs import evolve
 
-from streamkit.dialects import DIALECTS
-from streamkit.dialects.registry import Registry
+from streamkit.dialects import DIALECTS, Registry
 from streamkit.gateway.keys import KeyReader
 from tests.gateway.configuring import CANARY, GOOD, faults, parse, with_upstream
 
@@ -133,7 +132,7 @@ def test_a_total_that_leaves_time_for_a_first_byte_is_fine():
 @pytest.mark.parametrize(
     ("load", "fault"),
     [
-        (lambda: 1 / 0, "the dialect 'mute' of an unknown distribution  (entry point mute = m:D) can't be used: "),
+        (lambda: 1 / 0, "the dialect 'mute' of an unknown distribution  (entry point mute = m:D) cannot be used: "),
         (lambda: evolve(DIALECTS["ollama"], name="mute", bodies=None), '"mute" has no requests'),
     ],
 )

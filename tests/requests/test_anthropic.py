@@ -331,21 +331,21 @@ SEALED = [
 # -- requests that can't be --------------------------------------------------------------------------------------------
 
 BAD: dict[str, tuple[dict[str, Any], str, str]] = {
-    "no messages": ({"messages": None}, "messages", "a list is needed"),
-    "a message that is none": ({"messages": ["hi"]}, "messages[0]", "an object is needed"),
+    "no messages": ({"messages": None}, "messages", "must be a list"),
+    "a message that is none": ({"messages": ["hi"]}, "messages[0]", "must be an object"),
     "a role": ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role", "no role 'tool'"),
     "no content": ({"messages": [{"role": "user"}]}, "messages[0].content", "must be a string or a list of blocks"),
-    "content": ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content", "text is needed, not a whole"),
-    "a block": ({"messages": user("x")}, "messages[0].content[0]", "an object is needed"),
-    "no type": ({"messages": user({"text": "x"})}, "messages[0].content[0].type", "text is needed"),
-    "a text": ({"messages": user({"type": "text"})}, "messages[0].content[0].text", "text is needed"),
-    "a source": ({"messages": user({"type": "image"})}, "messages[0].content[0].source", "an object is needed"),
+    "content": ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content", "must be a string, not a whole"),
+    "a block": ({"messages": user("x")}, "messages[0].content[0]", "must be an object"),
+    "no type": ({"messages": user({"text": "x"})}, "messages[0].content[0].type", "must be a string"),
+    "a text": ({"messages": user({"type": "text"})}, "messages[0].content[0].text", "must be a string"),
+    "a source": ({"messages": user({"type": "image"})}, "messages[0].content[0].source", "must be an object"),
     "a type of source": (
-        {"messages": user({"type": "image", "source": {"type": 1}})}, "messages[0].content[0].source.type", "text is needed",
+        {"messages": user({"type": "image", "source": {"type": 1}})}, "messages[0].content[0].source.type", "must be a string",
     ),
     "no data": (
         {"messages": user({"type": "image", "source": {"type": "base64", "media_type": "image/png"}})},
-        "messages[0].content[0].source.data", "text is needed",
+        "messages[0].content[0].source.data", "must be a string",
     ),
     "a mark": (
         {"messages": user(text("a", cache_control={"type": "forever"}))}, "messages[0].content[0].cache_control.type",
@@ -359,24 +359,24 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "a result of the assistant": ({"messages": assistant(result())}, "messages[1].content[0].type", "only allowed in user messages"),
     "an image of the system": ({"system": [{"type": "image", "source": {"type": "url", "url": "u"}}]}, "system[0].type", "must be 'text'"),
     "an input that is text": (
-        {"messages": assistant({**call(), "input": "{}"})}, "messages[1].content[0].input", "an object is needed, not text",
+        {"messages": assistant({**call(), "input": "{}"})}, "messages[1].content[0].input", "must be an object, not a string",
     ),
     "no input": ({"messages": assistant({**call(), "input": None})}, "messages[1].content[0].input", "not null"),
-    "no id of a call": ({"messages": assistant({**call(), "id": None})}, "messages[1].content[0].id", "text is needed"),
+    "no id of a call": ({"messages": assistant({**call(), "id": None})}, "messages[1].content[0].id", "must be a string"),
     "a thinking result": (
         {"messages": answered(content=[{"type": "thinking", "thinking": "h"}])}, "messages[1].content[0].content[0].type",
         "only allowed in assistant messages",
     ),
-    "whether it is an error": ({"messages": answered(is_error="no")}, "messages[1].content[0].is_error", "true or false is needed"),
-    "no budget": ({"thinking": {"type": "enabled"}}, "thinking.budget_tokens", "a whole number is needed"),
-    "no type of thinking": ({"thinking": {}}, "thinking.type", "text is needed"),
+    "whether it is an error": ({"messages": answered(is_error="no")}, "messages[1].content[0].is_error", "must be a boolean"),
+    "no budget": ({"thinking": {"type": "enabled"}}, "thinking.budget_tokens", "must be an integer"),
+    "no type of thinking": ({"thinking": {}}, "thinking.type", "must be a string"),
     "no schema": ({"output_config": {"format": {"type": "json_schema"}}}, "output_config.format.schema", "is missing; must be a JSON schema"),
-    "stops": ({"stop_sequences": ["a", 1]}, "stop_sequences[1]", "text is needed, not a whole number"),
-    "half a token": ({"max_tokens": 1.5}, "max_tokens", "a whole number is needed, not 1.5"),
-    "a tool without a name": ({"tools": [{"input_schema": {}}]}, "tools[0].name", "text is needed"),
-    "a schema that is none": ({"tools": [{"name": "n", "input_schema": []}]}, "tools[0].input_schema", "an object is needed"),
+    "stops": ({"stop_sequences": ["a", 1]}, "stop_sequences[1]", "must be a string, not an integer"),
+    "half a token": ({"max_tokens": 1.5}, "max_tokens", "must be an integer, not 1.5"),
+    "a tool without a name": ({"tools": [{"input_schema": {}}]}, "tools[0].name", "must be a string"),
+    "a schema that is none": ({"tools": [{"name": "n", "input_schema": []}]}, "tools[0].input_schema", "must be an object"),
     "a choice": ({"tool_choice": {"type": "some"}}, "tool_choice.type", "must be 'auto', 'any', 'tool' or 'none', not 'some'"),
-    "a choice of nothing": ({"tool_choice": {"type": "tool"}}, "tool_choice.name", "text is needed"),
+    "a choice of nothing": ({"tool_choice": {"type": "tool"}}, "tool_choice.name", "must be a string"),
 }  # fmt: skip
 
 

@@ -38,7 +38,7 @@ OWN_WORDS = {
     "conversation/collector.py",  # a size
     "dialects/linting/grammar.py",  # the name of a rule
     "dialects/openai_responses/lint.py",  # a key to sort by
-    "dialects/registry.py",  # the name of an installed plug-in
+    "dialects/__init__.py",  # the name of an installed plug-in
     "gateway/log.py",  # the fields of a line, each of which is bounded
     "http_errors.py",  # an excerpt
     "text/quoting.py",

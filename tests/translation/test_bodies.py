@@ -62,7 +62,7 @@ def test_a_dialect_that_only_streams_is_refused(use: Callable[[str], object], mo
     silent = evolve(openai_chat.DIALECT, name="silent", bodies=None)
     monkeypatch.setattr(bodies, "source_named", lambda _name: (silent, None))
     monkeypatch.setattr(bodies, "client_named", lambda _name: (silent, None))
-    with pytest.raises(UsageError, match="silent has no whole bodies"):
+    with pytest.raises(UsageError, match="silent has no requests or whole responses"):
         use("silent")
 
 

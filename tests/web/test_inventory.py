@@ -121,7 +121,7 @@ async def test_anthropic_may_ask_for_models_of_a_stage(served):
 
 
 async def test_anthropic_is_told_what_is_wrong_with_a_page(served):
-    with pytest.raises(Exception, match="limit: a whole number from 1 to 1,000 is needed") as caught:
+    with pytest.raises(Exception, match="limit: must be an integer from 1 to 1,000") as caught:
         await asking(official.anthropic(served.url), lambda client: client.models.list(limit=1001))
     assert type(caught.value).__name__ == "BadRequestError"
 
@@ -223,9 +223,9 @@ async def test_a_model_is_shown_by_its_name(client, body, model):
 @pytest.mark.parametrize(
     ("body", "status", "message"),
     [
-        (b"", 400, "the body is no JSON"),
-        (b"{}", 400, "name: text is needed"),
-        (b'{"model":7}', 400, "model: text is needed"),
+        (b"", 400, "the body is not JSON"),
+        (b"{}", 400, "name: is missing; must be a string"),
+        (b'{"model":7}', 400, "model: must be a string"),
         (b'{"model":"m:8b"}', 404, "no model is called 'm:8b' here"),
         (b'{"model":":latest"}', 404, "no model is called"),
     ],

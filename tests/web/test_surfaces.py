@@ -162,7 +162,7 @@ async def test_the_numbers_of_a_request_inside_a_request_keep_their_digits(asked
     [
         ({"generateContentRequest": CONTENTS, **CONTENTS}, "contents: this stands beside generateContentRequest"),
         ({"generateContentRequest": "x"}, "generateContentRequest: an object is needed"),
-        ({"generateContentRequest": {}}, "generateContentRequest.contents: a list is needed"),
+        ({"generateContentRequest": {}}, "generateContentRequest.contents: is missing; must be a list"),
     ],
 )
 async def test_a_count_that_cant_be_is_refused_with_its_path(asked, body, message):
@@ -178,11 +178,11 @@ async def test_a_count_that_cant_be_is_refused_with_its_path(asked, body, messag
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"", "the body is no JSON"),
-        (b"{", "the body is no JSON"),
-        (b"[]", "the body is a list, and an object is needed"),
-        (b'{"model":"\xff"}', "the body is no JSON"),
-        (b'{"model":"m","x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "the body is no JSON"),
+        (b"", "the body is not JSON"),
+        (b"{", "the body is not JSON"),
+        (b"[]", "the body must be an object, not a list"),
+        (b'{"model":"\xff"}', "the body is not JSON"),
+        (b'{"model":"m","x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "the body is not JSON"),
         (b'{"model":"m","x":' + b"[" * 300 + b"]" * 300 + b"}", "x: nested deeper than 200 levels"),
     ],
     ids=["empty", "cut", "list", "no UTF-8", "too deep to parse", "too deep to write"],

@@ -70,7 +70,6 @@ class BlockList:
         raise NotImplementedError
 
     def add(self, block: Block) -> None:
-        """Add a whole block."""
         self.blocks.append(block)
 
     def add_text(self, block: Block, label: int) -> None:

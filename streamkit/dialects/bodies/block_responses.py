@@ -28,10 +28,8 @@ class BlockResponseWriter(ResponseWriter):
 
     #: The dialect's own vendor. Its signatures are written unchanged; other vendors' are sealed.
     signer: ClassVar[str]
-    #: Stop reasons for which the dialect has only an inexact word.
-    inexact_stops: ClassVar[frozenset[str]]
-    #: The dialect's subclass of ``BlockList``.
-    block_list: ClassVar[type[BlockList]]
+    inexact_stops: ClassVar[frozenset[str]]  #: stop reasons for which the dialect has only an inexact word
+    block_list: ClassVar[type[BlockList]]  #: the dialect's subclass of ``BlockList``
 
     def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(response, encoding, report)
@@ -43,7 +41,6 @@ class BlockResponseWriter(ResponseWriter):
         raise NotImplementedError
 
     def thinking(self, text: str, signature: str | None) -> Block:
-        """Return a block of reasoning."""
         raise NotImplementedError
 
     def redacted(self, data: str) -> Block:
@@ -51,7 +48,6 @@ class BlockResponseWriter(ResponseWriter):
         raise NotImplementedError
 
     def use(self, call: ToolCall, arguments: bytes, extras: Mapping[str, Any]) -> Block:
-        """Return the block of a tool call."""
         raise NotImplementedError
 
     def beside(self, part: Aside) -> bool:

@@ -63,14 +63,11 @@ CHOICES: Final[Mapping[str, Literal["auto", "required", "none"]]] = {
 EFFORTS: Final = frozenset({"none", "low", "medium", "high", "xhigh", "max"})
 #: The types of ``thinking`` that have a neutral form.
 THINKING: Final = frozenset({"enabled", "adaptive", "disabled"})
-#: The smallest ``budget_tokens`` that the server takes.
-LEAST_BUDGET: Final = 1024
+LEAST_BUDGET: Final = 1024  #: the smallest ``budget_tokens`` that the server takes
 #: The types that turn thinking on. While Claude thinks, a request must not require a tool call.
 THINKS: Final = frozenset({"enabled", "adaptive"})
-#: The schema of a function without parameters.
-NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object"}
-#: The most cache marks in a request.
-MOST_MARKS: Final = 4
+NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object"}  #: the schema of a function without parameters
+MOST_MARKS: Final = 4  #: the most cache marks in a request
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -80,7 +77,7 @@ def role_of(message: Fields) -> Literal["system", "user", "assistant"]:
     """Return the role of a message. Raises BadRequest for an unknown role."""
     role = message.needed("role")
     if role not in {"system", "user", "assistant"}:
-        raise message.wrong(f"there is no role {quoted(role)}", "role")
+        raise message.wrong(f"unknown role {quoted(role)}; must be 'system', 'user' or 'assistant'", "role")
     return cast("Literal['system', 'user', 'assistant']", role)
 
 
@@ -88,7 +85,7 @@ def call_of(use: Fields, id_member: str) -> ToolCall:
     """Read a tool call. Raises BadRequest if its input is no object."""
     call_id, name = use.needed(id_member), use.needed("name")
     if not isinstance(use.peek("input"), dict):
-        raise use.wrong(f"an object is needed, not {kind_of(use.peek('input'))}", "input")
+        raise use.wrong(f"must be an object, not {kind_of(use.peek('input'))}", "input")
     return ToolCall(0, call_id, name, use.text_of("input"), place=use.place)
 
 
@@ -159,7 +156,7 @@ def read_thinking(fields: Fields | None, effort: str | None) -> Thinking | None:
     if kind == "enabled":
         read.budget_tokens = thinking.integer("budget_tokens")
         if read.budget_tokens is None:
-            raise thinking.wrong("a whole number is needed, and there is none", "budget_tokens")
+            raise thinking.wrong("is missing; must be an integer", "budget_tokens")
     display = thinking.peek("display")
     if isinstance(display, str) and display in DISPLAYS:
         read.summary = DISPLAYS[thinking.needed("display")]
@@ -193,8 +190,7 @@ def thinking_fits(request: Request, to: Lowering) -> None:
     shown = _thinks(thinking, request, to, forced=forced)
     if shown.summary in {"concise", "detailed"}:
         to.lose("parameter", "thinking.summary")
-    shown = evolve(shown, effort=_effort(thinking, to))
-    request.options.thinking = shown
+    request.options.thinking = evolve(shown, effort=_effort(thinking, to))
 
 
 def _thinks(thinking: Thinking, request: Request, to: Lowering, *, forced: bool) -> Thinking:
@@ -269,7 +265,7 @@ def choice_fits_thinking(request: Request, to: Lowering) -> None:
     if choice is None or choice.mode != "required" or thinking is None or thinking["type"] not in THINKS:
         return
     if not to.target.emulate:
-        raise BadRequest("tool_choice", "Claude can't be told to call a tool while thinking is enabled")
+        raise BadRequest("tool_choice", "Claude cannot be required to call a tool while thinking is enabled")
     to.lose("tool_choice", "required")
     request.tool_choice = evolve(choice, mode="auto", names=())
 
@@ -293,7 +289,7 @@ def parallel_if_forbidden(request: Request, _to: Lowering) -> None:
 
 def schemas_held(request: Request, to: Lowering) -> None:
     """Rewrite the schemas that the model must follow (of strict tools and of the output format) for Claude."""
-    tools = [
+    request.tools = [
         evolve(tool, parameters=_held(tool.parameters or dict(NO_PARAMETERS), f"{tool.name}.parameters", to))
         if tool.strict and tool.kind == "function"
         else tool
@@ -301,9 +297,7 @@ def schemas_held(request: Request, to: Lowering) -> None:
     ]
     output = request.options.output
     if output is not None and output.kind == "schema":
-        output = evolve(output, schema=_held(output.schema, "output.schema", to))
-    request.tools = tools
-    request.options.output = output
+        request.options.output = evolve(output, schema=_held(output.schema, "output.schema", to))
 
 
 def _held(schema: Any, path: str, to: Lowering) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from streamkit.conversation.messages import Media, Part, Request, Text, Tool, ToolChoice, ToolResult, Turn
+from streamkit.conversation.messages import Media, Part, Request, Text, ToolChoice, ToolResult, Turn
 from streamkit.dialects.lowering import Lowering, Place, has_part, of_turns
 from streamkit.dialects.vocabulary.google import SERVICE_TIERS
 
@@ -33,7 +33,7 @@ def media_behind_results(request: Request, to: Lowering, *, kinds: bool = False)
             if isinstance(part, ToolResult):
                 media = [inner for inner in part.parts if isinstance(inner, Media)]
                 for each in media:
-                    to.lose("media", f"{f'{each.kind}, ' if kinds else ''}moved behind the result {part.call_id}")
+                    to.lose("media", f"{f'{each.kind}, ' if kinds else ''}moved after the result {part.call_id}")
                 made[-1] = evolve(part, parts=[inner for inner in part.parts if not isinstance(inner, Media)])
                 moved += media
                 last = len(made)
@@ -55,15 +55,11 @@ def schemas_anew(request: Request, _to: Lowering) -> None:
     """Drop schemas in the older form, which only the other Google API has, and empty schemas of functions."""
     output = request.options.output
     if output is not None:
-        output = evolve(output, native_schema=None)
-    request.tools = [*map(_anew, request.tools)]
-    request.options.output = output
-
-
-def _anew(tool: Tool) -> Tool:
-    if tool.kind == "server" or (tool.parameters and tool.native_parameters is None):
-        return tool
-    return evolve(tool, parameters=tool.parameters or None, native_parameters=None)
+        request.options.output = evolve(output, native_schema=None)
+    request.tools = [
+        tool if tool.kind == "server" else evolve(tool, parameters=tool.parameters or None, native_parameters=None)
+        for tool in request.tools
+    ]
 
 
 def choice_fits(request: Request, to: Lowering, *, validated: str, names: bool = False) -> None:

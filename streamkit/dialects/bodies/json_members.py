@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-#: The separator between joined texts, unless they are fragments of one text.
-BLANK_LINE: Final = "\n\n"
-#: The members of a text part that has nothing but its text.
-PLAIN_TEXT: Final = frozenset({"type", "text"})
+BLANK_LINE: Final = "\n\n"  #: The separator between joined texts, unless they are fragments of one text.
+PLAIN_TEXT: Final = frozenset({"type", "text"})  #: the members of a text part that has nothing but its text
 
 
 def add_missing(body: dict[str, Any], extras: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -33,10 +33,8 @@ from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
 P = TypeVar("P", bound=Part)
-#: The beginning of the aside type for content blocks that a reader does not know.
-CONTENT: Final = "content."
-#: The key in ``Waiting`` for all waiting calls, whatever their names.
-_ANY: Final = ""
+CONTENT: Final = "content."  #: The beginning of the aside type for content blocks that a reader does not know.
+_ANY: Final = ""  #: the key in ``Waiting`` for all waiting calls, whatever their names
 #: How the value of each option is read, by our name of the option. Only options that are a single member.
 READERS: Final[Mapping[str, Callable[[Fields, str], Any]]] = {
     **dict.fromkeys(("max_tokens", "top_k", "seed", "choices", "top_logprobs"), Fields.integer),
@@ -50,8 +48,7 @@ READERS: Final[Mapping[str, Callable[[Fields, str], Any]]] = {
 class RequestReader:
     """Reads one request, member by member. A dialect's subclass reads the content of each member."""
 
-    #: The dialect's name.
-    dialect: ClassVar[str]
+    dialect: ClassVar[str]  #: the dialect's name
 
     #: Members that identify the exchange, or are part of the conversation for the client. The response repeats them.
     exchange: ClassVar[tuple[str, ...]] = ()
@@ -160,7 +157,7 @@ class TurnReader(RequestReader):
                 return Turn(role, [*self.content(message)])
             case "assistant":
                 return self.assistant(message)
-        raise message.wrong(f"there is no role {quoted(role)}", "role")
+        raise message.wrong(f"unknown role {quoted(role)}", "role")
 
 
 class Waiting:
@@ -209,7 +206,7 @@ def function_call(call: Fields, number: int) -> ToolCall:
     """Read a function call from an assistant message's list; its arguments are text. Raises BadRequest."""
     kind = call.string("type") or "function"
     if kind != "function":
-        raise call.wrong(f"there is no call of type {quoted(kind)}", "type")
+        raise call.wrong(f"must be 'function', not {quoted(kind)}", "type")
     function = call.needed_fields("function")
     arguments = function.string("arguments") or ""
     return ToolCall(number, call.string("id") or "", function.needed("name"), arguments, place=call.place)

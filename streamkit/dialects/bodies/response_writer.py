@@ -9,6 +9,7 @@ Source: dialects.md §7.3 (calls in each dialect).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar, Final
 
 from attrs import evolve
@@ -37,8 +38,7 @@ PLACES: Final[Mapping[type, int]] = {Reasoning: 0, Text: 1, Refusal: 1, ToolCall
 class ResponseWriter:
     """Writes one response. A dialect's subclass defines the body."""
 
-    #: The vendor whose extras and asides are written unchanged.
-    vendor: ClassVar[str]
+    vendor: ClassVar[str]  #: the vendor whose extras and asides are written unchanged
 
     def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
         self.response = response
@@ -89,14 +89,10 @@ class ResponseWriter:
 
     def lose_order(self, choice: Choice) -> None:
         """Count a loss for each part that moves before an earlier part, because the message has fixed places."""
-        order = 0
-        for part in choice.parts:
-            place = self.place_of(part)
-            if place is None:
-                continue
-            if place < order:
+        places = [place for part in choice.parts if (place := self.place_of(part)) is not None]
+        for before, after in pairwise(places):
+            if after < before:
                 self.report.lose("block_order")
-            order = place
 
     def lose_sealed(self, choice: Choice) -> None:
         """Count opaque reasoning and signatures as lost. For dialects without a place for them."""

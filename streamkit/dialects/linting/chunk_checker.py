@@ -15,9 +15,9 @@ from streamkit.framing.frame import Frame
 DONE = b"[DONE]"
 #: Rules of both dialects. Each dialect's table has its own rules first, and then these.
 CHUNK_RULES: Mapping[str, str] = {
-    "after_finish": "A choice says nothing more once it has its finish reason (§1.1).",
+    "after_finish": "A choice has no content after its finish reason (§1.1).",
     "after_error": "Nothing but `[DONE]` follows an error frame (§1.1).",
-    "done": "`[DONE]` ends a stream that no error frame ended (§1.1).",
+    "done": "A stream ends with `[DONE]`, unless an error frame ended it (§1.1).",
     "after_done": "Nothing follows `[DONE]` (§1.1).",
 }
 CHUNK_HINTS: Hints = {
@@ -57,8 +57,7 @@ C = TypeVar("C", bound=Finishing)
 class ChunkChecker(GrammarChecker, Generic[C]):
     """Checks the chunks of one stream. Subclasses check the content of a chunk."""
 
-    #: Makes the record of a choice before its first chunk.
-    new_choice: Callable[[], C]
+    new_choice: Callable[[], C]  #: makes the record of a choice before its first chunk
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,7 +70,6 @@ class ChunkChecker(GrammarChecker, Generic[C]):
         return "note"
 
     def take(self, frame: Frame) -> None:
-        """Check one frame: a chunk, or ``[DONE]``."""
         if not frame.terminated:
             self.broken("unterminated", "no blank line after the last event", self.unterminated(frame))
         if self._done:
@@ -86,7 +84,6 @@ class ChunkChecker(GrammarChecker, Generic[C]):
             super().take(frame)
 
     def close(self) -> None:
-        """Report what is missing when the stream ends."""
         if self.failed:
             return
         open_ones = [number for number, choice in self.choices.items() if not choice.finished]
@@ -131,7 +128,7 @@ class ChunkChecker(GrammarChecker, Generic[C]):
             if isinstance(function, dict):
                 yield entry, function
             else:
-                self.broken("tool_calls", f"an entry is {shown(entry)}")
+                self.broken("tool_calls", f"an entry of tool_calls is {shown(entry)}")
 
     def finish_reason(self, choice: C, reason: object) -> None:
         """Check the finish reason of a choice, and keep it. A choice must have only one."""

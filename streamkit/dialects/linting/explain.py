@@ -4,8 +4,8 @@ A checker reports that a rule is broken. The decoders that read the same frame r
 counted, or an *answer* (``ANSWERS``). Rule and reaction together identify a case of the catalogue
 (``docs/reference/field-failures.md``); if no rule is broken, the answer alone does.
 
-The result is only a resemblance, because one violation can have many causes. The tables name the case that is most often
-case fits. Each dialect has such a table, ``HINTS``, next to its rules.
+The result is only a resemblance, because one violation can have many causes. The tables name the most frequent case. Each
+dialect has such a table, ``HINTS``, next to its rules.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from attrs import frozen
 
 # -- reactions to a frame without a repair -----------------------------------------------------------------------------
 
-READS: Final = "reads it as it is"
-KNOWN: Final = "reads it as it is, and so does every client we know"
-STOPS: Final = "stops here: what came before is handed on, then an error"
-STOPPED: Final = "has stopped before"
-TORN: Final = "does not use it: the input broke off inside it"
-TOLD: Final = "hands it on as the provider's error"
-CUT: Final = "takes the stream for cut: it ends in an error, and no success is made up"
-UNFINISHED: Final = "takes the stream for cut in spite of its terminator: it ends in an error"
+READS: Final = "reads it unchanged"
+KNOWN: Final = "reads it unchanged, as every known client does"
+STOPS: Final = "stops here: emits the events before it, then an error"
+STOPPED: Final = "had stopped before this frame"
+TORN: Final = "does not use it: the input ended inside it"
+TOLD: Final = "reports it as the provider's error"
+CUT: Final = "treats the stream as truncated: it ends with an error, never as a success"
+UNFINISHED: Final = "treats the stream as truncated despite its terminator: it ends with an error"
 ANSWERS: Final = (READS, KNOWN, STOPS, STOPPED, TORN, TOLD, CUT, UNFINISHED)
 
 #: The numbers of the cases that the tables name, with their causes, as in the catalogue.
@@ -168,8 +168,7 @@ class Hint:
 Hints: TypeAlias = Mapping[str, tuple[Hint, ...]]
 """For each rule, its hints. Empty: the catalogue has no similar case, and no repair applies."""
 
-#: The key for repairs in frames that break no rule, if their case differs from ``REPAIR_CASES``.
-NO_RULE: Final = ""
+NO_RULE: Final = ""  #: The key for repairs in frames that break no rule, if their case differs from ``REPAIR_CASES``.
 
 
 @frozen

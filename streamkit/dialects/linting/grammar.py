@@ -3,7 +3,6 @@
 A checker judges a stream by its dialect's grammar and by the official clients, not by what streamkit's decoders tolerate. So
 it uses none of their code, only the tables in ``wire.py``. An ``error`` violates the grammar or breaks a client; a ``note``
 is common in the field and accepted by every known client. A checker never stops: it checks each frame, even after a violation.
-before it was.
 
 Source: dialects.md §0.3, §0.4.
 """
@@ -26,20 +25,19 @@ from streamkit.tool_calls.check import refuse_constant
 
 Severity: TypeAlias = Literal["error", "note"]
 
-#: The most characters of a call's input that are kept for parsing.
-INPUT_CHARS = DEFAULT_LIMITS.arguments_chars
+INPUT_CHARS = DEFAULT_LIMITS.arguments_chars  #: the most characters of a call's input that are kept for parsing
 
 #: Rules of every dialect. Each dialect includes them in its own table.
 COMMON_RULES: Mapping[str, str] = {
     "not_utf8": "A payload is UTF-8: strict clients raise at the first other byte (§0.4).",
     "not_json": "A payload is one whole JSON text, without `NaN` or `Infinity` (§0.3).",
-    "not_object": "A payload is a JSON object, no list and no bare value (§0.3).",
-    "truncated": "The stream reaches its completion point, or says in an error frame why it does not (§7.6).",
+    "not_object": "A payload is a JSON object, not a list or a bare value (§0.3).",
+    "truncated": "The stream reaches its completion point, or an error frame reports why it does not (§7.6).",
 }
 
 #: Rules that a checker cannot test, because only the decoder shows that it cannot read a stream.
 READING_RULES: Mapping[str, str] = {
-    "unreadable": "streamkit can read it to its end: no frame is broken, and no limit is passed (§0.3)."
+    "unreadable": "streamkit can read the stream to its end: no frame is invalid, and no limit is exceeded (§0.3)."
 }
 
 
@@ -60,8 +58,7 @@ class GrammarChecker:
 
     #: Each rule of the dialect and its description. ``broken`` accepts no other rule.
     rules: ClassVar[Mapping[str, str]]
-    #: Hints for violations of each rule. See ``explain.py``.
-    hints: ClassVar[Hints] = COMMON_HINTS
+    hints: ClassVar[Hints] = COMMON_HINTS  #: Hints for violations of each rule. See ``explain.py``.
 
     def __init__(self) -> None:
         self.frame = Frame(b"")
@@ -156,7 +153,7 @@ class GrammarChecker:
     def identify(self, rule: str, name: str, call_id: str) -> None:
         """Check the id of a new call, which is in the member ``name``. If an earlier call had this id, ``rule`` is broken."""
         if call_id in self._call_ids:
-            self.broken(rule, f"the {name} {shown(call_id)} again")
+            self.broken(rule, f"two calls have the {name} {shown(call_id)}")
         self._call_ids.add(call_id)
 
     def load(self, frame: Frame) -> dict[str, Any] | None:
@@ -164,7 +161,7 @@ class GrammarChecker:
         try:
             document = load_json(frame.data)
         except UnicodeDecodeError as error:
-            self.broken("not_utf8", f"byte {error.start} of the payload is no UTF-8")
+            self.broken("not_utf8", f"byte {error.start} of the payload is not UTF-8")
         except ValueError as error:
             self.broken("not_json", f"{error}: {shown(frame.text)}")
         else:
@@ -222,11 +219,11 @@ def load_json(text: bytes | str) -> Any:
         try:
             return json.loads(text, parse_constant=refuse_constant)
         except RecursionError:
-            raise ValueError("nested too deeply to be judged") from None
+            raise ValueError("nested too deeply to be checked") from None
 
 
 def is_object(text: str) -> bool:
-    """Whether a text of arguments is empty or one JSON object."""
+    """Return whether a text of arguments is empty or one JSON object."""
     try:
         return not text or isinstance(load_json(text), dict)
     except ValueError:
@@ -239,15 +236,14 @@ def shown(value: object) -> str:
 
 
 def is_index(value: object) -> bool:
-    """Whether a value is an integer from 0 on. A boolean is not."""
+    """Return whether a value is an integer from 0 on. A boolean is not."""
     return type(value) is int and value >= 0
 
 
 def is_text(value: object) -> TypeGuard[str]:
-    """Whether a value is a string."""
     return isinstance(value, str)
 
 
 def is_filled(value: object) -> TypeGuard[str]:
-    """Whether a value is a string that is not blank."""
+    """Return whether a value is a string that is not blank."""
     return isinstance(value, str) and bool(value.strip())

@@ -21,8 +21,7 @@ from streamkit.text.quoting import STEP_CHARS, shortened, steps
 from streamkit.tool_calls.value_text import ValueTexts, plain_text
 
 T = TypeVar("T")
-#: Returns the name by which a member is read.
-Spelling: TypeAlias = Callable[[str], str]
+Spelling: TypeAlias = Callable[[str], str]  #: returns the name by which a member is read
 #: A number that parsing may change: it has more digits than a double, or an exponent.
 _LONG_NUMBER: Final = re.compile(rb"\d{16}|\d\.?\d*[eE]")
 #: An escape in JSON text. The group ``half`` is half of a surrogate pair without its other half; it is replaced.
@@ -32,10 +31,10 @@ _ESCAPE: Final = re.compile(
 )
 _REPLACED: Final = rb"\ufffd"
 _NAMES: Final = {
-    str: "text",
-    int: "a whole number",
+    str: "a string",
+    int: "an integer",
     float: "a number",
-    bool: "true or false",
+    bool: "a boolean",
     list: "a list",
     dict: "an object",
 }
@@ -67,7 +66,6 @@ class Body:
 
 
 def _of_type(kind: type[T]) -> Callable[[Fields, str], T | None]:
-    """Return a method that takes a member of this type."""
     exact = get_origin(kind) or kind
 
     def taken(self: Fields, name: str) -> T | None:
@@ -100,9 +98,8 @@ class Fields:
             for name, value in members.items():
                 known = spell(name)
                 if known in self._members:
-                    raise BadRequest(
-                        shown((*path, name)), f"{shortened(self._came_as[known], STEP_CHARS)} is the same member"
-                    )
+                    other = shortened(self._came_as[known], STEP_CHARS)
+                    raise BadRequest(shown((*path, name)), f"the member is also given as {other}")
                 self._members[known], self._came_as[known] = value, name
 
     def spelled(self, spell: Spelling) -> Fields:
@@ -147,19 +144,16 @@ class Fields:
 
     def needed(self, name: str) -> str:
         """Take a string. Raises BadRequest if it is missing."""
-        value = self.string(name)
-        if value is None:
-            raise self._absent(name, str)
-        return value
+        return self._there(name, self.string(name), str)
 
     def integer(self, name: str) -> int | None:
         value = self.number(name)
         if value is None:
             return None
         if not float(value).is_integer():
-            raise BadRequest(self.at(name), f"a whole number is needed, not {value}")
+            raise BadRequest(self.at(name), f"must be an integer, not {value}")
         if not -(2**63) <= value < 2**64:  # it was read as a float, and cannot be written as an integer
-            raise BadRequest(self.at(name), "a whole number of at most 64 bits is needed")
+            raise BadRequest(self.at(name), "must be an integer of at most 64 bits")
         return int(value)
 
     def number(self, name: str) -> float | None:
@@ -176,7 +170,7 @@ class Fields:
         values = self.listed(name)
         for number, value in enumerate(values):
             if not isinstance(value, str):
-                raise BadRequest(f"{self.at(name)}[{number}]", f"text is needed, not {kind_of(value)}")
+                raise BadRequest(f"{self.at(name)}[{number}]", f"must be a string, not {kind_of(value)}")
         return tuple(values)
 
     def fields(self, name: str) -> Fields | None:
@@ -189,10 +183,7 @@ class Fields:
 
     def needed_fields(self, name: str) -> Fields:
         """Take an object to read its members. Raises BadRequest if it is missing."""
-        opened = self.fields(name)
-        if opened is None:
-            raise self._absent(name, dict)
-        return opened
+        return self._there(name, self.fields(name), dict)
 
     def fields_of_type(self, name: str, types: Container[str]) -> Fields | None:
         """Take an object if its ``type``, if any, is among ``types``. Others belong to the dialect, and stay."""
@@ -208,14 +199,13 @@ class Fields:
         opened, path = list[Fields](), self._path_of(name)
         for value in values:
             if type(value) is not dict:
-                raise BadRequest(f"{self.at(name)}[{len(opened)}]", f"an object is needed, not {kind_of(value)}")
+                raise BadRequest(f"{self.at(name)}[{len(opened)}]", f"must be an object, not {kind_of(value)}")
             opened.append(Fields(value, (*path, len(opened)), self.body, self._spell))
         return opened
 
     def needed_each(self, name: str) -> list[Fields]:
         """Take the objects of a list. Raises BadRequest if it is missing."""
-        if self._members.get(name) is None:
-            raise self._absent(name, list)
+        self._there(name, self._members.get(name), list)
         return self.each(name)
 
     def text_or_each(self, name: str) -> str | list[Fields]:
@@ -248,11 +238,13 @@ class Fields:
     def _path_of(self, name: str) -> tuple[str | int, ...]:
         return (*self.path, self._came_as.get(name, name))
 
-    def _absent(self, name: str, kind: type) -> BadRequest:
-        return BadRequest(self.at(name), f"{_NAMES[kind]} is needed, and there is none")
+    def _there(self, name: str, value: T | None, kind: type) -> T:
+        if value is None:
+            raise BadRequest(self.at(name), f"is missing; must be {_NAMES[kind]}")
+        return value
 
     def _wrong(self, name: str, value: Any, kind: type) -> BadRequest:
-        return BadRequest(self.at(name), f"{_NAMES[kind]} is needed, not {kind_of(value)}")
+        return BadRequest(self.at(name), f"must be {_NAMES[kind]}, not {kind_of(value)}")
 
 
 def media_of(uri: str, path: str) -> tuple[str, str]:
@@ -260,7 +252,7 @@ def media_of(uri: str, path: str) -> tuple[str, str]:
     head, comma, data = uri.partition(",")
     media_type, *parameters = head[len("data:") :].split(";")
     if not comma or "base64" not in (parameter.strip().lower() for parameter in parameters):
-        raise BadRequest(path, "a data: URI is needed with its content in base64")
+        raise BadRequest(path, "the content of a data: URI must be base64")
     return media_type.strip().lower() or "text/plain", base64_of(data, path)
 
 
@@ -269,13 +261,13 @@ def base64_of(text: str, path: str) -> str:
     try:
         base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
-        reason = "base64 is needed, without data: in front" if is_data_uri(text) else f"this is no base64: {error}"
+        reason = "must be base64 without a data: prefix" if is_data_uri(text) else f"must be base64: {error}"
         raise BadRequest(path, reason) from error
     return text
 
 
 def is_data_uri(text: str) -> bool:
-    """Whether a URL contains its content. The scheme may be in capitals (RFC 3986 §3.1)."""
+    """Return whether a URL contains its content. The scheme may be in capitals (RFC 3986 §3.1)."""
     return text[:5].lower() == "data:"
 
 
@@ -290,12 +282,12 @@ def fields_of(body: bytes, report: StreamReport | None = None) -> Fields:
     except orjson.JSONDecodeError as error:
         whole = whole_characters(body)
         if whole == body:
-            raise BadRequest("", f"the body is no JSON: {error}") from error
+            raise BadRequest("", f"the body is not JSON: {error}") from error
         if report is not None:
             report.repair("lone_surrogate")
         return fields_of(whole)
     if not isinstance(members, dict):
-        raise BadRequest("", f"the body is {kind_of(members)}, and an object is needed")
+        raise BadRequest("", f"the body must be an object, not {kind_of(members)}")
     if body.count(b"{") + body.count(b"[") > DEPTH:
         _check_depth(members)
     return Fields(members, (), Body(body))

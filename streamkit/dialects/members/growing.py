@@ -46,7 +46,6 @@ class Growing:
         place[name] = value
 
     def finish(self) -> None:
-        """Join the pieces of texts."""
         for (_, name), (place, pieces) in self._texts.items():
             place[name] = "".join(pieces)
         self._texts.clear()

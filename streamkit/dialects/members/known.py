@@ -14,8 +14,7 @@ from attrs import frozen
 from streamkit.dialects.members.values import has_value
 from streamkit.events import Aside
 
-#: The beginning of the type of an aside for an unread member. The member's path follows.
-UNREAD: Final = "unread:"
+UNREAD: Final = "unread:"  #: The beginning of the type of an aside for an unread member. The member's path follows.
 #: The beginning of the type of an aside for an unknown event. The event's name follows. Without this prefix, the name could
 #: equal a type that decoders use for encoders.
 EVENT: Final = "event."
@@ -65,8 +64,7 @@ def kept(*names: str, **inner: Members) -> Members:
     return members
 
 
-#: Describes an object of which no member is known, and all members are kept.
-KEPT: Final = kept()
+KEPT: Final = kept()  #: Describes an object of which no member is known, and all members are kept.
 
 
 @frozen

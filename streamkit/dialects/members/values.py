@@ -13,10 +13,8 @@ import orjson
 #: The most levels of a payload that is read. It is written again with a few more levels, and orjson writes at most 254.
 DEPTH = 200
 CONTAINERS: Final = frozenset({dict, list})
-#: The most digits of an index that is written as text.
-DIGITS: Final = 18
-#: Values of an unknown field that have no meaning.
-NOTHING: Final[tuple[object, ...]] = (None, "", [], {})
+DIGITS: Final = 18  #: the most digits of an index that is written as text
+NOTHING: Final[tuple[object, ...]] = (None, "", [], {})  #: values of an unknown field that have no meaning
 #: Members that may contain the text, if an object is sent in place of a text.
 TEXT_MEMBERS: Final = ("text", "content", "reasoning_content", "reasoning", "thinking", "summary")
 

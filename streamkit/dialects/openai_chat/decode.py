@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import Any, ClassVar, Final, TypeAlias
 
 from streamkit.dialects.members.known import Members
-from streamkit.dialects.members.values import NOTHING, details_of, has_value, others_of, text_of
+from streamkit.dialects.members.values import NOTHING, details_of, has_value, json_value, others_of, text_of
 from streamkit.dialects.openai_chat.whole_messages import UNSIGNED, ChoiceSoFar
 from streamkit.dialects.openai_chat.wire import (
     BLOCK_ID,
@@ -36,7 +36,7 @@ from streamkit.dialects.openai_chat.wire import (
 )
 from streamkit.dialects.streams.alike import ManyReader, Said
 from streamkit.dialects.streams.delta_template import FLAT_BYTES as DELTA_BYTES
-from streamkit.dialects.streams.delta_template import DeltaTemplate, learned, loaded, loads
+from streamkit.dialects.streams.delta_template import DeltaTemplate, learned, loads
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS, RunningText
 from streamkit.dialects.vocabulary.error_bodies import ERROR_MEMBERS, MESSAGES, error_in
@@ -1110,7 +1110,7 @@ def _fragments(
         if len(texts) == len(payloads) and "" not in texts:
             return [index] * len(texts), texts
     heads, texts = _cut(template.texts(payloads), MEMBER, CLOSING)
-    found = {head: _fragment(loaded(head + MEMBER + b'"x"' + CLOSING), most) for head in {*heads}}
+    found = {head: _fragment(json_value(head + MEMBER + b'"x"' + CLOSING), most) for head in {*heads}}
     indices = [of[0] for of in takewhile(bool, map(found.get, heads)) if of]
     return indices, texts[: len(indices)]
 

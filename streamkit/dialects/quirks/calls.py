@@ -118,7 +118,6 @@ class Fragments:
 
     @property
     def _either(self) -> Where:
-        """The payloads that start a call or contain a fragment of one."""
         return Where("", lambda payload: self._starts(payload) or self.fragment.has(payload))
 
     def _starts(self, payload: Payload) -> bool:
@@ -128,7 +127,6 @@ class Fragments:
         return self.changes.having(self.fragment, frames)
 
     def _texts(self, frames: Frames) -> dict[Any, str]:
-        """Return the whole argument text of each call."""
         texts: defaultdict[Any, str] = defaultdict(str)
         for payload in self._fragments(frames):
             texts[value_at(payload, self.key)] += value_at(payload, self.text)

@@ -24,8 +24,7 @@ Change: TypeAlias = Callable[[Frames], Frames]
 Payload: TypeAlias = dict[str, Any]
 #: Returns the payloads that replace a payload. Each gets a frame like the original's. The argument may be changed.
 Edit: TypeAlias = Callable[[Payload], Sequence[Any]]
-#: Changes a payload in place.
-ChangeStep: TypeAlias = Callable[[Payload], None]
+ChangeStep: TypeAlias = Callable[[Payload], None]  #: changes a payload in place
 
 MISSING: Final = object()
 #: The character that represents the byte FF in a text, as in Python's error handler ``surrogateescape``.
@@ -151,7 +150,6 @@ def cut(path: str) -> ChangeStep:
 
 
 def copied(payload: Payload, *steps: ChangeStep) -> Payload:
-    """Return a changed copy of a payload."""
     copy = deepcopy(payload)
     for step in steps:
         step(copy)
@@ -311,7 +309,6 @@ class Changes:
         return bool(self._places([self.form.load(frame) for frame in frames], where))
 
     def _places(self, payloads: Sequence[Payload | None], where: Where) -> list[int]:
-        """Return the positions of the selected frames."""
         found = [number for number, payload in enumerate(payloads) if payload is not None and where.has(payload)]
         return found[where.part]
 

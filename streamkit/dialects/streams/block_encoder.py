@@ -41,12 +41,10 @@ FEW = 64
 class BlockEncoder(OneChoiceEncoder):
     """An encoder of a dialect with content blocks, of which one is open at a time."""
 
-    #: The dialect's class of queue.
-    writer: ClassVar[type[BlockQueue]]
+    writer: ClassVar[type[BlockQueue]]  #: the dialect's class of queue
     #: The dialect's own vendor. Its signatures are written unchanged, and other vendors' are sealed.
     signer: ClassVar[str]
-    #: Stop reasons for which the dialect has no exact word.
-    inexact_stops: ClassVar[frozenset[str]] = frozenset()
+    inexact_stops: ClassVar[frozenset[str]] = frozenset()  #: stop reasons for which the dialect has no exact word
     #: Deltas for ``BlockQueue.delta``, with ``%b`` in place of the text.
     text_delta: ClassVar[bytes]
     thinking_delta: ClassVar[bytes]
@@ -97,7 +95,6 @@ class BlockEncoder(OneChoiceEncoder):
             self._blocks.arguments(block, text)
 
     def _is_open(self, kind: str, choice: int, block: int) -> bool:
-        """Return whether this block is open and no other block waits."""
         current = self._blocks.current
         is_own = current is not None and current.key == (kind, block) and choice == self._choice
         return is_own and not (self._blocks.queue or self.ended)

@@ -25,10 +25,8 @@ from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.errors import HeldTooLong
 from streamkit.tool_calls.text_buffer import LazyScanner, TextBuffer
 
-#: This many characters of a call's arguments are enough to distinguish ``{}`` from a larger object.
-BEGINNING = 16
-#: Characters that may end the last fragment of a complete object.
-OBJECT_ENDS = frozenset("} \t\n\r")
+BEGINNING = 16  #: This many characters of a call's arguments are enough to distinguish ``{}`` from a larger object.
+OBJECT_ENDS = frozenset("} \t\n\r")  #: characters that may end the last fragment of a complete object
 #: The kind of a block, and its number among blocks of that kind: the source's label of the block, or the call's number.
 Key: TypeAlias = tuple[str, int]
 
@@ -60,7 +58,6 @@ class QueuedBlock:
         self.needs_end = needs_end
 
     def add_signature(self, part: str) -> None:
-        """Add a part of the signature."""
         self.signature = self.signature or []
         self.signature.append(part)
 
@@ -107,11 +104,9 @@ class BlockQueue:
         raise NotImplementedError
 
     def write_delta(self, block: QueuedBlock, delta: bytes) -> None:
-        """Write a delta of the open block."""
         raise NotImplementedError
 
     def write_stop(self, block: QueuedBlock) -> None:
-        """Write the stop of a block."""
         raise NotImplementedError
 
     def arguments_delta(self, fragment: str) -> bytes:
@@ -119,7 +114,6 @@ class BlockQueue:
         return self.arguments_template % orjson.dumps(fragment)
 
     def write_fragment(self, block: QueuedBlock, fragment: str) -> None:
-        """Write a fragment of the open call's arguments."""
         self.write_delta(block, self.arguments_delta(fragment))
 
     # The following methods are the same in all dialects.
@@ -187,7 +181,6 @@ class BlockQueue:
             self._advance()
 
     def _write_arguments(self, block: QueuedBlock, text: str) -> None:
-        """Write arguments of the open block."""
         if block.scanner is None:
             block.scanner = LazyScanner(self.limits.json_depth)
         late = ""

@@ -24,7 +24,6 @@ class CallOrder:
         return bool(self._started)
 
     def start(self, event: ToolCallStarted) -> None:
-        """Add a call to the order."""
         self._started.append(event)
 
     def finish(self, event: ToolCallFinished) -> Iterator[tuple[ToolCallStarted, ToolCallFinished]]:

@@ -60,7 +60,6 @@ class WaitingCallDecoder(FrameDecoder, Generic[C]):
         raise NotImplementedError
 
     def begin_waiting(self, call: C) -> None:
-        """Begin a call that may get a result."""
         if self._waiting:
             self._waiting.append(call)
         else:

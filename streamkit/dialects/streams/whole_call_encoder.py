@@ -1,8 +1,8 @@
 """An encoder for dialects that stream text in pieces and write each call as a whole, with an object as arguments.
 
-A call is held until its arguments are known to be complete, because they must be an object. Complete text is written unchanged
-and key order are the model's), empty text becomes ``{}``, and text that is not an object is wrapped under one key. A
-truncated call is withheld, because a client would run it (design.md §4, seeds.md S4).
+A call is held until its arguments are complete, because they must be an object (``object_arguments``). A call may end before
+an earlier call; then it waits, so that clients see calls in the model's order. A truncated call is withheld, because a client
+would run it (design.md §4, seeds.md S4).
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ class WholeCallEncoder(OneChoiceEncoder):
     # Subclasses define the following methods, and ``terminate`` and ``error``.
 
     def write_text(self, text: str, /) -> None:
-        """Write a piece of text."""
         raise NotImplementedError
 
     def write_call(self, start: ToolCallStarted, call: ToolCallFinished, arguments: bytes, /) -> None:

@@ -17,8 +17,7 @@ VENDOR = "google"
 OWN_URIS: Final = ("https://generativelanguage.googleapis.com/", "gs://")
 #: Beginnings of video URLs that Google reads itself. Such media need no media type.
 FILMS: Final = ("https://www.youtube.com/", "https://youtube.com/", "https://youtu.be/")
-#: The names that functions may have.
-FUNCTION_NAMES: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
+FUNCTION_NAMES: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")  #: the names that functions may have
 #: The words for levels of thinking.
 LEVELS: Final = frozenset({"minimal", "low", "medium", "high", "xhigh"})
 SERVICE_TIERS: Final[Mapping[str, str]] = {
@@ -71,7 +70,6 @@ def is_error(value: object) -> bool:
 
 
 def is_count(value: object) -> bool:
-    """Whether a value can be a token count."""
     return type(value) is int and 0 <= value < MOST_TOKENS
 
 

@@ -34,8 +34,7 @@ SAMPLING: Final = ("temperature", "top_p", "top_k")
 class Model:
     """The request options that the models of one family accept."""
 
-    #: A regular expression that occurs in the ids of the family, in lower case.
-    names: str
+    names: str  #: A regular expression that occurs in the ids of the family, in lower case.
     #: The words for how much to think, weakest first; ``none`` if thinking can be turned off. Empty: no word is accepted.
     efforts: Efforts = COMMON
     #: Whether the vendor's own API accepts these words. False: it accepts only a number of tokens.
@@ -49,12 +48,9 @@ class Model:
     refuses_thinking: tuple[str, ...] = ()
     #: The smallest ``top_p`` that the model accepts while it thinks, although ``top_p`` is in ``refuses_thinking``.
     least_top_p: float | None = None
-    #: Whether the model accepts ``temperature`` and ``top_p`` together.
-    both: bool = True
-    #: Whether the model continues the text of a last assistant turn.
-    prefill: bool = True
-    #: Whether the model can summarise the conversation so far.
-    compacts: bool = True
+    both: bool = True  #: whether the model accepts ``temperature`` and ``top_p`` together
+    prefill: bool = True  #: whether the model continues the text of a last assistant turn
+    compacts: bool = True  #: whether the model can summarise the conversation so far
     #: The longest lifetime of a cache mark ("": no marks are accepted), and whether a tool definition may have a mark.
     cache_marks: Literal["", "short", "long"] = ""
     cached_tools: bool = True
@@ -84,8 +80,7 @@ class Model:
 LOW_TO_MAX: Final = (*COMMON, "xhigh", "max")
 LOW_TO_XHIGH: Final = (*COMMON, "xhigh")
 NONE_TO_MAX: Final = ("none", *LOW_TO_MAX)
-#: The row for a model that is in no other row.
-UNKNOWN: Final = Model(names=r"(?!)")
+UNKNOWN: Final = Model(names=r"(?!)")  #: the row for a model that is in no other row
 
 # -- Anthropic: "Effort", "Adaptive thinking", "Prompt caching", what is new in 4.6, 4.7, 5 and 5.5; AWS, "Prompt caching" --
 

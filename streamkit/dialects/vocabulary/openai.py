@@ -64,7 +64,7 @@ def mode_of_choice(mode: str, path: str) -> ToolChoice:
         case "auto" | "none" | "required":
             return ToolChoice(mode)
         case _:
-            raise BadRequest(path, f"'auto', 'none' or 'required' is needed, not {quoted(mode)}")
+            raise BadRequest(path, f"must be 'auto', 'none' or 'required', not {quoted(mode)}")
 
 
 def with_parallel(choice: ToolChoice | None, parallel: bool | None) -> ToolChoice | None:
@@ -96,8 +96,7 @@ OUTPUT_KINDS: Final[Mapping[str, Literal["text", "json", "schema"]]] = {
     "json_object": "json",
     "json_schema": "schema",
 }
-#: The name for a schema from another dialect, because OpenAI requires a name.
-SCHEMA_NAME: Final = "response"
+SCHEMA_NAME: Final = "response"  #: The name for a schema from another dialect, because OpenAI requires a name.
 
 # -- content -----------------------------------------------------------------------------------------------------------
 
@@ -116,14 +115,13 @@ def read_cache_mark(part: Fields) -> CacheMark | None:
         return None
     mode, ttl = mark.string("mode"), mark.string("ttl")
     if mode != "explicit":
-        raise mark.wrong(f"'explicit' is needed, not {quoted(mode)}", "mode")
+        raise mark.wrong(f"must be 'explicit', not {quoted(mode)}", "mode")
     if ttl not in CACHE_SPANS:
-        raise mark.wrong(f"'30m' or '12h' is needed, not {quoted(ttl)}", "ttl")
+        raise mark.wrong(f"must be '30m' or '12h', not {quoted(ttl)}", "ttl")
     return CACHE_SPANS[ttl]
 
 
 def write_cache_mark(cache: CacheMark) -> dict[str, Any]:
-    """Return the member of a part for a cache mark."""
     return {"prompt_cache_breakpoint": {"mode": "explicit", "ttl": CACHE_TTLS[cache]}}
 
 
@@ -145,14 +143,13 @@ def only_of_tools(parts: Sequence[Part], fields: Fields, name: str) -> list[Text
     """Return the parts of a tool's result, if they are allowed there. Raises BadRequest for a refusal in it."""
     for number, part in enumerate(parts):
         if not isinstance(part, Text | Media | Aside):
-            raise fields.wrong("a tool can't refuse", f"{name}[{number}]")
+            raise fields.wrong("a tool result must not contain a refusal", f"{name}[{number}]")
     return cast("list[Text | Media | Aside]", parts)
 
 
 # -- citations ---------------------------------------------------------------------------------------------------------
 
-#: The type of a citation of a web page.
-WEB: Final = "url_citation"
+WEB: Final = "url_citation"  #: the type of a citation of a web page
 
 
 def read_url_citation(raw: Any, quote: Any = None) -> list[Citation]:
@@ -170,7 +167,6 @@ def read_url_citation(raw: Any, quote: Any = None) -> list[Citation]:
 
 
 def write_url_citation(citation: Citation) -> dict[str, Any]:
-    """Return the members that express a citation of a web page."""
     return {
         "start_index": citation.start,
         "end_index": citation.end,

@@ -70,7 +70,7 @@ def test_a_part_may_have_no_cache_mark():
 
 @pytest.mark.parametrize("mark", [{"mode": "auto"}, {"mode": "explicit", "ttl": "1h"}])
 def test_an_unknown_cache_mark_is_refused(mark):
-    with pytest.raises(BadRequest, match="is needed, not"):
+    with pytest.raises(BadRequest, match="must be '"):
         read_cache_mark(fields({"prompt_cache_breakpoint": mark}))
 
 

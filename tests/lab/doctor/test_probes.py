@@ -49,7 +49,7 @@ def test_usage_is_asked_for_once_where_it_must_be():
 
 def test_what_a_dialect_can_not_ask_for_is_left_out_with_the_reason():
     assert list(plan("ollama", "m").left_out) == ["forced"]
-    assert "can't be made to call" in plan("ollama", "m").left_out["forced"]
+    assert "cannot be required to call" in plan("ollama", "m").left_out["forced"]
     assert plan("openai-chat", "m").left_out == {}
 
 

@@ -152,7 +152,7 @@ def test_the_base_url_of_a_dialect_that_names_no_path_is_the_address(monkeypatch
 )
 def test_a_models_name_is_one_segment_of_the_path_or_refused(where: Upstream, model: str, path: str):
     if path == "refused":
-        with pytest.raises(BadRequest, match=r"^model: a name of 1 to 2,048 characters is needed"):
+        with pytest.raises(BadRequest, match=r"^model: must have 1 to 2,048 characters"):
             address(where, model, stream=False)
     else:
         assert address(where, model, stream=False) == f"https://h{path}"
