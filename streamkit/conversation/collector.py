@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
-from streamkit.conversation.generated_media import part_of
 from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.conversation.replay import part_of
 from streamkit.events import (
     Aside,
     ChoiceStarted,

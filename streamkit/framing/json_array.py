@@ -1,7 +1,8 @@
 """Parse a JSON array that is streamed element by element, as Gemini sends it by default (dialects.md §0.3, §5.1).
 
 The array is the stream and its elements are the frames. An element ends at its closing brace; the parser does not wait for the
-comma, which may arrive with the next element. Between two reads it keeps one partial element.
+comma, which may arrive with the next element. Between two reads it keeps one partial element. ``ObjectScanner`` finds the
+brace by the nesting of brackets outside strings, reading each byte once.
 
 A byte order mark is removed. An element truncated by the end of the input is emitted with ``terminated=False``. A missing
 closing bracket is counted (``array_unclosed``). Input that does not begin with an array of objects is a fault. So is anything
@@ -18,11 +19,68 @@ from typing import Final, Literal, TypeAlias, cast
 
 from streamkit.errors import BrokenFrame, EventTooLong, NeedsRepair, NotThisDialect
 from streamkit.framing.frame import Beginning, Frame, describe_beginning
-from streamkit.framing.json_object import NOWHERE, ObjectScanner
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Link
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
+
+Matcher: TypeAlias = Callable[[bytes, int], re.Match[bytes]]
+
+#: Matches up to a bracket or the end, including whole strings; the group ``string`` is set if the end truncates a string.
+_plain: Final = cast(
+    "Matcher",
+    re.compile(
+        rb'[^"\[\]{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|(?P<escape>\\)?\Z(?P<string>))[^"\[\]{}]*+)*+', re.DOTALL
+    ).match,
+)
+#: Matches from inside a string to its quote, to a backslash at the end of the piece, or to the end.
+_in_string: Final = cast("Matcher", re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL).match)
+_BACKSLASH: Final = ord("\\")
+_OPENERS: Final = frozenset(b"[{")
+#: The result of ``end`` if the object does not end in this piece.
+NOWHERE: Final = -1
+
+
+class ObjectScanner:
+    """Finds the bracket that closes the first bracket of the input."""
+
+    __slots__ = ("_depth", "_escape", "_string")
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._string = False
+        self._escape = False
+
+    def end(self, piece: bytes, at: int = 0) -> int:
+        """Return the index after the closing bracket, or ``NOWHERE`` if ``piece`` ends before it. Read from ``at``."""
+        size = len(piece)
+        if self._string:
+            at = self._leave_string(piece, at, size)
+            if self._string:
+                return NOWHERE
+        while True:
+            match = _plain(piece, at)
+            at = match.end()
+            if at == size:
+                self._string = match["string"] is not None
+                self._escape = match["escape"] is not None
+                return NOWHERE
+            self._depth += 1 if piece[at] in _OPENERS else -1
+            at += 1
+            if self._depth <= 0:
+                return at
+
+    def _leave_string(self, piece: bytes, at: int, size: int) -> int:
+        """Return the index after the closing quote; the string stays open if ``piece`` ends before that quote."""
+        if self._escape and at < size:
+            at += 1
+            self._escape = False
+        at = _in_string(piece, at).end()
+        if at < size:
+            self._escape = piece[at] == _BACKSLASH  # otherwise the byte is the quote
+            self._string = self._escape
+        return at + 1
+
 
 Place: TypeAlias = Literal["start", "first", "element", "behind", "next", "end", "strange"]
 #: For each place outside the elements, the allowed bytes and the place that each leads to.

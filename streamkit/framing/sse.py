@@ -21,7 +21,7 @@ from typing import Final, Literal
 
 from streamkit.errors import EventTooLong, LineTooLong, NameTooLong, NeedsRepair, NotThisDialect, UsageError
 from streamkit.framing.frame import BEGINNING_BYTES, Beginning, Frame, FrameRun, cut_lines, describe_beginning
-from streamkit.framing.json_object import NOWHERE, ObjectScanner
+from streamkit.framing.json_array import NOWHERE, ObjectScanner
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Link
 from streamkit.pipeline import Stage

@@ -45,10 +45,8 @@ from streamkit.events import (
 )
 from streamkit.in_text.code_blocks import CodeTracker
 from streamkit.in_text.grammars import GRAMMARS, HEAD_CHARS, GrammarSet, Head, Tags
-from streamkit.in_text.json_value import JSONValue
-from streamkit.in_text.machine import InTextMachine
-from streamkit.in_text.parameters import STRING, OfferedTools, json_of, json_or_text, quoted
-from streamkit.in_text.thinking import BLANK_CHARS, unfinished
+from streamkit.in_text.parameters import STRING, JSONValue, OfferedTools, json_of, json_or_text, quoted
+from streamkit.in_text.thinking import BLANK_CHARS, InTextMachine, unfinished
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage, stage_within
 from streamkit.policy import TextCalls

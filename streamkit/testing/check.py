@@ -15,8 +15,7 @@ from streamkit.errors import StreamError
 from streamkit.events import StreamEnded
 from streamkit.pipeline import StageFunction, pipe
 from streamkit.testing.cuts import cuts, sampled_cuts
-from streamkit.testing.drive import adrive
-from streamkit.testing.normal import joined
+from streamkit.testing.drive import adrive, joined
 from streamkit.testing.sources import FaultySource
 
 #: The longest time that a cancelled stage may take to end, in seconds; a correct stage takes none.

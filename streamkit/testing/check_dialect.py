@@ -28,8 +28,7 @@ from streamkit.read_options import ReadOptions
 from streamkit.recipes import reading_stages
 from streamkit.report import StreamReport
 from streamkit.testing.cuts import cuts, single_cuts
-from streamkit.testing.drive import drive_machine
-from streamkit.testing.normal import joined
+from streamkit.testing.drive import drive_machine, joined
 from streamkit.translation.lowering import lower
 
 #: A member that no dialect has, and a value that occurs nowhere else.

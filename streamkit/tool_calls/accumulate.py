@@ -54,16 +54,13 @@ from streamkit.pipeline import Stage
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport, Withheld
 from streamkit.text.identifiers import random_id
-from streamkit.tool_calls.call import SHORT, Call, ChoiceState
+from streamkit.tool_calls.call import SHORT, Call, ChoiceState, FragmentRun, SettledCalls
 from streamkit.tool_calls.check import verdict_on
-from streamkit.tool_calls.cumulative import is_object, is_object_or_part, may_follow, may_repeat, rest_of
-from streamkit.tool_calls.ending import calls_nobody, is_cut, missing_end, stop_reason, strongest
-from streamkit.tool_calls.failed_turns import FAILING, failure_in
+from streamkit.tool_calls.ending import FAILING, calls_nobody, failure_in, is_cut, missing_end, stop_reason, strongest
 from streamkit.tool_calls.identity import Identity
 from streamkit.tool_calls.joining import join_deltas
-from streamkit.tool_calls.pairs import paired
+from streamkit.tool_calls.repeats import is_object, is_object_or_part, may_follow, may_repeat, paired, rest_of
 from streamkit.tool_calls.schema import ToolSchemas
-from streamkit.tool_calls.settled import FragmentRun, SettledCalls
 
 log = logging.getLogger("streamkit.tool_calls")
 
@@ -462,7 +459,7 @@ class ToolCallAccumulator(Link):
             call.append(self._added(call, fragment) if may_repeat(fragment, call.text.chars) else fragment)
 
     def _added(self, call: Call, fragment: str) -> str:
-        """Return the new part of a fragment: some providers repeat all earlier text in each fragment (``cumulative.py``)."""
+        """Return the new part of a fragment: some providers repeat all earlier text in each fragment (``repeats.py``)."""
         said, depth = call.text.whole(), self.limits.json_depth
         rest = rest_of(fragment, said, depth)
         if rest is None or not is_object_or_part(fragment, depth):

@@ -1,32 +1,35 @@
 """Give each finished call a verdict: whether its arguments can be used, and if not, why.
 
-The verdict is in a new event; this module never changes, repairs or raises anything. Text that ``orjson`` reads as an object
-is complete. Other text is walked by ``JSONScanner``, which reports the position and the reason of a fault, and which follows
-RFC 8259 where ``orjson`` does not (1E400, lone surrogates).
+The verdict is in a new event; the stage never changes, repairs or raises anything. Text that ``orjson`` reads as an object is
+complete. Other text is walked by ``JSONScanner``, which reports the position and the reason of a fault, and which follows RFC
+8259 where ``orjson`` does not (1E400, lone surrogates). With the request's tools, usable arguments are also checked against
+the schema of their tool (``schema.py``).
 
-With the request's tools, usable arguments are also checked against the schema of their tool (``schema.py``). jsonschema-rs is
-imported only then.
+A dialect requires a result for each call, so ``error_text`` turns a bad verdict into one: the model can correct a fault that
+is described with its position.
 
-Source: design.md §4.
+Source: design.md §4; dialects.md §1.8, §2, §4.
 """
 
 from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import Any, Literal, NoReturn
+from typing import Any, Final, Literal, NoReturn, Protocol
 
 import orjson
 from attrs import evolve
 
-from streamkit.events import Event, ToolCallFinished, Verdict
+from streamkit.errors import UsageError
+from streamkit.events import Event, ToolCallFinished, ToolKind, Verdict
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Link
 from streamkit.pipeline import Stage, stage_within
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted, shortened
 from streamkit.tool_calls.json_scanner import JSONScanner
 from streamkit.tool_calls.object_scanner import scanned
-from streamkit.tool_calls.schema import Tools, ToolSchemas, compiled
+from streamkit.tool_calls.schema import UNKNOWN_TOOL, Tools, ToolSchemas, compiled
 
 #: Texts of more characters are scanned, not parsed. Texts with many brackets are scanned, too, to limit their nesting.
 LONG = 1 << 16
@@ -137,3 +140,62 @@ def check_json(*, limits: Limits = DEFAULT_LIMITS, tools: Tools | None = None) -
     """
     schemas = None if tools is None else compiled(tools, limits)
     return stage_within("events", "check_json", lambda report: JSONChecker(limits=limits, report=report, tools=schemas))
+
+
+#: Limit for the verdict's reason, which may quote keys from the model. With the excerpt the text stays below 500 characters.
+REASON_CHARS: Final = 400
+#: Maximum length of the tool's name in the text.
+NAME_CHARS: Final = 64
+#: Number of characters quoted on each side of a fault.
+AROUND_CHARS: Final = 24
+
+GOOD: Final = frozenset({"complete", "empty"})
+FAULTS: Final = {
+    "truncated": "its arguments were cut off",
+    "malformed": "its arguments are no valid JSON",
+    "not_an_object": "its arguments must be a JSON object",
+    "schema_invalid": "its arguments do not match the tool's schema",
+    "unchecked": "its arguments could not be checked against the tool's schema",
+}
+
+
+class JudgedCall(Protocol):
+    """The attributes that a ``ToolCall`` of a whole response and a ``ToolCallFinished`` share."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def arguments(self) -> str: ...
+    @property
+    def kind(self) -> ToolKind: ...
+    @property
+    def verdict(self) -> Verdict | None: ...
+
+
+def is_bad(verdict: Verdict | None) -> bool:
+    """Return whether a verdict means that the arguments can't be used."""
+    return verdict is not None and verdict.kind not in GOOD
+
+
+def error_text(call: JudgedCall) -> str:
+    """Return the message to the model about a call that was not run. Raise UsageError if the verdict is good or missing."""
+    verdict = call.verdict
+    if verdict is None or verdict.kind in GOOD:
+        problem = "no verdict (use check_json)" if verdict is None else f"the verdict {verdict.kind}"
+        raise UsageError(
+            f"an error result needs a call with a bad verdict; {quoted(call.name, NAME_CHARS)} has {problem}"
+        )
+    tool = shortened(call.name, NAME_CHARS) or "a tool without a name"
+    if verdict.reason == UNKNOWN_TOOL:
+        return f"{tool} was not run: there is no tool of this name. Call one of the tools that were given."
+    fault = FAULTS[verdict.kind]
+    if verdict.reason:
+        fault += f": {shortened(verdict.reason, REASON_CHARS)}"
+    if verdict.kind == "malformed" and verdict.position is not None:
+        near = call.arguments[max(0, verdict.position - AROUND_CHARS) : verdict.position + AROUND_CHARS]
+        fault += f", at character {verdict.position}, near {quoted(near)}"
+    elif verdict.kind == "truncated":
+        fault += f", after {len(call.arguments)} characters"
+    return f"{tool} was not run: {fault}. Call {tool} again with valid arguments."

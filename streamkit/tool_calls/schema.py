@@ -36,8 +36,7 @@ from streamkit.events import QualifiedName, Verdict
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.text.identifiers import flat_name
 from streamkit.text.quoting import quoted, shortened
-from streamkit.tool_calls.schema_cost import BACKTRACKS, SchemaCost
-from streamkit.tool_calls.schema_walk import Endless, SchemaGraph, Trail, nodes, pointer
+from streamkit.tool_calls.schema_cost import BACKTRACKS, Endless, SchemaCost, SchemaGraph, Trail, nodes, pointer
 
 if TYPE_CHECKING:
     import jsonschema_rs

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkit.errors import BrokenFrame, EventTooLong, NeedsRepair, NotThisDialect
-from streamkit.framing import json_object
+from streamkit.framing import json_array
 from streamkit.framing.frame import Frame
-from streamkit.framing.json_array import JSONArrayParser, parse_json_array
-from streamkit.framing.json_object import NOWHERE, ObjectScanner
+from streamkit.framing.json_array import NOWHERE, JSONArrayParser, ObjectScanner, parse_json_array
 from streamkit.limits import Limits
 from streamkit.pipeline import pipe
 from tests.framing.cuts import cut_at, read, same_at_every_cut
@@ -207,8 +206,8 @@ def scanned(monkeypatch):
 
         return match
 
-    monkeypatch.setattr(json_object, "_plain", counting(json_object._plain))
-    monkeypatch.setattr(json_object, "_in_string", counting(json_object._in_string))
+    monkeypatch.setattr(json_array, "_plain", counting(json_array._plain))
+    monkeypatch.setattr(json_array, "_in_string", counting(json_array._in_string))
     return lengths
 
 

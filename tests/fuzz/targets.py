@@ -41,10 +41,9 @@ from streamkit.policy import LENIENT, STRICT, TOLERANT, Policy, TextCalls
 from streamkit.read_options import ReadOptions
 from streamkit.report import StreamReport
 from streamkit.testing import joined
-from streamkit.tool_calls.check import JSONChecker, check_arguments
+from streamkit.tool_calls.check import JSONChecker, check_arguments, error_text, is_bad
 from streamkit.tool_calls.early import EarlySchemaChecker
 from streamkit.tool_calls.json_scanner import JSONScanner
-from streamkit.tool_calls.mend import error_text, is_bad
 from streamkit.tool_calls.object_scanner import ObjectScanner
 from streamkit.tool_calls.partial_json import MISSING
 from streamkit.tool_calls.schema import BadToolSchema, ToolSchemas

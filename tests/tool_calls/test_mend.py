@@ -12,8 +12,7 @@ from streamkit.dialects import DIALECTS
 from streamkit.errors import UsageError
 from streamkit.events import ToolCallFinished, Verdict
 from streamkit.text.identifiers import nine_characters
-from streamkit.tool_calls.check import JSONChecker
-from streamkit.tool_calls.mend import error_text
+from streamkit.tool_calls.check import JSONChecker, error_text
 from streamkit.tool_calls.schema import ToolSchemas
 from streamkit.translation.tool_loop import error_result
 

@@ -28,7 +28,7 @@ from streamkit.conversation.pairing import check_pairing
 from streamkit.errors import UsageError
 from streamkit.events import Aside, Opaque, ProviderFailed, Verdict
 from streamkit.report import StreamReport
-from streamkit.tool_calls.mend import error_text
+from streamkit.tool_calls.check import error_text
 from streamkit.translation.tool_loop import mend_result, request_with_results
 from tests.laws.running import every_stream
 from tests.laws.running import read as read_stream

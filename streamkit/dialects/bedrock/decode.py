@@ -58,7 +58,7 @@ from streamkit.events import (
     ToolCallDelta,
 )
 from streamkit.framing.frame import Frame
-from streamkit.tool_calls.failed_turns import FAILING
+from streamkit.tool_calls.ending import FAILING
 
 TEXTUAL = frozenset({"text", "reasoning"})
 #: The kind of a block that only this vendor understands.
