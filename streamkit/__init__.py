@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from streamkit.tool_calls.accumulate import accumulate_tool_calls
     from streamkit.tool_calls.check import check_json, parse_arguments
     from streamkit.tool_calls.early import check_schema_early
-    from streamkit.tool_calls.partial_arguments import partial_arguments
-    from streamkit.tool_calls.partial_json import PartialJSON
+    from streamkit.tool_calls.partial_arguments import PartialJSON, partial_arguments
     from streamkit.tool_calls.schema import ToolSchemas
     from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
     from streamkit.translation.tool_loop import error_result, request_with_results
@@ -118,8 +117,7 @@ _NAMES: Final = {
     "tool_calls.accumulate": "accumulate_tool_calls",
     "tool_calls.check": "check_json parse_arguments",
     "tool_calls.early": "check_schema_early",
-    "tool_calls.partial_arguments": "partial_arguments",
-    "tool_calls.partial_json": "PartialJSON",
+    "tool_calls.partial_arguments": "PartialJSON partial_arguments",
     "tool_calls.schema": "ToolSchemas",
     "translation.bodies": "decode_request decode_response encode_request encode_response",
     "translation.tool_loop": "error_result request_with_results",

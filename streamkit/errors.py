@@ -114,8 +114,7 @@ class SourceFailed(StreamError):
     """The transport under the source failed. The cause is chained. ``upstream`` is the name of the source, if it has one."""
 
     upstream: str = ""
-    #: True if the upstream reset the connection (TCP RST) instead of closing it.
-    is_reset: bool = False
+    is_reset: bool = False  #: True if the upstream reset the connection (TCP RST) instead of closing it
 
     def __str__(self) -> str:
         message = super().__str__()

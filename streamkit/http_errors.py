@@ -2,12 +2,11 @@
 
 Reading: the error type and code in the body decide the kind of error. The status decides if the body has neither, or only says
 whose fault the error is: OpenAI calls a missing key an ``invalid_request_error`` with status 401. Status 413 always decides,
-since Groq calls a request that is too large a rate limit. Any body, even a web page, gives a message. Text that looks like a
-secret is removed from it.
+since Groq calls a request that is too large a rate limit. Any body, even a web page, gives a message without text that looks
+like a secret.
 
 Writing: a client gets the error body, words and status of its own dialect. A provider's body is passed on, without secrets,
-only to clients of the same dialect. The time to wait is kept. ``is_retryable`` reports whether a retry could succeed; this
-module never retries.
+only to clients of the same dialect. The time to wait is kept. This module never retries.
 
 Source: dialects.md §1.4, §7.5; RFC 9110 §10.2.3 (Retry-After); limits.md T6; quirks.md 108 to 112.
 """
@@ -40,16 +39,14 @@ from streamkit.dialects.vocabulary.error_bodies import (
 from streamkit.errors import UsageError
 from streamkit.events import TOLD_CHARS, WORD_CHARS, ErrorType, ProviderFailed
 from streamkit.report import StreamReport
-from streamkit.text.printable import writable
-from streamkit.text.quoting import shortened
+from streamkit.text.quoting import shortened, writable
 from streamkit.text.redact import excerpt, redacted, without_secrets
 
 #: A body up to this length is parsed; a longer one is quoted as text. Providers' error bodies are a few hundred bytes.
 BODY_BYTES: Final = 64 * 1024
 #: Of a web page or plain text, at most ``PAGE_BYTES`` bytes are read, and ``EXCERPT_CHARS`` characters are quoted.
 PAGE_BYTES, EXCERPT_CHARS = 4096, 160
-#: If a JSON object has no error, the message lists at most this many of its member names.
-NAMED = 8
+NAMED = 8  #: if a JSON object has no error, the message lists at most this many of its member names
 #: Longest wait in seconds: a year. A longer one comes from a wrong date, since providers' limits are weekly or monthly.
 RETRY_AFTER_MAX_S: Final = 366 * 86_400.0
 
@@ -61,8 +58,7 @@ _RETRYABLE: Final = frozenset({"rate_limit", "server", "unavailable", "timeout",
 _RETRYABLE_STATUSES: Final = frozenset({408, 409, 425})
 #: These statuses mean that the server has not implemented the request: it never succeeds, whatever the kind of error is.
 _FINAL_STATUSES: Final = frozenset({501, 505})
-#: A number of seconds or milliseconds in a header.
-_NUMBER: Final = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
+_NUMBER: Final = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")  #: a number of seconds or milliseconds in a header
 _UNSEEN: Final = re.compile(
     r"<(script|style|head)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)|<[^>]*>?", re.DOTALL | re.IGNORECASE
 )
@@ -237,7 +233,6 @@ def _document(body: bytes) -> Any:
 
 
 def _shown(body: bytes, document: Any) -> str:
-    """Describe in a few words a body that holds no error."""
     if not body.strip():
         return "an empty body"
     if isinstance(document, dict):
@@ -254,7 +249,6 @@ def _shown(body: bytes, document: Any) -> str:
 
 
 def _title(page: str) -> str:
-    """Return the first title of a page, or "" if there is none."""
     begun = _TITLE.search(page)
     at = page.find(">", begun.end()) + 1 if begun is not None else 0
     ended = _TITLE_END.search(page, at) if at else None
@@ -262,5 +256,4 @@ def _title(page: str) -> str:
 
 
 def _excerpt(text: str) -> str:
-    """Return the beginning of a text as one quoted line, with secrets removed."""
     return repr(shortened(" ".join(redacted(text[:PAGE_BYTES].encode()).split()), EXCERPT_CHARS))

@@ -120,7 +120,6 @@ class Check:
         self._stopped = self._stopped or seen.fault is not None
 
     def _answer(self, seen: Seen, frame: Frame) -> str:
-        """Return the outcome of reading a frame."""
         if seen.fault is not None:
             return STOPS
         if self.report.broken_frame is not None and not frame.terminated:
@@ -128,7 +127,6 @@ class Check:
         return TOLD if any(isinstance(event, ProviderFailed) for event in seen.events) else READS
 
     def _end(self) -> str:
-        """Return the outcome at the end of the input."""
         if self.fault is not None:
             return STOPS
         if self.report.clean:

@@ -1,11 +1,9 @@
 """Machines: the synchronous core of each stage, without I/O.
 
 A machine takes one item by ``push`` and passes each result to ``emit``, which is the ``push`` of the next machine. Deltas need
-no event object: they go to a method of ``next``, the next machine. So an item passes all machines before the next item
-begins, and a fault stops only the items after it. ``push_end`` reports the end of the input. ``push_rest`` reports that the
-input failed: the machine then emits the items it holds, without a terminator.
-
-A machine can also run alone, on batches: ``feed``, ``finish``, ``abandon``. A plug-in's machine needs only these three.
+no event object: they go to a method of ``next``, the next machine. So an item passes all machines before the next item begins,
+and a fault stops only the items after it. A machine can also run alone, on batches: ``feed``, ``finish``, ``abandon``. A
+plug-in's machine needs only these three.
 
 Source: design.md §2.
 """
@@ -44,8 +42,7 @@ class Machine(Protocol[A_contra, B_co]):
 class Link:
     """A machine that emits each result at once. It raises the error that stops it."""
 
-    #: Receives each result: the ``push`` of the next machine.
-    emit: Callable[[Any], object]
+    emit: Callable[[Any], object]  #: receives each result: the ``push`` of the next machine
     #: The next machine. Text, reasoning, fragments of calls and arguments go to its methods without an event object.
     next: Link
     fault: Exception | None = None
@@ -55,17 +52,14 @@ class Link:
     emit_run: Callable[[Any], object] | None = None
     push_payload: Callable[..., Any] | None = None
     push_run: Callable[..., Any] | None = None
-    #: True if this machine may hold items until the end of a read (``end_read``).
-    waits = False
-    #: True if this machine holds items now.
-    holds = False
+    waits = False  #: True if this machine may hold items until the end of a read (``end_read``)
+    holds = False  #: True if this machine holds items now
     #: True if this machine joins the deltas of one block within a read. The ``several`` of the machine before is then this
     #: machine's ``hold``: the machine before calls it when a read may have several items, and may also join texts itself.
     joins = False
     #: True if this machine may fail at a text. Frames are then read one by one, so no frame after the failing frame counts.
     reads_texts = False
-    #: The ``hold`` of a later machine that joins deltas, or None.
-    several: Callable[[], object] | None = None
+    several: Callable[[], object] | None = None  #: the ``hold`` of a later machine that joins deltas, or None
     _batched: list[Any] | None = None  # the results of the current batch, if this machine runs alone
 
     def lead_to(self, emit: Callable[[Any], object]) -> None:
@@ -186,8 +180,7 @@ class Chain(Link):
 
     def __init__(self, *machines: Machine[Any, Any]) -> None:
         self.links = links = [each if isinstance(each, Link) else Foreign(each) for each in machines]
-        #: The links that may hold items until a read is over.
-        self.waiting = [link for link in links if link.waits]
+        self.waiting = [link for link in links if link.waits]  #: the links that may hold items until a read is over
         self.fault = None  # set on the instance, where it is found faster: each read looks it up
         for before, link in pairwise(links):
             before.emit, before.next = link.push, link

@@ -1,10 +1,8 @@
 """Measure where a pipe spends its time, with clocks around its iterators and its machines.
 
-A stage pulls from an **iterator**: the source, or another stage's generator. Built-in stages that share a driver are one
-generator, so each of their machines has a clock too. Time is counted once: the time of an inner part is subtracted from the
-part around it. The remaining time of a driver is the row ``pipe``.
-
-A pipe without timings has no clocks. A timed pipe uses the same machines, each wrapped in a clock.
+Built-in stages that share a driver are one iterator, so each of their machines has a clock too. Time is counted once: the time
+of an inner part is subtracted from the part around it. The remaining time of a driver is the row ``pipe``. A pipe without
+timings has no clocks.
 """
 
 from __future__ import annotations
@@ -19,10 +17,8 @@ from attrs import define
 from streamkit.machines import Link, link_of
 from streamkit.report import StageTiming
 
-#: Name of the row for the time spent waiting for the source.
-SOURCE: Final = "source"
-#: Name of the row for the loop that drives the stages.
-PIPE: Final = "pipe"
+SOURCE: Final = "source"  #: name of the row for the time spent waiting for the source
+PIPE: Final = "pipe"  #: name of the row for the loop that drives the stages
 
 
 @define
@@ -233,12 +229,10 @@ class _TimedMachine(Link):
 
 
 def _items_of(flow: Any) -> int:
-    """Return the number of items: the length of a list, else one."""
     return len(flow) if isinstance(flow, list) else 1
 
 
 def _frames_of(item: Any) -> int:
-    """Return the number of frames: the payloads of a ``FrameRun``, or one for a single payload."""
     return 1 if isinstance(item, bytes) else len(item.payloads)
 
 

@@ -70,7 +70,6 @@ def client_events(
 def _translating(
     dialect: Dialect, provider: Provider | None, target: Dialect, options: ReadOptions, *, join: bool
 ) -> list[Stage[Any, Any]]:
-    """Return the stages from bytes to the events for the encoder."""
     limits, offered = options.limits, options.offered
     stages = reading_stages(dialect, provider, options, join=join)
     if offered and ToolNames.of(offered):

@@ -91,8 +91,7 @@ class Media:
     file_id: str | None = None
     name: str | None = None
     detail: str | None = None  #: resolution at which the model reads an image: low, high, auto, original
-    #: Path in the decoded request: ``messages[3].content[0]``.
-    place: str = field(default="", eq=False, kw_only=True)
+    place: str = field(default="", eq=False, kw_only=True)  #: path in the decoded request: ``messages[3].content[0]``
     cache: CacheMark | None = None
     extras: Extras | None = None
     block: int = field(default=0, eq=False, kw_only=True)  #: the ``block`` label of its event, if it was streamed

@@ -1,12 +1,10 @@
 """Check that each call in a request's history has a result and each result a call, and repair the history.
 
 An assistant's turn with calls opens a *span*, up to the assistant's next turn. A result belongs to a call of its span: by the
-call's id; in dialects without ids by the tool's name, else by order (quirks.md 35). A result may be anywhere in the span;
-``repair_pairing`` moves it to where every dialect accepts it. Only the calls of the last turn may lack a result.
-
-Nothing is guessed: a result that may belong to several calls is assigned to none, and a missing result is replaced by an error
-result. A call outside an assistant's turn, or a result outside a user's, is a programming error. Both functions take time
-linear in the history, and don't change their arguments.
+call's id; in dialects without ids by the tool's name, else by order (quirks.md 35). ``repair_pairing`` moves a result to where
+every dialect accepts it. Only the calls of the last turn may lack a result. A result that may belong to several calls is
+assigned to none, and a missing result is replaced by an error result. Both functions take time linear in the history, and
+don't change their arguments.
 
 Source: dialects.md §3.2 "Pairing rules", §7.3 "History repair"; seeds.md S2.
 """
@@ -71,7 +69,6 @@ def check_pairing(request: Request) -> None:
 
 
 def _calls(turns: Sequence[Turn]) -> dict[str, tuple[int, int]]:
-    """Return the turn and part number of each call, keyed by id."""
     calls: dict[str, tuple[int, int]] = {}
     for number, turn in enumerate(turns):
         _check_roles(turns, number)
@@ -255,7 +252,6 @@ def _give_ids(pairs: list[_Pair], report: StreamReport) -> None:
 
 
 def _mended(turns: list[Turn], spans: dict[int, list[_Pair]], report: StreamReport) -> Iterator[Turn]:
-    """Yield the turns with each result in its place."""
     answers: list[ToolResult] = []  # results for the calls of the turn before
     for number, turn in enumerate(turns):
         results = _results(turn)
@@ -279,7 +275,6 @@ def _mended(turns: list[Turn], spans: dict[int, list[_Pair]], report: StreamRepo
 
 
 def _answers(pairs: list[_Pair], behind: list[Turn], report: StreamReport) -> list[ToolResult]:
-    """Return the results of one turn's calls. ``behind`` holds the next turn, if there is one."""
     leading = takewhile(lambda part: isinstance(part, ToolResult), behind[0].parts if behind else [])
     order = {id(result): place for place, result in enumerate(leading)}
     in_place = True

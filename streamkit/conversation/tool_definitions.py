@@ -2,11 +2,8 @@
 
 A provider rejects the whole request for one bad definition, often without naming the tool, and some drop a keyword silently.
 The rules of a dialect are data (``ToolRules``). The provider rejects an ``error``. It accepts a ``note``, which is probably a
-mistake or does not reach the model.
-
-Only the shape of schemas is checked; ``tool_calls/schema.py`` compiles them. Subschemas are followed as in JSON Schema, except
-``$ref``. A ``required`` name must be in the ``properties`` of the same schema, unless another keyword there may define it.
-Depth and size are limited. Tools that the provider runs are skipped.
+mistake or does not reach the model. Only the shape of schemas is checked; ``tool_calls/schema.py`` compiles them. ``$ref`` is
+not followed. Tools that the provider runs are skipped.
 
 Source: dialects.md §1.3, §3.2, §4.1, §5.3, §6.1, §7.3; seeds.md S3.
 """
@@ -31,8 +28,7 @@ Path: TypeAlias = tuple[str | int, ...]
 MAX_SUBSCHEMAS: Final = 100_000
 #: Rules whose violations are repaired when a request is written.
 MENDED: Final = frozenset({"name_unfit", "properties_missing"})
-#: Number of findings that an error message lists; the others are counted.
-MAX_SAID: Final = 5
+MAX_SAID: Final = 5  #: number of findings that an error message lists; the others are counted
 
 TYPES: Final = ("object", "array", "string", "number", "integer", "boolean", "null")
 #: Keywords that hold one subschema.
@@ -40,8 +36,7 @@ ONE: Final = (
     "items", "additionalProperties", "unevaluatedProperties", "propertyNames", "additionalItems", "unevaluatedItems",
     "contains", "not", "if", "then", "else",
 )  # fmt: skip
-#: Keywords that hold a list of subschemas.
-MANY: Final = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
+MANY: Final = ("allOf", "anyOf", "oneOf", "prefixItems", "items")  #: keywords that hold a list of subschemas
 #: Keywords that hold a mapping of names to subschemas.
 NAMED: Final = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
 #: The required type of these keywords' values.
@@ -59,22 +54,16 @@ ELSEWHERE: Final = (*HERE, "$ref", "$dynamicRef", "patternProperties")
 class ToolRules:
     """A dialect's rules for tool definitions. The defaults are what all dialects accept."""
 
-    #: Pattern for a tool's whole name.
-    names: re.Pattern[str] = PORTABLE_NAMES
-    #: True if an object schema must have ``properties``, even if empty.
-    properties: bool = False
-    #: Keywords that are forbidden in the schema itself and allowed in subschemas.
-    not_at_root: Keywords = frozenset()
-    #: Keywords that have an effect; None: all, as far as is known.
-    keywords: Keywords | None = None
+    names: re.Pattern[str] = PORTABLE_NAMES  #: pattern for a tool's whole name
+    properties: bool = False  #: True if an object schema must have ``properties``, even if empty
+    not_at_root: Keywords = frozenset()  #: keywords that are forbidden in the schema itself and allowed in subschemas
+    keywords: Keywords | None = None  #: keywords that have an effect; None: all, as far as is known
     #: The keywords that have an effect in the schema itself, if they differ from those in subschemas.
     root_keywords: Keywords | None = None
-    #: Keywords whose value is passed on unchecked, whatever is in it.
-    whole: Keywords = frozenset()
+    whole: Keywords = frozenset()  #: keywords whose value is passed on unchecked, whatever is in it
 
 
-#: The rules for a dialect that has none of its own.
-PORTABLE_TOOLS: Final = ToolRules()
+PORTABLE_TOOLS: Final = ToolRules()  #: the rules for a dialect that has none of its own
 
 
 @frozen
@@ -98,7 +87,9 @@ def check_tools(
     checker = _Checker(rules, limits)
     for number, tool in enumerate(tools):
         if tool.raw is None:
-            checker.check(tool, ("tools", number))
+            checker.check_name(tool.name, ("tools", number, "name"))
+            if tool.kind == "function":
+                checker.check_schema(tool.parameters, ("tools", number, "parameters"))
     return checker.findings
 
 
@@ -119,18 +110,13 @@ class _Checker:
     _names: dict[str, Path] = field(factory=dict)
     _left: int = MAX_SUBSCHEMAS
 
-    def check(self, tool: Tool, path: Path) -> None:
-        self._check_name(tool.name, (*path, "name"))
-        if tool.kind == "function":
-            self._check_schema(tool.parameters, (*path, "parameters"))
-
     def _error(self, rule: str, path: Path, message: str) -> None:
         self.findings.append(ToolFinding(rule, _shown(path), message))
 
     def _note(self, rule: str, path: Path, message: str) -> None:
         self.findings.append(ToolFinding(rule, _shown(path), message, "note"))
 
-    def _check_name(self, name: str, path: Path) -> None:
+    def check_name(self, name: str, path: Path) -> None:
         if not name:
             self._error("name_missing", path, "the tool has no name")
             return
@@ -142,7 +128,7 @@ class _Checker:
 
     # -- the schema itself ---------------------------------------------------------------------------------------------
 
-    def _check_schema(self, schema: Any, path: Path) -> None:
+    def check_schema(self, schema: Any, path: Path) -> None:
         if schema is None or schema == {}:
             self._note("parameters_missing", path, "no parameters are defined: the tool takes none")
             return
@@ -224,7 +210,6 @@ class _Checker:
 
 
 def _subschemas(node: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    """Yield the subschemas of a schema, each with the steps to it."""
     for keyword, value in node.items():
         if keyword in NAMED and isinstance(value, Mapping):
             yield from (((keyword, name), inner) for name, inner in value.items())
@@ -235,7 +220,6 @@ def _subschemas(node: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...]
 
 
 def _described(value: Any) -> str:
-    """Describe a value for a message: a container by its type alone."""
     return quoted(value) if isinstance(value, str | bool | int | float | None) else f"a {type(value).__name__}"
 
 

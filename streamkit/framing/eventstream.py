@@ -7,14 +7,11 @@ A message, all numbers big-endian::
 
 and a header: ``u8 length | name | u8 type | value``.
 
-The length comes first, so nothing is searched for. The first checksum shows whether the lengths can be trusted before any
-memory is used for them; the second covers every byte of the message. Between two reads the parser keeps one partial message,
-copied once into a growing buffer and once out of it.
-
-A message becomes a ``Frame``: ``data`` is the payload, ``headers`` are all its headers, and ``event`` is its kind: the
-``:event-type`` of an event, ``exception:`` and the ``:exception-type`` of an exception, or ``error:`` and the ``:error-code``
-of an error (whose ``:error-message`` stays in the headers; its payload is empty). A message truncated by the end of the input
-becomes a frame with ``terminated=False``, whose ``data`` are the message's unchecked bytes.
+The first checksum shows whether the lengths can be trusted before any memory is used for them; the second covers every byte of
+the message. A message becomes a ``Frame``: ``data`` is the payload, ``headers`` are all its headers, and ``event`` is its
+kind: the ``:event-type`` of an event, ``exception:`` and the ``:exception-type`` of an exception, or ``error:`` and the
+``:error-code`` of an error. A message truncated by the end of the input becomes a frame with ``terminated=False``, whose
+``data`` are the message's unchecked bytes.
 
 The parser stops at a wrong checksum, at inconsistent lengths and at malformed headers, because nothing marks the start of the
 next message. A stream whose first lengths don't match their checksum is no event stream.
@@ -47,8 +44,7 @@ PRELUDE: Final = Struct("!III")
 CHECKSUM: Final = Struct("!I")
 _LENGTHS: Final = Struct("!II")
 _LENGTH: Final = Struct("!H")
-#: The bytes of a message that are neither headers nor payload.
-OVERHEAD: Final = PRELUDE.size + CHECKSUM.size
+OVERHEAD: Final = PRELUDE.size + CHECKSUM.size  #: the bytes of a message that are neither headers nor payload
 #: The integer types of header values, from the narrowest.
 _INTEGERS: Final = {2: Struct("!b"), 3: Struct("!h"), 4: Struct("!i"), 5: Struct("!q")}
 TRUE, FALSE, BYTES, STRING, TIMESTAMP, UUID_BYTES = 0, 1, 6, 7, 8, 9
@@ -75,16 +71,14 @@ class EventStreamParser(Link):
     fault: Exception | None = None
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None) -> None:
-        #: Offset in the stream: all bytes before it belong to complete messages.
-        self.boundary = 0
+        self.boundary = 0  #: offset in the stream: all bytes before it belong to complete messages
         self._limits = limits
         self._report = report if report is not None else StreamReport()
         self._partial = bytearray()
         self._needed = PRELUDE.size  # known length of the current message in bytes
         #: The headers of the latest message, kept because consecutive deltas have equal headers.
         self._raw_headers = b""
-        #: The same headers, parsed.
-        self._headers: Mapping[str, HeaderValue] = MappingProxyType({})
+        self._headers: Mapping[str, HeaderValue] = MappingProxyType({})  #: the same headers, parsed
         self._event = "message"
 
     def push(self, chunk: bytes, /) -> None:
@@ -316,7 +310,6 @@ def _header(name: str, value: HeaderValue) -> bytes:
 
 
 def _typed(name: str, value: Any) -> bytes:
-    """Return a value with the byte of its type before it."""
     match value:
         case bool():
             return b"%c" % (TRUE if value else FALSE)

@@ -14,21 +14,16 @@ from types import MappingProxyType
 from typing import Any, Final
 from zlib import crc32
 
-from attrs import define
+from attrs import define, field
 
 BOM: Final = b"\xef\xbb\xbf"
-#: ASCII white space. Input of white space alone is blank.
-WHITE: Final = b" \t\n\r\v\f"
-#: Number of first bytes that a parser keeps, to describe the input if it is no stream.
-BEGINNING_BYTES: Final = 256
-#: The result of ``describe_beginning`` for blank input.
-NOTHING: Final = "nothing"
-#: The headers of frames in framings without headers.
-NO_HEADERS: Final[Mapping[str, Any]] = MappingProxyType({})
+WHITE: Final = b" \t\n\r\v\f"  #: ASCII white space. Input of white space alone is blank.
+BEGINNING_BYTES: Final = 256  #: number of first bytes that a parser keeps, to describe the input if it is no stream
+NOTHING: Final = "nothing"  #: the result of ``describe_beginning`` for blank input
+NO_HEADERS: Final[Mapping[str, Any]] = MappingProxyType({})  #: the headers of frames in framings without headers
 _SHOWN_CHARS = 60
 _SHOWN_BYTES = 8
-#: Length of the start of a binary message: two lengths and their checksum (``eventstream.py``).
-_PRELUDE_BYTES = 12
+_PRELUDE_BYTES = 12  #: length of the start of a binary message: two lengths and their checksum (``eventstream.py``)
 
 
 @define
@@ -54,6 +49,7 @@ class Frame:
         return self.data.decode("utf-8", "replace")
 
 
+@define(eq=False)
 class FrameRun:
     """Consecutive whole events that differ only in their payload, without an object for each.
 
@@ -62,24 +58,13 @@ class FrameRun:
     payload.
     """
 
-    __slots__ = ("_offsets", "around", "event", "headers", "id", "offset", "payloads")
-
-    def __init__(
-        self,
-        payloads: list[bytes],
-        offset: int,
-        event: str,
-        id: str,
-        around: int,
-        headers: Mapping[str, Any] = NO_HEADERS,
-    ) -> None:
-        self.payloads = payloads
-        self.offset = offset
-        self.event = event
-        self.id = id
-        self.around = around
-        self.headers = headers
-        self._offsets: list[int] | None = None
+    payloads: list[bytes]
+    offset: int
+    event: str
+    id: str
+    around: int
+    headers: Mapping[str, Any] = NO_HEADERS
+    _offsets: list[int] | None = field(default=None, init=False)
 
     def frame(self, number: int) -> Frame:
         return Frame(self.payloads[number], self.offset_of(number), self.event, self.id, True, self.headers)
@@ -100,12 +85,9 @@ class Beginning:
     """Removes one byte order mark from the start of a stream, however it is split, and keeps the first bytes."""
 
     def __init__(self) -> None:
-        #: False once the beginning is read: the mark is removed and ``kept`` is full.
-        self.open = True
-        #: The length of the byte order mark that was removed.
-        self.mark = 0
-        #: The first bytes, without leading white space.
-        self.kept = b""
+        self.open = True  #: False once the beginning is read: the mark is removed and ``kept`` is full
+        self.mark = 0  #: the length of the byte order mark that was removed
+        self.kept = b""  #: the first bytes, without leading white space
         self._held: bytes | None = b""
 
     def take(self, chunk: bytes) -> bytes:
@@ -205,8 +187,7 @@ def _width_of_end(line: bytes) -> int:
 SLICE_BYTES: Final = 256 * 1024
 #: Maximum memory of a parsed value in bytes. (A turn of a conversation has four values and takes some 800 bytes.)
 VALUE_BYTES: Final = 256
-#: Up to this count, values are counted without skipping strings.
-FEW: Final = 10_000
+FEW: Final = 10_000  #: up to this count, values are counted without skipping strings
 #: All bytes except those that are counted: each value but a container's first follows a comma, and each container a bracket.
 _OTHERS: Final = bytes(set(range(256)) - set(b",[{"))
 

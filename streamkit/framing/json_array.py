@@ -1,14 +1,11 @@
 """Parse a JSON array that is streamed element by element, as Gemini sends it by default (dialects.md §0.3, §5.1).
 
-The array is the stream and its elements are the frames. An element ends at its closing brace; the parser does not wait for the
-comma, which may arrive with the next element. Between two reads it keeps one partial element. ``ObjectScanner`` finds the
-brace by the nesting of brackets outside strings, reading each byte once.
+The elements, which must be objects, are the frames. An element ends at its closing brace; the parser does not wait for the
+comma, which may arrive with the next element. Between two reads it keeps one partial element. The JSON of an element is
+checked by the decoder.
 
-A byte order mark is removed. An element truncated by the end of the input is emitted with ``terminated=False``. A missing
-closing bracket is counted (``array_unclosed``). Input that does not begin with an array of objects is a fault. So is anything
-but a comma and white space between elements, and any text after the array.
-
-Elements must be objects. The parser does not check their JSON; the decoder does.
+An element truncated by the end of the input is emitted with ``terminated=False``, and a missing closing bracket is counted
+(``array_unclosed``). Anything but a comma and white space between elements, and any text after the array, is a fault.
 """
 
 from __future__ import annotations
@@ -37,8 +34,7 @@ _plain: Final = cast(
 _in_string: Final = cast("Matcher", re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL).match)
 _BACKSLASH: Final = ord("\\")
 _OPENERS: Final = frozenset(b"[{")
-#: The result of ``end`` if the object does not end in this piece.
-NOWHERE: Final = -1
+NOWHERE: Final = -1  #: the result of ``end`` if the object does not end in this piece
 
 
 class ObjectScanner:
@@ -114,10 +110,8 @@ class JSONArrayParser(Link):
         self._place: Place = "start"
         self._scanner = ObjectScanner()
         self._partial = bytearray()  # less memory than a list of fragments: see SSEParser
-        #: Offset of the current read in the stream.
-        self._at = 0
-        #: Offset of the current element in the stream.
-        self._element_at = 0
+        self._at = 0  #: offset of the current read in the stream
+        self._element_at = 0  #: offset of the current element in the stream
 
     def push(self, chunk: bytes, /) -> None:
         """Read the elements that ``chunk`` completes, possibly none. After a fault nothing is read."""

@@ -1,12 +1,9 @@
 """Parse and write newline-delimited JSON: one document a line, as Ollama streams it (dialects.md §0.3).
 
 Only LF ends a line, and one CR before the LF belongs to the line end. A CR elsewhere is JSON white space, and raw U+2028,
-U+2029 and U+0085 are JSON text. Blank lines are ignored. Between two reads the parser keeps one partial line.
-
-A byte order mark is removed. A last line without a line end is emitted with ``terminated=False``. A first line that does not
-begin with ``{`` is a fault at once, so that an error page is not reported as broken JSON.
-
-The parser does not check the JSON of a line; the decoder does.
+U+2029 and U+0085 are JSON text. Blank lines and a byte order mark are ignored. A last line without a line end is emitted with
+``terminated=False``. A first line that does not begin with ``{`` is a fault at once, so that an error page is not reported as
+broken JSON. The JSON of a line is checked by the decoder.
 """
 
 from __future__ import annotations
@@ -34,8 +31,7 @@ class NDJSONParser(Link):
     fault: Exception | None = None
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None) -> None:
-        #: Offset in the stream: all bytes before it belong to complete lines.
-        self.boundary = 0
+        self.boundary = 0  #: offset in the stream: all bytes before it belong to complete lines
         self._limits = limits
         self._report = report if report is not None else StreamReport()
         #: A line is an event here, so the lower of the two limits applies.

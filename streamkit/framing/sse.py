@@ -1,16 +1,13 @@
 """Parse and write event streams (``text/event-stream``), exactly as WHATWG HTML §9.2 defines them.
 
 The only line ends are CR, LF and CRLF, since U+2028, U+2029 and U+0085 may be raw inside JSON (quirks.md R10, §10 cases 94 and
-95). Payloads are not decoded. Between two reads the parser keeps one partial line and the data of one event, and it never
-searches a byte twice.
+95). Payloads are not decoded, and an empty data field is data. Between two reads the parser keeps one partial line and the
+data of one event, and it never searches a byte twice. It never reconnects: ``retry`` and ``last_event_id`` are for callers
+that do.
 
 Beyond the standard: a last event without its blank line is emitted with ``terminated=False`` (``last_event="keep"``). If a
 dialect asks for it, a field named ``error`` is an event, and so is a bare JSON object after an event, on one line or several;
 both are counted as repairs. Lines, events and names have limits. Input with text but no event is no event stream.
-
-The parser does not guess: it strips nothing, accepts no other spelling of a field name, and makes no event without a data
-field. An empty data field is data, as in the standard; the decoder decides what an empty payload means. The parser never
-reconnects: ``retry`` and ``last_event_id`` are for callers that do.
 """
 
 from __future__ import annotations
@@ -38,18 +35,15 @@ _RETRY_DIGITS: Final = 18
 #: Number of bytes of a read that are split together ("a window"). The first number applies if most events of the last window
 #: were alike, else the second number.
 _WINDOWS: Final = 64 * 1024, 16 * 1024
-#: After this many bytes of events that are alike, the next events are split together, too.
-_MANY: Final = 512
+_MANY: Final = 512  #: after this many bytes of events that are alike, the next events are split together, too
 #: After fewer bytes of such events, at least ``_FEW`` bytes are read line by line; the number doubles each time.
 _FEW: Final = 16
 _BLANK_LINE: Final = re.compile(rb"\n\r?\n")
 #: The bytes of known ``event`` lines, each with the event name in the line. Dialects use few names, so all parsers share
 #: this table.
 _NAMES: Final = {b"": "message"}
-#: Maximum number of names in ``_NAMES``.
-_MOST_NAMES: Final = 256
-#: Maximum length in bytes of a name in ``_NAMES``.
-_SHORT_NAME: Final = 64
+_MOST_NAMES: Final = 256  #: maximum number of names in ``_NAMES``
+_SHORT_NAME: Final = 64  #: maximum length in bytes of a name in ``_NAMES``
 _EVENT_LINE: Final = re.compile(rb"event: ([^\r\n]{0,%d})\n" % _SHORT_NAME)
 #: The result of ``_alike`` if no events are alike.
 _NONE_ALIKE: Final[tuple[bytes, str, int, list[bytes]]] = b"data: ", "message", 1, []
@@ -81,8 +75,7 @@ class SSEParser(Link):
     #: Reconnection time in milliseconds, once the stream has sent one.
     retry: int | None = None
     fault: Exception | None = None
-    #: The last event ID at the last blank line.
-    last_event_id = ""
+    last_event_id = ""  #: the last event ID at the last blank line
     _any_event = False
     _is_idle = True  # True if nothing is pending: at the beginning, and after an event
     #: For the last event that was exactly one read: the bytes before its payload, the number of bytes around the payload, and
@@ -91,12 +84,10 @@ class SSEParser(Link):
     _after_cr = False
     _window = _WINDOWS[0]  # number of bytes to split together
     _at = 0  # offset of the current line
-    #: Offset of the first field of the current event.
-    _begin = _NONE
+    _begin = _NONE  #: offset of the first field of the current event
     _size = 0  # size in bytes of the current event's lines
-    #: The data and event type buffers of the current event (HTML §9.2.6).
-    _data: bytes | None = None
-    _event = ""
+    _data: bytes | None = None  #: the data buffer of the current event (HTML §9.2.6)
+    _event = ""  #: its event type buffer
     _bare: ObjectScanner | None = None  # the scanner of the bare object in the buffers, if there is one
     #: Repairs since the last frame. They are counted with the next frame, so repairs of a frame after a fault never count.
     _repairs: Counter[str] | None = None
@@ -121,14 +112,12 @@ class SSEParser(Link):
         self._id = ""  # set on the instance, where each event reads it in a quarter of the time
         self._keep_last = last_event == "keep"
         self._stray_errors = stray_errors
-        #: True if a bare object may be the whole input.
-        self._bare_body = bare_body
+        self._bare_body = bare_body  #: True if a bare object may be the whole input
         self._names = _NAMES if limits.name_bytes >= _SHORT_NAME else {b"": "message"}
         #: The part of the current line from earlier reads. It is a bytearray: in a list, fragments of two bytes would take 43
         #: bytes each, and the limits would mean little.
         self._partial = bytearray()
-        #: The data lines of the current event after the first, each after an LF.
-        self._more = bytearray()
+        self._more = bytearray()  #: the data lines of the current event after the first, each after an LF
 
     def push(self, chunk: bytes, /) -> None:
         """Read the events that ``chunk`` completes, possibly none. After a fault nothing is read."""

@@ -4,19 +4,17 @@ A server without a parser for its model sends ``<tool_call>{"name": …}</tool_c
 so an agent believes that the turn is over. This module turns such text into deltas of a call, before
 ``accumulate_tool_calls``, which gives the call an id, an end and a stop reason like any other.
 
-Text is read once. A possible beginning of a call is held until its head is complete: the marker, a name that the request
-offered, and the beginning of the arguments (``grammars.py``). Then arguments are emitted as they arrive: JSON unchanged, and
-parameters between tags as the JSON that the tool's schema requires (``parameters.py``). The last character of the arguments is
-held until the call is closed, so that a truncated call never looks complete (law L3: success is never invented).
+A possible beginning of a call is held until its head is complete: the marker, a name that the request offered, and the
+beginning of the arguments (``grammars.py``). Then arguments are emitted as they arrive: JSON unchanged, and parameters between
+tags as the JSON that the tool's schema requires (``parameters.py``). The last character of the arguments is held until the
+call is closed, so that a truncated call never looks complete (law L3). A call is closed by its end tag or, after a whole body,
+by text, another call or a natural end of the response. Any other call is incomplete, since a call without arguments would mean
+``{}``.
 
-Code in the text stays text (``code_blocks.py``), and so do calls of unknown tools. Markers that are ordinary letters to a
-model (``<tool_call>``, ``<function=``, ``<invoke``) count only at the start of a line. A call is closed by its end tag or,
-after a whole body, by text, another call or a natural end of the response. Any other call is incomplete, since a call without
-arguments would mean ``{}``. Reasoning is not searched, because models think about calls there. Text after calls on the wire,
-or after an error, is not searched either.
-
-Arguments are not repaired, and calls without a marker are not guessed. Held text (a head, or arguments before the tool's name)
-is limited by ``limits.arguments_chars``.
+Text stays text if it is code (``code_blocks.py``), a call of an unknown tool, a call without a marker, reasoning (models think
+about calls there), or after calls on the wire or an error. Markers that are ordinary letters to a model (``<tool_call>``,
+``<function=``, ``<invoke``) count only at the start of a line. Arguments are not repaired. Held text is limited by
+``limits.arguments_chars``.
 
 Source: dialects.md §1.7; quirks.md §4.
 """
@@ -51,20 +49,17 @@ from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage, stage_within
 from streamkit.policy import TextCalls
 from streamkit.report import StreamReport
-from streamkit.text.printable import writable
+from streamkit.text.quoting import writable
+from streamkit.tool_calls.object_scanner import TextBuffer
 from streamkit.tool_calls.schema import Tools
-from streamkit.tool_calls.text_buffer import TextBuffer
 
 KIND: Final = "call_in_text"
-#: First label for calls found in text. It is higher than any index on the wire.
-FIRST_LABEL: Final = 1 << 32
-#: Maximum length in characters of a key in a call's object, with its quotes, and of a name.
-KEY_CHARS: Final = 256
+FIRST_LABEL: Final = 1 << 32  #: First label for calls found in text. It is higher than any index on the wire.
+KEY_CHARS: Final = 256  #: maximum length in characters of a key in a call's object, with its quotes, and of a name
 #: Long text is read in pieces of this size, so that copying the unread rest is cheap: one delta may be a whole response.
 PIECE: Final = 2048
-#: Keys of the name and of the arguments in a call's object.
-NAMES: Final = frozenset({"name"})
-ARGUMENTS: Final = frozenset({"arguments", "parameters"})
+NAMES: Final = frozenset({"name"})  #: keys of the name in a call's object
+ARGUMENTS: Final = frozenset({"arguments", "parameters"})  #: keys of the arguments
 #: Stop reasons with which a model ends its response by itself.
 NATURAL: Final = frozenset({"stop", "stop_sequence", "tool_calls"})
 _CONTENT: Final = frozenset({ReasoningDelta, ReasoningSignature, ReasoningOpaque, RefusalDelta, MediaGenerated})
@@ -378,7 +373,6 @@ class TextCallReader:
         return self._value_end()
 
     def _take(self, text: str) -> None:
-        """Take a piece of a value."""
         body = self._body
         if body.is_arguments and self._begun and body.value.kind in {"object", "array"}:
             self._argue(text)
@@ -436,7 +430,6 @@ class TextCallReader:
     # -- a JSON value ----------------------------------------------------------------------------------------------
 
     def _json(self) -> bool:
-        """Read JSON arguments after a name."""
         body = self._body
         if not body.value.kind:
             self._pending = self._pending.lstrip()
@@ -487,7 +480,6 @@ class TextCallReader:
         return self._go(self._parameter)
 
     def _parameter(self) -> bool:
-        """Read the value of a parameter, up to its closing tag."""
         tags, body = cast("Tags", self._head.tags), self._body
         if tags.pads and body.first and self._pending:
             body.first = False
@@ -517,8 +509,6 @@ class TextCallReader:
 
 
 class _Body:
-    """The state of a call's body while it is read."""
-
     def __init__(self) -> None:
         self.name = ""
         self.whole = False  #: the body is complete; only the end tag is missing

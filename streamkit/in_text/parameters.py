@@ -1,12 +1,11 @@
 """The arguments of a call in text: where a JSON value ends, and how the text of a parameter becomes JSON.
 
-``JSONValue`` only scans brackets and strings, since ``check_json`` validates the value later. A character that JSON never has
+``JSONValue`` only scans brackets and strings; ``check_json`` validates the value later. A character that JSON never has
 outside strings is a fault, since an unclosed value would otherwise take all text after it.
 
-A parameter between tags is plain text, and the tool's schema decides how the text becomes JSON. For the type string, the text
-becomes a JSON string. For another type, the text is used unchanged if it is JSON of that type. Otherwise the text becomes a
-string, so that nothing is lost, and ``check_json`` with schemas reports the wrong type. Without a schema every value is a
-string.
+A parameter between tags is plain text. If the tool's schema has the type string, or no type, the text becomes a JSON string.
+For another type, the text is used unchanged if it is JSON of that type. Otherwise it becomes a string, so that nothing is
+lost, and ``check_json`` with schemas reports the wrong type.
 
 Source: JSON Schema 2020-12 (validation) §6.1.1.
 """
@@ -130,7 +129,6 @@ class OfferedTools:
 
 
 def _types(schema: Any, depth: int = 4) -> frozenset[str]:
-    """Return the types that a schema names, in itself or in its alternatives."""
     if not isinstance(schema, Mapping) or not depth:
         return frozenset()
     said = schema.get("type")
@@ -164,7 +162,6 @@ def json_or_text(text: str, depth: int) -> str:
 
 
 def _root(value: str, depth: int) -> str | None:
-    """Return the type of a JSON value, or None for text that is not JSON."""
     scanner = JSONScanner(depth=depth)
     scanner.feed(value)
     return scanner.root if value and scanner.finish() == "complete" else None

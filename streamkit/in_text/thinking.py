@@ -1,16 +1,13 @@
 """Turn thinking between tags in the text into reasoning.
 
-A server that does not know its model's tags sends ``<think>…</think>`` as content. Clients then show the thinking as the
-response, or send it back as one.
-
-Tags count only at the start of a choice, after white space at most. Everything up to the closing tag is reasoning. White space
-after either tag is dropped, and so is blank thinking. Thinking truncated by the end stays reasoning. A closing tag at the
-start, from servers that removed the thinking, is dropped. No tag counts after reasoning, a refusal, a call or text in another
-block.
+A server that does not know its model's tags sends ``<think>…</think>`` as content. Tags count only at the start of a choice,
+after white space at most. Everything up to the closing tag is reasoning. White space after either tag is dropped, and so is
+blank thinking. Thinking truncated by the end stays reasoning. A closing tag at the start, from servers that removed the
+thinking, is dropped. No tag counts after reasoning, a refusal, a call or text in another block.
 
 Some templates write the opening tag into the prompt, so only the closing tag arrives. Such thinking can't be told from a
 response without holding back the whole text. So this is a separate mode, ``opened``: the text is reasoning from its first
-character to the closing tag, or to the end if there is none. Memory: one tag and a little white space.
+character to the closing tag, or to the end if there is none.
 
 Source: the tags of DeepSeek, Qwen and MiniMax (``<think>``), Magistral (``[THINK]``), Kimi-VL and Kimi-Dev (``◁think▷``),
 Seed-OSS (``<seed:think>``), Gemini's endpoint for OpenAI clients (``<thought>``); several models write ``<thinking>``.
@@ -96,10 +93,8 @@ TAGS: Final = {
 }
 OPENING: Final = tuple(TAGS)
 CLOSING: Final = tuple(TAGS.values())
-#: Maximum number of white-space characters before a tag; after more, no tag counts.
-BLANK_CHARS: Final = 256
-#: Maximum number of events that wait after held text; further events are emitted before it.
-QUEUED: Final = 1024
+BLANK_CHARS: Final = 256  #: maximum number of white-space characters before a tag; after more, no tag counts
+QUEUED: Final = 1024  #: maximum number of events that wait after held text; further events are emitted before it
 KIND: Final = "thinking_in_text"
 ThinkMode: TypeAlias = Literal["tags", "opened"]
 _REASONED: Final = frozenset({ReasoningDelta, ReasoningSignature, ReasoningOpaque})

@@ -33,14 +33,11 @@ from streamkit.translation.lowering import lower
 
 #: A member that no dialect has, and a value that occurs nowhere else.
 UNKNOWN, VALUE = "zz_unknown_member", 987_654_321_012
-#: How many cuts of a long stream are tried for L3.
-CUTS = 60
+CUTS = 60  #: how many cuts of a long stream are tried for L3
 #: Kinds of repair that a reader makes only if an option asks for them. The check expects nothing of the quirks for these.
 ASKED_FOR = frozenset({"thinking_in_text", "call_in_text", "objects_split", "custom_input_bare"})
-#: For a kind of repair: the other kinds that always occur together with it.
-ALSO = {"id_late": {"id_missing"}}
-#: Kinds of repair after which no response can count as clean.
-FAILING = frozenset({"call_nameless"})
+ALSO = {"id_late": {"id_missing"}}  #: for a kind of repair: the other kinds that always occur together with it
+FAILING = frozenset({"call_nameless"})  #: kinds of repair after which no response can count as clean
 #: Requests in the neutral form, with features that nearly all dialects can express.
 REQUESTS = {
     "text": Request("", "m", [Turn("user", [Text("Hi")])], options=Options(max_tokens=99)),
@@ -164,7 +161,6 @@ def _numbered() -> Callable[[str], str]:
 
 
 def _stages(dialect: Dialect) -> list[Stage[Any, Any]]:
-    """Return the stages of ``transcode`` that read a stream."""
     return reading_stages(dialect, None, ReadOptions(make_id=_numbered()), join=False)
 
 
@@ -274,7 +270,6 @@ def _check_members(dialect: Dialect, where: str, body: bytes, whole: _Reading) -
 
 
 def _check_response(dialect: Dialect, bodies: Bodies, where: str, whole: _Reading) -> None:
-    """Check that a stream's response, written as a whole body and read again, stays the same."""
     if bodies.encode_response is None:
         return
     report = StreamReport()
@@ -328,7 +323,6 @@ def _check_quirks(dialect: Dialect, readings: Mapping[str, _Reading]) -> None:
 
 
 def _frames(dialect: Dialect, output: bytes) -> tuple[bytes, ...]:
-    """Divide a stream before each frame."""
     parser = dialect.parser(DEFAULT_LIMITS, StreamReport())
     places = [frame.offset for frame in [*parser.feed(output), *parser.finish()]]
     return tuple(output[begin:end] for begin, end in pairwise([*places, len(output)]))
@@ -391,7 +385,6 @@ def _asked(request: Request) -> dict[str, Any]:
 
 
 def _objects(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Yield the path of each object in a value."""
     if isinstance(value, dict):
         yield path
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

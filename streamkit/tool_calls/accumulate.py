@@ -205,7 +205,6 @@ class ToolCallAccumulator(Link):
         self._give(StreamEnded(reason is None, reason))
 
     def _is_whole(self) -> bool:
-        """Return whether every choice has a stop reason and nothing failed, so that nothing important can be missing."""
         if self._failed or self.fault is not None or not self._choices or self.policy.refuse_repairs:
             return False
         if any(map(calls_nobody, self._choices.values())):
@@ -213,7 +212,6 @@ class ToolCallAccumulator(Link):
         return all(choice.reasons and strongest(choice).reason not in FAILING for choice in self._choices.values())
 
     def _missing_end(self) -> str | None:
-        """Return the reason why the stream is incomplete, or None if it is complete."""
         if not self._failed:
             reason = missing_end(self._choices, self._terminator, self.report, self.policy, self.limits.json_depth)
             if reason is not None:
@@ -248,10 +246,8 @@ class ToolCallAccumulator(Link):
 
     def _stop_reason(self, event: StopReasonSeen) -> None:
         reasons = (self._choices.get(event.choice) or self._choice(event.choice)).reasons
-        for seen in reasons:
-            if seen.reason == event.reason:  # a repeated reason adds nothing
-                return
-        reasons.append(event)
+        if all(seen.reason != event.reason for seen in reasons):  # a repeated reason adds nothing
+            reasons.append(event)
 
     def _terminated(self, event: TerminatorSeen) -> None:
         self._terminator = event
@@ -283,15 +279,7 @@ class ToolCallAccumulator(Link):
         elif kind is RefusalDelta:
             self._choice(event.choice).refused = True
             self._grow(event)
-        elif kind in OUTPUT:
-            self._speak(event)
-        else:
-            self._give(event)
-
-    def _aside(self, event: Aside) -> None:
-        if self._failed:
-            self.report.repair("after_error")
-        elif event.kind in SPOKEN_ASIDES:
+        elif kind in OUTPUT or (kind is Aside and event.kind in SPOKEN_ASIDES):
             self._speak(event)
         else:
             self._give(event)
@@ -666,7 +654,6 @@ class ToolCallAccumulator(Link):
         ResponseStarted: _started,
         ChoiceStarted: _choice_started,
         UsageReported: _counted,
-        Aside: _aside,
         ToolCallWhole: _whole,
         ToolCallsWhole: _wholes,
         ToolCallEnded: _ended,
@@ -677,12 +664,9 @@ class ToolCallAccumulator(Link):
     }
 
 
-#: Compare a text with its form without white space only if it is at most this many times as long.
-SPACED = 16
-#: The value of ``_settled`` before the first call.
-NONE_SETTLED = SettledCalls(DEFAULT_LIMITS, careful=True)
-#: Stop reasons that need a correction for a choice without calls.
-CORRECTED = FAILING | {"tool_calls"}
+SPACED = 16  #: compare a text with its form without white space only if it is at most this many times as long
+NONE_SETTLED = SettledCalls(DEFAULT_LIMITS, careful=True)  #: the value of ``_settled`` before the first call
+CORRECTED = FAILING | {"tool_calls"}  #: stop reasons that need a correction for a choice without calls
 
 
 def _echoes(call: Call, earlier: str, fragment: str, before: int) -> bool:

@@ -14,11 +14,10 @@ from attrs import define, field
 
 from streamkit.events import Opaque, StopReasonSeen, ToolCallArguments, ToolCallDelta, ToolKind
 from streamkit.limits import Limits
+from streamkit.tool_calls.object_scanner import LazyScanner, TextBuffer
 from streamkit.tool_calls.repeats import may_repeat
-from streamkit.tool_calls.text_buffer import LazyScanner, TextBuffer
 
-#: A text of at least this length is no empty object, even with white space around it.
-SHORT = 64
+SHORT = 64  #: a text of at least this length is no empty object, even with white space around it
 #: Maximum number of vendor-specific fields that a call is announced with. No vendor sends a tenth of this number.
 EXTRAS = 64
 

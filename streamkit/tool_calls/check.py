@@ -1,12 +1,10 @@
 """Give each finished call a verdict: whether its arguments can be used, and if not, why.
 
-The verdict is in a new event; the stage never changes, repairs or raises anything. Text that ``orjson`` reads as an object is
-complete. Other text is walked by ``JSONScanner``, which reports the position and the reason of a fault, and which follows RFC
-8259 where ``orjson`` does not (1E400, lone surrogates). With the request's tools, usable arguments are also checked against
-the schema of their tool (``schema.py``).
+Text that ``orjson`` reads as an object is complete. Other text is walked by ``JSONScanner``, which reports the position and
+the reason of a fault, and which follows RFC 8259 where ``orjson`` does not (1E400, lone surrogates). With the request's tools,
+usable arguments are also checked against the schema of their tool (``schema.py``).
 
-A dialect requires a result for each call, so ``error_text`` turns a bad verdict into one: the model can correct a fault that
-is described with its position.
+A dialect requires a result for each call, so ``error_text`` turns a bad verdict into one that tells the model what to correct.
 
 Source: design.md §4; dialects.md §1.8, §2, §4.
 """
@@ -51,7 +49,6 @@ def check_arguments(text: str, *, depth: int = DEFAULT_LIMITS.json_depth) -> Ver
 
 
 def _walked(text: str, depth: int) -> Verdict:
-    """Return the verdict of ``JSONScanner``, with position and reason."""
     scanner = JSONScanner(depth=depth)
     scanner.feed(text)
     state = scanner.finish()
@@ -144,10 +141,8 @@ def check_json(*, limits: Limits = DEFAULT_LIMITS, tools: Tools | None = None) -
 
 #: Limit for the verdict's reason, which may quote keys from the model. With the excerpt the text stays below 500 characters.
 REASON_CHARS: Final = 400
-#: Maximum length of the tool's name in the text.
-NAME_CHARS: Final = 64
-#: Number of characters quoted on each side of a fault.
-AROUND_CHARS: Final = 24
+NAME_CHARS: Final = 64  #: maximum length of the tool's name in the text
+AROUND_CHARS: Final = 24  #: number of characters quoted on each side of a fault
 
 GOOD: Final = frozenset({"complete", "empty"})
 FAULTS: Final = {

@@ -1,18 +1,16 @@
 """Detect while a call streams that its arguments can no longer match their schema.
 
-If a schema rejects a part for good, no later text can repair that. ``SchemaView`` knows a few keywords and leaves the rest to
-the final verdict, which this module must never contradict. Every keyword only restricts, so the known ones give an upper bound
-of the allowed values: ignoring a keyword widens the bound, and only values outside it are reported. Of a union, the only
-branch that allows the type of a value applies; with several such branches none does. Nothing is certain for a schema with more
-than one base URI, or of a draft that is not in ``DRAFTS``. A value that has ended can't change, since the final check rejects
-a repeated key (``schema.py``).
+``SchemaView`` knows a few keywords and leaves the rest to the final verdict, which this module must never contradict. Every
+keyword only restricts, so the known ones give an upper bound of the allowed values, and only values outside it are reported.
+Of a union, the only branch that allows the type of a value applies; with several such branches none does. Nothing is certain
+for a schema with more than one base URI, or of a draft that is not in ``DRAFTS``.
 
 Detected are: an unknown tool; text that is not JSON; a value of a type that the schema forbids (a container or a string at its
 first fragment, a number or a literal at its end); a key that ``additionalProperties: false`` forbids; a string with which no
 value of ``enum`` or ``const`` begins, or another scalar that equals none of them.
 
 The time is linear in the text, plus a binary search in the allowed strings for each fragment of a string. After ``MAX_LOOKS``
-checks a call is no longer followed. Checks are counted at whole values, so the result does not depend on the fragments.
+checks, counted at whole values, a call is no longer followed.
 
 Source: JSON Schema 2020-12 core §10, validation §6.1; draft-07 §8.3 (keywords next to ``$ref`` are ignored); design.md §4.
 """
@@ -30,7 +28,7 @@ from streamkit.events import Event, ToolCallArguments, ToolCallDoomed, ToolCallF
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Link
 from streamkit.pipeline import Stage, stage_within
-from streamkit.tool_calls.partial_json import Change, PartialJSON, Path
+from streamkit.tool_calls.partial_arguments import Change, PartialJSON, Path
 from streamkit.tool_calls.schema import UNKNOWN_TOOL, Tools, ToolSchemas, compiled
 from streamkit.tool_calls.schema_cost import MAX_CHAIN, follow, nodes
 
@@ -284,7 +282,6 @@ class _Doubt:
 
     @property
     def is_spent(self) -> bool:
-        """True if following the call further would take too long."""
         return self._looks < 0
 
     def feed(self, fragment: str) -> tuple[Path, str] | None:
@@ -351,7 +348,6 @@ class _Doubt:
 
 
 def _distinct(found: list[T]) -> list[T]:
-    """Return each object once, in order of first appearance."""
     return list({id(one): one for one in found}.values()) if len(found) > 1 else found
 
 

@@ -1,11 +1,9 @@
 """Decide how a stream ended: whether it reached its completion point, and the stop reason of each choice.
 
 Stop reasons are advisory while the stream continues: calls may follow a stop reason, and several may arrive. They are ranked
-at the end (quirks.md R6). A stream without any stop reason is clean only in the cases of dialects.md §7.6.
-
-A reason in ``FAILING`` ends its response as a provider failure: every client gets an error that quotes the provider's word for
-the reason, and nothing that means success. A filter that stops a harmful response (``SAFETY``, ``guardrail_intervened``) is no
-failure: dialects have stop reasons for it.
+at the end (quirks.md R6). A stream without any stop reason is clean only in the cases of dialects.md §7.6. A reason in
+``FAILING`` ends its response as a provider failure, so that no client reads success. A filter that stops a harmful response
+(``SAFETY``, ``guardrail_intervened``) is no failure: dialects have stop reasons for it.
 
 Source: dialects.md §5.2, §6.1, §6.2, §7.1; Google's ``FinishReason``, Bedrock's ``StopReason``.
 """

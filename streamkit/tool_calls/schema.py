@@ -1,20 +1,16 @@
 """Check the arguments of a call against the JSON schema that the request has for its tool.
 
-jsonschema-rs validates against draft 2020-12, or the draft that ``$schema`` names. It is an optional dependency, imported when
-the first ``ToolSchemas`` is created. This module adds the limits that a schema from a client needs.
-
-**Nothing is fetched**: jsonschema-rs reads http:// and file:// references by default, so it gets a retriever that rejects all
-of them. There are limits on the size of all schemas together, the nesting, the number of patterns, the compiled size and the
-backtracking of each pattern, the subschemas that apply to one value, and the work of one check. The work is estimated before
-the check (``schema_cost.py``), since the library can't be stopped. Above ``MAX_UNITS`` and ``UNITS_PER_CHAR`` the verdict is
-``unchecked``: don't run such a call. To list violations the library walks every branch again (a recursive union of four
-operators, nested six deep: 0.8 s, eight deep: 16 s), so above ``MAX_EXPLAINED`` violations are not listed.
+jsonschema-rs, an optional dependency, validates against draft 2020-12 or the draft that ``$schema`` names. This module adds
+the limits that a schema from a client needs. **Nothing is fetched**: all references to other documents are rejected. The work
+of a check is estimated before it (``schema_cost.py``), since the library can't be stopped. Above ``MAX_UNITS`` and
+``UNITS_PER_CHAR`` the verdict is ``unchecked``: don't run such a call. To list violations the library walks every branch again
+(a recursive union of four operators, nested eight deep: 16 s), so above ``MAX_EXPLAINED`` they are not listed.
 
 JSON readers disagree on four kinds of text, so a schema can't vouch for them, and they are ``schema_invalid``: a repeated key
 in one object, half of a surrogate pair, a number of more digits than the interpreter converts, and a number whose exponent no
 decimal number can have.
 
-This module fills in no defaults, converts no values and quotes no values: violations name what the schema wanted, and where.
+No defaults are filled in, and no values converted or quoted: violations name what the schema wanted, and where.
 
 Source: JSON Schema 2020-12; design.md §4; limits.md T14.
 """
@@ -41,24 +37,18 @@ from streamkit.tool_calls.schema_cost import BACKTRACKS, Endless, SchemaCost, Sc
 if TYPE_CHECKING:
     import jsonschema_rs
 
-#: Maximum number of patterns in all schemas together.
-MAX_PATTERNS: Final = 128
-#: Maximum compiled size of one pattern (the library allows 10 MiB).
-PATTERN_BYTES: Final = 2 * 1024 * 1024
-#: Maximum number of times that one check may look at a value (25 ns each).
-MAX_UNITS: Final = 1_000_000
-#: Number of further looks that are allowed for each character of the arguments.
-UNITS_PER_CHAR: Final = 4
+MAX_PATTERNS: Final = 128  #: maximum number of patterns in all schemas together
+PATTERN_BYTES: Final = 2 * 1024 * 1024  #: maximum compiled size of one pattern (the library allows 10 MiB)
+MAX_UNITS: Final = 1_000_000  #: maximum number of times that one check may look at a value (25 ns each)
+UNITS_PER_CHAR: Final = 4  #: number of further looks that are allowed for each character of the arguments
 #: Violations are listed only for checks of at most this many looks (25 µs each at worst): each violation copies its value.
 MAX_EXPLAINED: Final = 8_000
 #: For each time that the arguments have this many characters, a look counts once more, since a violation copies its value.
 COPIED_CHARS: Final = 32_768
 #: The digits that Python converts to an ``int`` (``sys.get_int_max_str_digits``): comparing longer numbers is quadratic.
 MAX_DIGITS: Final = 4300
-#: Maximum number of violations in a verdict.
-MAX_VIOLATIONS: Final = 5
-#: Maximum length in characters of a violation, or of another reason that is quoted.
-VIOLATION_CHARS: Final = 200
+MAX_VIOLATIONS: Final = 5  #: maximum number of violations in a verdict
+VIOLATION_CHARS: Final = 200  #: maximum length in characters of a violation, or of another reason that is quoted
 #: A reference is searched for in this many characters of the library's message about an invalid schema.
 REASON_CHARS: Final = 4096
 

@@ -1,21 +1,17 @@
 """Walk a JSON schema as a graph, and estimate the cost of checking a value before the check: the library can't be stopped.
 
-A keyword applies its subschemas either to the value itself (``allOf``, ``$ref``, …) or to values inside it (``properties``,
-``items``, …). If several base URIs make a reference ambiguous, every possible target is counted. References to other documents
-are never followed.
-
 The library looks at a value once for each way from the schema's root to a subschema that applies to the value. Ways multiply
 along a path: a chain of n definitions that each apply the next one twice to the inner value leads to 2^n looks. So
 ``SchemaCost`` counts the ways for the values of the given document. Values at which the same subschemas apply equally often
-share one ``_Place``. The place of a value follows from the place of its container and from its key, so counting is one look-up
-for each value. One unit is one look at one value, about 25 ns.
+share one ``_Place``, which follows from the place of the container and from the key: one look-up for each value. One unit is
+one look at one value, about 25 ns.
 
-``not``, ``if`` and the combinations count as if every branch were taken. ``unevaluated…`` reads its neighbouring keywords once
-more, so nesting it triples the cost at each level. For objects and arrays, the library caches the result for a reference
-target that leads back to itself; ``remembered`` counts such a target once for each value. While listing violations the library
-caches nothing. A pattern costs the characters of the string times the size of its automaton; a pattern with look-around or a
-back-reference scans the rest of the string at every position and every backtracking step. The count is not exact, but at least
-the library's cost, as far as measured.
+``not``, ``if`` and the combinations count as if every branch were taken, and an ambiguous reference as if it meant every
+target. ``unevaluated…`` reads its neighbouring keywords once more, so nesting it triples the cost at each level. For objects
+and arrays, the library caches the result for a reference target that leads back to itself, except while listing violations;
+``remembered`` counts such a target once for each value. A pattern costs the characters of the string times the size of its
+automaton; a pattern with look-around or a back-reference scans the rest of the string at every position and every backtracking
+step. The count is at least the library's cost, as far as measured.
 
 Source: JSON Schema 2020-12 core §8.2, §10, §11; the keywords of older drafts; jsonschema-rs 0.60 (measured).
 """
@@ -42,10 +38,8 @@ MAPS: Final = frozenset({"properties", "patternProperties", "dependentSchemas", 
 MAX_INDEX_DIGITS: Final = 18
 #: Maximum number of ways to subschemas for one value. A union of a thousand variants has a thousand.
 MAX_WAYS: Final = 10_000
-#: Maximum length of a chain of references and combinations without a step into the value.
-MAX_CHAIN: Final = 100
-#: Maximum number of base URIs and anchors: a reference may have to be looked up under each.
-MAX_NAMES: Final = 256
+MAX_CHAIN: Final = 100  #: maximum length of a chain of references and combinations without a step into the value
+MAX_NAMES: Final = 256  #: maximum number of base URIs and anchors: a reference may have to be looked up under each
 
 
 class Endless(UsageError):
@@ -187,12 +181,10 @@ def _last_segment(uri: str) -> str:
 BACKTRACKS: Final = 10_000
 #: Maximum number of subschemas that all places of one schema may list together; each place lists a subschema at most once.
 MAX_LISTED: Final = 50_000
-#: Maximum number of steps for finding out which references lead back to themselves.
-MAX_TRACED: Final = 200_000
+MAX_TRACED: Final = 200_000  #: maximum number of steps for finding out which references lead back to themselves
 #: The library caches the result of a reference's target after this many visits (its ``MEMO_MIN_VISITS``).
 ASKED: Final = 16
-#: Keywords whose cost grows with the values or names that they list.
-_PER_VALUE: Final = frozenset({"enum", "const"})
+_PER_VALUE: Final = frozenset({"enum", "const"})  #: keywords whose cost grows with the values or names that they list
 _PER_NAME: Final = frozenset({"properties", "dependentRequired", "dependentSchemas", "dependencies"})
 _INSIDE_OBJECTS: Final = ("additionalProperties", "unevaluatedProperties")
 _UNEVALUATED: Final = frozenset({"unevaluatedProperties", "unevaluatedItems"})

@@ -45,7 +45,7 @@ from streamkit.tool_calls.check import JSONChecker, check_arguments, error_text,
 from streamkit.tool_calls.early import EarlySchemaChecker
 from streamkit.tool_calls.json_scanner import JSONScanner
 from streamkit.tool_calls.object_scanner import ObjectScanner
-from streamkit.tool_calls.partial_json import MISSING
+from streamkit.tool_calls.partial_arguments import MISSING
 from streamkit.tool_calls.schema import BadToolSchema, ToolSchemas
 from tests.laws.running import facts_of, machines, maker, read, translate
 from tests.whole_answers import ANSWERING_WHOLE
