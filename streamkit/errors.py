@@ -102,7 +102,7 @@ class NeedsRepair(StreamError):
     """The stream breaks a rule of its dialect, and the policy forbids repairs. ``kind`` is a key of ``REPAIRS``."""
 
     def __init__(self, kind: str, meaning: str, *, offset: int | None = None) -> None:
-        super().__init__(f"not repaired, as the policy wants: {meaning} ({kind})", offset=offset)
+        super().__init__(f"the policy forbids this repair: {meaning} ({kind})", offset=offset)
         self.kind = kind
 
 
@@ -140,11 +140,11 @@ class FirstByteTimeout(TimedOut):
 
 
 class IdleTimeout(TimedOut):
-    """The upstream fell silent and sent nothing."""
+    """The upstream sent no further bytes."""
 
 
 class TotalTimeout(TimedOut):
-    """The upstream's answer did not end."""
+    """The upstream's response did not end."""
 
 
 class Interrupted(SourceFailed):
@@ -182,7 +182,7 @@ class LimitExceeded(StreamError):
 
     @property
     def what(self) -> str:
-        return (self.__doc__ or "a limit was passed").rstrip(".")
+        return (self.__doc__ or "a limit was exceeded").rstrip(".")
 
 
 class LineTooLong(LimitExceeded, limit="line_bytes"):

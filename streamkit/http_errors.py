@@ -125,7 +125,7 @@ def encode_error(failed: ProviderFailed, dialect: str, *, report: StreamReport |
     """
     named, _ = client_named(dialect)
     if named.errors is None:
-        raise UsageError(f"{named.name} has no errors over HTTP here: it only streams")
+        raise UsageError(f"{named.name} has no HTTP errors: it only streams")
     body, own = named.errors.encode(failed, report if report is not None else StreamReport())
     headers = {"content-type": "application/json", **own}
     wait = _bounded(failed.retry_after_s)
@@ -239,9 +239,9 @@ def _shown(body: bytes, document: Any) -> str:
         return f"an object without an error, with the members {_excerpt(', '.join(islice(document, NAMED)))}"
     page = body[:PAGE_BYTES].decode("utf-8", "replace")
     if page.count("\ufffd") > len(page) // 10 or "\0" in page:
-        return f"{len(body):,} bytes that are no text"
+        return f"{len(body):,} bytes that are not text"
     if document is not None:
-        return f"JSON that is no error: {_excerpt(page)}"
+        return f"JSON without an error: {_excerpt(page)}"
     if page.lstrip("\ufeff \t\r\n")[:1] != "<":
         return f"text: {_excerpt(page)}"
     seen = _title(page) or _UNSEEN.sub(" ", page)

@@ -239,11 +239,11 @@ class Chain(Link):
         """Set the fault. The last machine that was running at the ``error``, and those after it, emit the items they hold."""
         running = {id(frame.f_locals.get("self")) for frame, _ in walk_tb(error.__traceback__)}
         number = max((number for number, link in enumerate(self.links) if id(link) in running), default=0)
-        link, behind = self.links[number], self.links[number + 1 :]
+        link, later = self.links[number], self.links[number + 1 :]
         try:
             fault = link.stopped_by(error)
             for other in self.waiting:
-                if other in behind:
+                if other in later:
                     other.end_read()
         except Exception as first:  # noqa: BLE001 - a later machine failed at an earlier item, so its error comes first
             self.failed(first)

@@ -170,7 +170,7 @@ class Pipe(Generic[T]):
 
     async def __aenter__(self) -> Pipe[T]:
         if self._iterators:
-            raise UsageError("a pipe can be entered once; make another with pipe(…)")
+            raise UsageError("a pipe can be entered only once; create another with pipe(…)")
         iterator, profiler = aiter(self._source), self._profiler
         self._iterators.append(iterator)
         if profiler is not None:
@@ -187,7 +187,7 @@ class Pipe(Generic[T]):
                 before = []
                 if not hasattr(iterator, "__anext__"):
                     raise UsageError(
-                        f"a stage is an async generator function; {quoted(stage)} gave {type(iterator).__name__}"
+                        f"a stage must be an async generator function; {quoted(stage)} returned {type(iterator).__name__}"
                     )
                 self._iterators.append(iterator)
                 if profiler is not None:
@@ -229,7 +229,7 @@ def _check_order(stages: Sequence[StageFunction[Any, Any]]) -> None:
             and other.takes
         ):
             raise UsageError(
-                f"{other.name} takes {other.takes}, and {one.name} in front of it gives {one.gives}: the order is "
+                f"{other.name} takes {other.takes}, but {one.name} before it yields {one.gives}: the order is "
                 f"parse_sse (or another framing), decode, accumulate_tool_calls, check_json, encode"
             )
 

@@ -106,7 +106,7 @@ class _FreeText:
                 report.withhold(MEMBERS, call.id, call.name, call.arguments)
             return sent, COMPLETE if call.ended else call.verdict, call.ended
         if sent and state == "complete":
-            return sent, Verdict("malformed", f"{INPUT!r} stands there twice"), False
+            return sent, Verdict("malformed", f"{INPUT!r} is repeated"), False
         if sent or not call.ended or (state == "incomplete" and call.arguments.strip()):
             return sent, call.verdict, False
         if call.arguments:

@@ -125,7 +125,7 @@ class EventStreamParser(Link):
                 if crc32(chunk[at : at + 8]) != checksum:
                     if not self.boundary:
                         return at  # the fault is reported later, once there are enough bytes to describe
-                    self._broken("a message whose first checksum is wrong", chunk[at : at + PRELUDE.size])
+                    self._broken("a wrong checksum of the message lengths", chunk[at : at + PRELUDE.size])
                 if length < head + OVERHEAD:
                     self._broken(f"a message of {length} bytes, {head} of them headers", chunk[at : at + PRELUDE.size])
                 if head > most_headers:
@@ -140,21 +140,21 @@ class EventStreamParser(Link):
                 rest = chunk[at + 8 : end - 4] if length < _COPIED else memoryview(chunk)[at + 8 : end - 4]
                 # continues from the checksum of the first 8 bytes
                 if crc32(rest, checksum) != CHECKSUM.unpack_from(chunk, end - 4)[0]:
-                    self._broken("a message whose checksum is wrong", chunk[begin : end - 4])
+                    self._broken("a wrong message checksum", chunk[begin : end - 4])
                 headers = chunk[at + PRELUDE.size : begin]
                 if headers != self._raw_headers:
                     if run:
-                        self._hand_on(run)
+                        self._emit_messages(run)
                     self._take_headers(headers)
                 run.append(chunk[begin : end - 4])
                 at = end
                 self.boundary += length
         finally:
             if run:
-                self._hand_on(run)
+                self._emit_messages(run)
         return at
 
-    def _hand_on(self, run: list[bytes]) -> None:
+    def _emit_messages(self, run: list[bytes]) -> None:
         """Emit the messages of a run, which have the same headers and end at ``boundary``."""
         payloads = run.copy()
         run.clear()
@@ -180,7 +180,7 @@ class EventStreamParser(Link):
         try:
             headers = parse_headers(raw)
         except ValueError as error:
-            self._broken(f"headers that can't be read: {error}", raw)
+            self._broken(f"invalid headers: {error}", raw)
         event = event_of(headers)
         if len(event) > self._limits.name_bytes:
             self._stop(NameTooLong(self._limits.name_bytes, offset=self.boundary))
@@ -229,7 +229,7 @@ def parse_headers(raw: bytes) -> dict[str, HeaderValue]:
         end = at + 1 + raw[at]
         name = _part(raw, at + 1, end).decode()
         if name in found:
-            raise ValueError(f"{quoted(name)} twice")
+            raise ValueError(f"the header {quoted(name)} is repeated")
         found[name], at = _value(raw, end)
     return found
 
@@ -252,12 +252,12 @@ def _value(raw: bytes, at: int) -> tuple[HeaderValue, int]:
         return Timestamp(_INTEGERS[5].unpack(_part(raw, at, at + 8))[0]), at + 8
     if kind == UUID_BYTES:
         return UUID(bytes=_part(raw, at, at + 16)), at + 16
-    raise ValueError(f"a value of type {kind}")
+    raise ValueError(f"unknown value type {kind}")
 
 
 def _part(raw: bytes, begin: int, end: int) -> bytes:
     if end > len(raw):
-        raise ValueError("they end inside a header")
+        raise ValueError("they are truncated")
     return raw[begin:end]
 
 
@@ -305,7 +305,7 @@ def serialize_headers(headers: Mapping[str, HeaderValue]) -> bytes:
 def _header(name: str, value: HeaderValue) -> bytes:
     raw = name.encode()
     if not raw or len(raw) > _NAME_BYTES:
-        raise UsageError(f"the name of a header has 1 to {_NAME_BYTES} bytes, not {len(raw)}: {quoted(name)}")
+        raise UsageError(f"a header name must have 1 to {_NAME_BYTES} bytes, not {len(raw)}: {quoted(name)}")
     return b"%c%b%b" % (len(raw), raw, _typed(name, value))
 
 
@@ -317,11 +317,11 @@ def _typed(name: str, value: Any) -> bytes:
             for kind, number in _INTEGERS.items():
                 if -(1 << (8 * number.size - 1)) <= value < 1 << (8 * number.size - 1):
                     return b"%c%b" % (kind, number.pack(value))
-            raise UsageError(f"the header {quoted(name)} has a number of more than 64 bits")
+            raise UsageError(f"the integer in the header {quoted(name)} must have at most 64 bits")
         case bytes() | str():
             raw = value.encode() if isinstance(value, str) else value
             if len(raw) > _VALUE_BYTES:
-                raise UsageError(f"the header {quoted(name)} has {len(raw)} bytes, and {_VALUE_BYTES} is the most")
+                raise UsageError(f"the header {quoted(name)} must have at most {_VALUE_BYTES} bytes, not {len(raw)}")
             return b"%c%b%b" % (STRING if isinstance(value, str) else BYTES, _LENGTH.pack(len(raw)), raw)
         case Timestamp():
             return b"%c%b" % (TIMESTAMP, _INTEGERS[5].pack(value.milliseconds))

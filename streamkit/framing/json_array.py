@@ -78,19 +78,19 @@ class ObjectScanner:
         return at + 1
 
 
-Place: TypeAlias = Literal["start", "first", "element", "behind", "next", "end", "strange"]
+Place: TypeAlias = Literal["start", "first", "element", "after", "next", "end", "strange"]
 #: For each place outside the elements, the allowed bytes and the place that each leads to.
 _TURNS: Final[Mapping[Place, Mapping[int, Place]]] = {
     "start": {ord("["): "first"},
     "first": {ord("{"): "element", ord("]"): "end"},
-    "behind": {ord(","): "next", ord("]"): "end"},
+    "after": {ord(","): "next", ord("]"): "end"},
     "next": {ord("{"): "element"},
     "end": {},
 }
 _OBJECTIONS: Final[Mapping[Place, str]] = {
-    "behind": "no comma behind an element of the array",
-    "next": "an element of the array that is no object",
-    "end": "text behind the array",
+    "after": "a missing comma after an element of the array",
+    "next": "an element of the array that is not an object",
+    "end": "text after the array",
 }
 _white: Final = cast("Callable[[bytes, int], re.Match[bytes]]", re.compile(rb"[ \t\n\r]*+").match)
 
@@ -135,7 +135,7 @@ class JSONArrayParser(Link):
         if self.fault is None and (self._beginning.release() or self._place == "strange"):
             self.fault = self._no_array()
             raise self.fault
-        if self.fault is None and self._place in {"behind", "next"}:
+        if self.fault is None and self._place in {"after", "next"}:
             try:
                 self._report.repair("array_unclosed")
             except NeedsRepair as error:
@@ -146,7 +146,7 @@ class JSONArrayParser(Link):
     def push_rest(self) -> None:
         """Emit the incomplete element after the input failed."""
         if self.fault is None and self._place == "element":
-            self._place = "behind"
+            self._place = "after"
             self._report.frames += 1
             self.emit(Frame(self._take(), self._element_at, "message", "", False))
 
@@ -169,7 +169,7 @@ class JSONArrayParser(Link):
                 if not whole:
                     self._partial += piece
                     return
-                at, self._place = end, "behind"
+                at, self._place = end, "after"
                 self.boundary = self._at + at
                 self._report.frames += 1
                 self.emit(Frame(self._take() + piece, self._element_at))

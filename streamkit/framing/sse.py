@@ -172,12 +172,12 @@ class SSEParser(Link):
     def _payload_of(self, chunk: bytes) -> bytes:
         """Return the payload of a read that is one event but begins differently from the last one, else empty bytes."""
         if type(chunk) is bytes and chunk.endswith(b"\n\n"):
-            head, begun, behind = chunk.partition(b"data: ")
+            head, begun, rest = chunk.partition(b"data: ")
             name = self._names.get(head) or self._name_in(head)
             if name and begun:
                 self._head, self._around, self._name = head + begun, len(head) + 8, name
                 self._any_event = True
-                return behind[:-2]
+                return rest[:-2]
         return b""
 
     def _name_in(self, head: bytes) -> str | None:

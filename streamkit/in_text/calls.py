@@ -111,7 +111,7 @@ class TextCallReader:
             while self._step():
                 pass
 
-    def say_blank(self) -> None:
+    def emit_blank(self) -> None:
         """Emit held white space as text, unless a call came before it."""
         if self._blank and not self._calls:
             self.out.append(TextDelta(self._blank, self._choice, self.block))
@@ -125,18 +125,18 @@ class TextCallReader:
         elif self._step == self._parameter and self._body.streams:
             # the arguments so far end inside a JSON string, so the call can't look complete with the held character
             self._grow(pending)
-            self._hand_on_held()
+            self._emit_held()
         elif self._step in {self._object, self._in_value} and not self._begun:
-            self._say(self._body.raw.whole() + pending)
+            self._emit_text(self._body.raw.whole() + pending)
         elif self._step in {self._text, self._head_of, self._after}:
-            self._say(pending)
+            self._emit_text(pending)
         self._cut()
         self._step = self._text
-        self.say_blank()
+        self.emit_blank()
 
     # -- text ------------------------------------------------------------------------------------------------------
 
-    def _say(self, text: str) -> None:
+    def _emit_text(self, text: str) -> None:
         if not text:
             return
         self.code.feed(text)
@@ -155,9 +155,9 @@ class TextCallReader:
         if found is None:
             kept = unfinished(pending, self._grammars.markers)
             self._pending = pending[len(pending) - kept :]
-            self._say(pending[: len(pending) - kept])
+            self._emit_text(pending[: len(pending) - kept])
             return False
-        self._say(pending[: found.start()])
+        self._emit_text(pending[: found.start()])
         self._pending = pending[found.start() :]
         if self.code.in_code:
             self._heads = ()
@@ -187,14 +187,14 @@ class TextCallReader:
         """Emit a marker that begins no call as text, and search the text after it again."""
         marker = self._grammars.any_marker.match(self._pending)
         size = marker.end() if marker is not None else 1
-        self._say(self._pending[:size])
+        self._emit_text(self._pending[:size])
         self._pending = self._pending[size:]
         return self._go(self._text)
 
     def _accept(self, head: Head, found: re.Match[str]) -> bool:
         """Return whether a head that matched begins a call."""
-        said = found.groupdict()
-        call_id, name = said.get("id"), said.get("name")
+        groups = found.groupdict()
+        call_id, name = groups.get("id"), groups.get("name")
         if head.name_in_id and call_id is not None:
             name = call_id.removeprefix("functions.").rpartition(":")[0] or call_id.removeprefix("functions.")
         self._head, self._begun, self._held = head, False, ""
@@ -223,21 +223,21 @@ class TextCallReader:
         self._body.raw.clear()
         self.out.append(ToolCallDelta(self._label, call_id, name, None, self._choice, anonymous=call_id is None))
 
-    def _argue(self, text: str) -> None:
+    def _emit_arguments(self, text: str) -> None:
         """Emit arguments, except their last character."""
         text = self._held + text
         if len(text) > 1:
             self.out.append(ToolCallDelta(self._label, arguments=text[:-1], choice=self._choice))
         self._held = text[-1:]
 
-    def _hand_on_held(self) -> None:
+    def _emit_held(self) -> None:
         held, self._held = self._held, ""
         if held:
             self.out.append(ToolCallDelta(self._label, arguments=held, choice=self._choice))
 
     def _end(self) -> None:
         if self._open:
-            self._hand_on_held()
+            self._emit_held()
             self._open = False
             self.out.append(ToolCallEnded(self._label, self._choice))
 
@@ -342,12 +342,12 @@ class TextCallReader:
         if key is None:
             return len(pending) >= KEY_CHARS and self._reject()
         window = pending[: KEY_CHARS + HEAD_CHARS]
-        behind = window[key[1] :].lstrip()
-        if not behind or not behind[1:].strip():
+        rest = window[key[1] :].lstrip()
+        if not rest or not rest[1:].strip():
             return len(pending) > len(window) and self._reject()
-        if behind[0] != ":":
+        if rest[0] != ":":
             return self._reject()
-        size = len(window) - len(behind[1:].lstrip())
+        size = len(window) - len(rest[1:].lstrip())
         self._keep(pending[:size])
         self._pending = pending[size:]
         body = self._body
@@ -375,7 +375,7 @@ class TextCallReader:
     def _take(self, text: str) -> None:
         body = self._body
         if body.is_arguments and self._begun and body.value.kind in {"object", "array"}:
-            self._argue(text)
+            self._emit_arguments(text)
         elif body.is_arguments or body.key in NAMES:
             self._gather(text)
 
@@ -396,12 +396,12 @@ class TextCallReader:
             body.name = name[0]
             if body.argued:  # the arguments came before the name
                 self._begin(name[0])
-                self._argue(self._arguments(body.early))
+                self._emit_arguments(self._arguments(body.early))
                 body.early = ""
         elif body.is_arguments:
             body.argued = True
             if self._begun:
-                self._argue(self._arguments(text))
+                self._emit_arguments(self._arguments(text))
             else:
                 body.early = text
         return True
@@ -414,7 +414,7 @@ class TextCallReader:
         if len(raw) <= HEAD_CHARS:
             self._pending = raw + self._pending
             return self._no_call()
-        self._say(raw)
+        self._emit_text(raw)
         return self._go(self._text)
 
     def _arguments(self, text: str) -> str:
@@ -446,7 +446,7 @@ class TextCallReader:
         if not body.value.done:
             return False
         if body.gathered.chars:
-            self._argue(self._arguments(body.gathered.take()))
+            self._emit_arguments(self._arguments(body.gathered.take()))
         body.whole = True
         return self._go(self._close)
 
@@ -458,7 +458,7 @@ class TextCallReader:
         pending = self._pending = self._pending.lstrip()
         if pending.startswith(tags.end):
             self._pending = pending[len(tags.end) :]
-            self._argue("}" if body.argued else "{}")
+            self._emit_arguments("}" if body.argued else "{}")
             self._end()
             return self._go(self._after)
         if pending.startswith("{") and not body.argued:  # <function=NAME>{…}</function>
@@ -475,7 +475,7 @@ class TextCallReader:
         body.is_json = typed == "false"
         body.types = self._tools.types(body.name, key) if typed is None else STRING
         body.streams = body.types == STRING and not body.is_json
-        self._argue((", " if body.argued else "{") + quoted(key) + (': "' if body.streams else ": "))
+        self._emit_arguments((", " if body.argued else "{") + quoted(key) + (': "' if body.streams else ": "))
         body.argued, body.first = True, True
         return self._go(self._parameter)
 
@@ -494,18 +494,18 @@ class TextCallReader:
         value, self._pending = self._pending[:at], self._pending[at + len(tags.close) :]
         self._grow(value.removesuffix("\n") if tags.pads else value)
         if body.streams:
-            self._argue('"')
+            self._emit_arguments('"')
         else:
             text = body.gathered.take()
             depth = self._limits.json_depth
-            self._argue(json_or_text(text, depth) if body.is_json else json_of(text, body.types, depth))
+            self._emit_arguments(json_or_text(text, depth) if body.is_json else json_of(text, body.types, depth))
         return self._go(self._parameters)
 
     def _grow(self, value: str) -> None:
         if not self._body.streams:
             self._gather(value)
         elif value:
-            self._argue(quoted(value)[1:-1])
+            self._emit_arguments(quoted(value)[1:-1])
 
 
 class _Body:
@@ -575,7 +575,7 @@ class TextCallFinder(InTextMachine):
                 self._drain(reader, out)
                 return
         elif kind is Aside and (reader := self._readers.get(model.choice)) is not None:
-            reader.say_blank()  # the aside may belong to the held text
+            reader.emit_blank()  # the aside may belong to the held text
             self._drain(reader, out)
         elif kind is StopReasonSeen and (reader := self._readers.get(model.choice)) is not None:
             reader.natural = model.reason in NATURAL
@@ -611,7 +611,7 @@ def find_text_calls(
     one repair, ``call_in_text``. Raise UsageError for no grammar or an unknown one.
     """
     if not grammars or not set(grammars) <= GRAMMARS.keys():
-        raise UsageError(f"name grammars of calls: {', '.join(GRAMMARS)}")
+        raise UsageError(f"find_text_calls needs at least one of these grammars: {', '.join(GRAMMARS)}")
     known, offered = GrammarSet.named(grammars), OfferedTools(tools)
     return stage_within(
         "wire events",

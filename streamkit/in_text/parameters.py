@@ -131,11 +131,11 @@ class OfferedTools:
 def _types(schema: Any, depth: int = 4) -> frozenset[str]:
     if not isinstance(schema, Mapping) or not depth:
         return frozenset()
-    said = schema.get("type")
-    if isinstance(said, str):
-        return frozenset({said})
-    if isinstance(said, list):
-        return frozenset(one for one in said if isinstance(one, str))
+    declared = schema.get("type")
+    if isinstance(declared, str):
+        return frozenset({declared})
+    if isinstance(declared, list):
+        return frozenset(one for one in declared if isinstance(one, str))
     found: set[str] = set()
     for key in ("anyOf", "oneOf", "allOf"):
         several = schema.get(key)

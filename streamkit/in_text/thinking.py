@@ -51,18 +51,18 @@ class InTextMachine(Link):
             self.take(event, out)
         except StreamError:
             self.failed(out)
-            self._hand_on(out)
+            self._emit_all(out)
             raise
-        self._hand_on(out)
+        self._emit_all(out)
 
     def push_end(self) -> None:
         out: list[Any] = []
         self.release(out)
-        self._hand_on(out)
+        self._emit_all(out)
 
     push_rest = push_end
 
-    def _hand_on(self, out: list[Any]) -> None:
+    def _emit_all(self, out: list[Any]) -> None:
         if len(out) > 1 and self.several is not None:
             self.several()
         for event in out:
@@ -117,7 +117,7 @@ def unfinished(text: str, tags: tuple[str, ...]) -> int:
 class _SplitChoice:
     """The state of a choice whose text may still hold thinking."""
 
-    state: Literal["start", "thinking", "behind"] = "start"
+    state: Literal["start", "thinking", "after"] = "start"
     held: str = ""  #: the beginning of the text, or of a closing tag
     #: The held deltas, and the asides after them, in order.
     queue: list[TextDelta | ReasoningDelta | Aside] = field(factory=list)
@@ -214,7 +214,7 @@ class ThinkSplitter(InTextMachine):
             text = self._begun(choice, delta, text)
         if choice.state == "thinking" and text:
             text = self._thought(number, choice, text)
-        if choice.state == "behind" and (text := text.lstrip()):
+        if choice.state == "after" and (text := text.lstrip()):
             self._settle(number)
             self._out.append(TextDelta(text, number, choice.block))
 
@@ -226,7 +226,7 @@ class ThinkSplitter(InTextMachine):
             for tag in CLOSING if choice.reasoned else OPENING + CLOSING:
                 if stripped.startswith(tag):
                     self._report.repair(KIND)
-                    choice.state = "thinking" if tag in TAGS else "behind"
+                    choice.state = "thinking" if tag in TAGS else "after"
                     choice.closing = (TAGS.get(tag, tag),)
                     self._drop_text(choice)
                     return stripped[len(tag) :]
@@ -263,7 +263,7 @@ class ThinkSplitter(InTextMachine):
                 choice.queue.append(ReasoningDelta(choice.held, number, choice.block))
             thought, rest = text[: len(text) - kept], ""
         else:
-            choice.state = "behind"
+            choice.state = "after"
             thought, rest = text[: found[0]], text[found[0] + len(found[1]) :]
         if thought:
             self._out.append(ReasoningDelta(thought, number, choice.block))

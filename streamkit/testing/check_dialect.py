@@ -264,7 +264,7 @@ def _check_members(dialect: Dialect, where: str, body: bytes, whole: _Reading) -
             if str(VALUE) not in repr(found.events) and found.facts[1:] == whole.facts[1:]:
                 place = ".".join(map(str, path)) or "the payload"
                 raise AssertionError(
-                    f"L5, nothing is silent: a member that nobody knows, put into {place} of frame {number} of {where}, is in "
+                    f"L5, nothing is silent: an unknown member, added to {place} of frame {number} of {where}, is in "
                     f"no event and in no count; pass what you do not read to `self.keep_others`"
                 )
 
@@ -353,7 +353,7 @@ def _check_request(bodies: Bodies, where: str, request: Request) -> None:
         if str(VALUE).encode() not in kept and not counted.losses and not report.losses:
             place = ".".join(map(str, path)) or "the body"
             raise AssertionError(
-                f"L5, nothing is silent: a member that nobody knows, put into {place} of {where}, is not written "
+                f"L5, nothing is silent: an unknown member, added to {place} of {where}, is not written "
                 f"again and not counted; keep what `Fields.rest` gives as extras"
             )
 
@@ -367,21 +367,21 @@ def _write_request(bodies: Bodies, request: Request) -> tuple[bytes, StreamRepor
 
 def _asked(request: Request) -> dict[str, Any]:
     """Return the parts of a request to compare: its conversation (calls by number, not id), its tools and some options."""
-    said: list[tuple[Any, ...]] = []
+    content: list[tuple[Any, ...]] = []
     calls: list[str] = []
     for turn in request.turns:
         for part in turn.parts:
             match part:
                 case Text():
-                    said.append((turn.role, part.text))
+                    content.append((turn.role, part.text))
                 case ToolCall():
                     calls.append(part.id)
-                    said.append((part.name, _value(part.arguments)))
+                    content.append((part.name, _value(part.arguments)))
                 case ToolResult():
-                    said.append((calls.index(part.call_id) if part.call_id in calls else part.call_id, part.text))
+                    content.append((calls.index(part.call_id) if part.call_id in calls else part.call_id, part.text))
     tools = [(tool.name, tool.description, tool.parameters) for tool in request.tools]
     options = request.options
-    return {"said": said, "tools": tools, "options": (options.max_tokens, options.temperature, options.stop)}
+    return {"content": content, "tools": tools, "options": (options.max_tokens, options.temperature, options.stop)}
 
 
 def _objects(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:

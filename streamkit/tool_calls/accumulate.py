@@ -154,9 +154,9 @@ class ToolCallAccumulator(Link):
     def end_read(self) -> None:
         self.holds = False
         if self._deltas:
-            self._hand_on_deltas()
+            self._emit_deltas()
 
-    def _hand_on_deltas(self) -> None:
+    def _emit_deltas(self) -> None:
         deltas, self._deltas = self._deltas, []
         for event in deltas if len(deltas) < 2 else join_deltas(deltas):
             self.emit(event)
@@ -164,7 +164,7 @@ class ToolCallAccumulator(Link):
     def _give(self, event: Event) -> None:
         """Emit an event that is not a delta, after the held deltas."""
         if self._deltas:
-            self._hand_on_deltas()
+            self._emit_deltas()
         self.emit(event)
 
     def _grow(self, delta: Event) -> None:
@@ -331,7 +331,7 @@ class ToolCallAccumulator(Link):
         call.ended = True
         if call.echo is not None:
             self._settle_echo(choice, call, call.echo, ended=True)
-        self._hand_on(choice, call)
+        self._emit_call(choice, call)
 
     def _fragments(self, run: FragmentRun) -> None:
         """Take many fragments at once if none needs a decision, else one by one."""
@@ -378,9 +378,9 @@ class ToolCallAccumulator(Link):
         before = call.text.chars
         if delta.arguments:
             self._arguments(call, delta)
-            if call.echo is not None and not _echoes(call, call.echo.said, delta.arguments, before):
+            if call.echo is not None and not _echoes(call, call.echo.repeated, delta.arguments, before):
                 self._tell_apart(call)
-        self._hand_on(choice, call)
+        self._emit_call(choice, call)
         if self._debug and delta.arguments:
             added = call.text.chars - before
             log.debug("call %s: %+d characters, %d in all", call.id or call.name, added, call.text.chars)
@@ -448,12 +448,12 @@ class ToolCallAccumulator(Link):
 
     def _added(self, call: Call, fragment: str) -> str:
         """Return the new part of a fragment: some providers repeat all earlier text in each fragment (``repeats.py``)."""
-        said, depth = call.text.whole(), self.limits.json_depth
-        rest = rest_of(fragment, said, depth)
+        before, depth = call.text.whole(), self.limits.json_depth
+        rest = rest_of(fragment, before, depth)
         if rest is None or not is_object_or_part(fragment, depth):
             return fragment
-        if not call.cumulative and may_follow(fragment, said, depth):
-            call.doubt = len(said)
+        if not call.cumulative and may_follow(fragment, before, depth):
+            call.doubt = len(before)
             return fragment
         self.report.repair("arguments_cumulative")
         call.cumulative = True
@@ -461,17 +461,17 @@ class ToolCallAccumulator(Link):
 
     def _settle_doubt(self, call: Call, fragment: str | None = None) -> None:
         """Decide whether the last fragment repeated all earlier text. The next ``fragment`` shows this, or the call's end."""
-        said, begin, depth = call.text.whole(), cast("int", call.doubt), self.limits.json_depth
-        call.doubt, last = None, said[begin:]
+        whole, begin, depth = call.text.whole(), cast("int", call.doubt), self.limits.json_depth
+        call.doubt, last = None, whole[begin:]
         if fragment is None:
-            again = is_object(last, depth) and not is_object(said, depth)
+            again = is_object(last, depth) and not is_object(whole, depth)
         else:
-            again = fragment.startswith(last) and not may_follow(fragment, said, depth)
-        rest = rest_of(last, said[:begin], depth) if again else None
+            again = fragment.startswith(last) and not may_follow(fragment, whole, depth)
+        rest = rest_of(last, whole[:begin], depth) if again else None
         if rest is not None:
             self.report.repair("arguments_cumulative")
             call.cumulative = True
-            call.become(said[:begin] + rest)  # ``said`` has the white space that was already emitted
+            call.become(whole[:begin] + rest)  # ``whole`` has the white space that was already emitted
 
     def _settle_doubts(self) -> None:
         for choice in self._choices.values():
@@ -531,7 +531,7 @@ class ToolCallAccumulator(Link):
             if came:
                 self.report.repair("fragments_missing")
             self._arguments(call, ToolCallDelta(arguments=text[came:]))
-            self._hand_on(choice, call)
+            self._emit_call(choice, call)
         elif call.sent or call.ended:
             if not call.differs and not self._is_same(call, text):
                 call.differs = True
@@ -561,7 +561,7 @@ class ToolCallAccumulator(Link):
 
     # -- announcing and emitting ---------------------------------------------------------------------------------------
 
-    def _hand_on(self, choice: ChoiceState, call: Call) -> None:
+    def _emit_call(self, choice: ChoiceState, call: Call) -> None:
         """Emit the new text of ``call``, if the call is announced, and announce the calls that waited for this delta."""
         if call.ordinal is not None:
             self._send(call)

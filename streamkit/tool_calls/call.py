@@ -44,7 +44,7 @@ class Call:
     cumulative: bool = False  #: True if fragments repeat all earlier text
     doubt: int | None = None  #: offset of the last fragment, if it may have repeated all text before it
     echo: Call | None = None  #: the earlier call with this id and name, while this call may still repeat it
-    said: str = ""  #: the arguments so far when a later call began to repeat this call; one copy for all such calls
+    repeated: str = ""  #: the arguments so far when a later call began to repeat this call; one copy for all such calls
     scanner: LazyScanner | None = None  #: created when completeness is first checked
 
     def __init__(

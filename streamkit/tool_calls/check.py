@@ -71,7 +71,7 @@ def parse_arguments(text: str, *, depth: int = DEFAULT_LIMITS.json_depth) -> dic
     if verdict.kind == "empty":
         return {}
     if verdict.kind == "not_an_object":
-        raise ValueError(f"the arguments are no JSON object: {verdict.reason}")
+        raise ValueError(f"the arguments are not a JSON object: {verdict.reason}")
     if verdict.kind != "complete":
         raise ValueError(f"the arguments are {verdict.kind}: {verdict.reason}")
     value: dict[str, Any] = json.loads(text, parse_constant=refuse_constant, parse_int=_whole_number)
@@ -87,7 +87,7 @@ def _whole_number(digits: str) -> int | Decimal:
 
 def refuse_constant(constant: str) -> NoReturn:
     """Raise ValueError for NaN and Infinity, which ``json.loads`` accepts and JSON does not have."""
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not valid JSON")
 
 
 def verdict_on(event: ToolCallFinished, limits: Limits, report: StreamReport, tools: ToolSchemas | None) -> Verdict:
@@ -146,8 +146,8 @@ AROUND_CHARS: Final = 24  #: number of characters quoted on each side of a fault
 
 GOOD: Final = frozenset({"complete", "empty"})
 FAULTS: Final = {
-    "truncated": "its arguments were cut off",
-    "malformed": "its arguments are no valid JSON",
+    "truncated": "its arguments are truncated",
+    "malformed": "its arguments are not valid JSON",
     "not_an_object": "its arguments must be a JSON object",
     "schema_invalid": "its arguments do not match the tool's schema",
     "unchecked": "its arguments could not be checked against the tool's schema",
@@ -184,7 +184,7 @@ def error_text(call: JudgedCall) -> str:
         )
     tool = shortened(call.name, NAME_CHARS) or "a tool without a name"
     if verdict.reason == UNKNOWN_TOOL:
-        return f"{tool} was not run: there is no tool of this name. Call one of the tools that were given."
+        return f"{tool} was not run: there is no tool with this name. Call one of the available tools."
     fault = FAULTS[verdict.kind]
     if verdict.reason:
         fault += f": {shortened(verdict.reason, REASON_CHARS)}"

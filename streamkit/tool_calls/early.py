@@ -294,14 +294,14 @@ class _Doubt:
             if reason is not None:
                 return change.path, reason
         if self.partial.state == "malformed":
-            return self.partial.path, f"no JSON: {self.partial.reason}"
+            return self.partial.path, f"not valid JSON: {self.partial.reason}"
         return None
 
     def _refused(self, change: Change) -> str | None:
         depth = len(change.path)
         if change.kind == "grown":
             narrowed = [alternatives.narrow(change.value) for alternatives in self._growing]
-            return None if all(narrowed) else "no allowed value begins so"
+            return None if all(narrowed) else "no allowed value begins with this text"
         is_container = isinstance(change.value, dict | list)
         if change.kind == "ended" and is_container:
             return None
@@ -310,7 +310,7 @@ class _Doubt:
         if is_container or change.kind == "ended":
             self._looks -= len(self._open[depth - 1]) if depth else 1
         if schemas is None:
-            return "no such key is allowed" if isinstance(change.path[-1], str) else "no such item is allowed"
+            return "the key is not allowed" if isinstance(change.path[-1], str) else "the item is not allowed"
         if reason := self._unfit(schemas, value, whole=change.kind == "ended"):
             return reason
         if is_container:

@@ -162,25 +162,25 @@ FAILING: Final[frozenset[StopReason]] = frozenset({"error", "malformed_tool"})
 FAILED_TURNS: Final[Mapping[str, tuple[ErrorType, str]]] = {
     # Google: the model's output could not be read, or broke a rule
     "malformed_function_call": ("server", "the model wrote a call that can't be read"),
-    "unexpected_tool_call": ("server", "the model called a tool, and none was offered"),
-    "too_many_tool_calls": ("server", "the model called tools too often in a row"),
+    "unexpected_tool_call": ("server", "the model called a tool, but the request has none"),
+    "too_many_tool_calls": ("server", "the model called tools too many times in a row"),
     "malformed_response": ("server", "the model wrote a response that can't be read"),
     # Google: the request is at fault, so a retry would fail again
     "missing_thought_signature": ("invalid_request", "the history lacks a thought signature"),
-    "language": ("invalid_request", "the answer would be in a language that the model does not support"),
+    "language": ("invalid_request", "the response would be in a language that the model does not support"),
     # Google: the policy on prohibited use blocks accounts without a special permission
-    "pup_limited_disabled": ("permission", "the provider's policy on prohibited use disabled the answer"),
+    "pup_limited_disabled": ("permission", "the provider's policy on prohibited use disabled the response"),
     # Google: no usable output, and no sign of a filter
-    "no_image": ("server", "an image was asked for, and the model made none"),
-    "image_other": ("server", "the making of an image stopped"),
-    "other": ("server", "the provider does not say why"),
+    "no_image": ("server", "the model did not make the requested image"),
+    "image_other": ("server", "the image generation stopped"),
+    "other": ("server", "the provider gave no reason"),
     # Bedrock
     "malformed_tool_use": ("server", "the model wrote a call that can't be read"),
     "malformed_model_output": ("server", "the model wrote a response that can't be read"),
     # Cohere, and servers that speak OpenAI Chat
     "timeout": ("timeout", "the model took too long"),
-    "abort": ("server", "the server gave up the request"),
-    "network_error": ("unavailable", "the provider lost the model"),
+    "abort": ("server", "the server aborted the request"),
+    "network_error": ("unavailable", "the provider lost the connection to the model"),
     "insufficient_system_resource": ("unavailable", "the provider has no capacity left"),
 }
 

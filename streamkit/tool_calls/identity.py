@@ -34,9 +34,9 @@ class Identity:
         """Return the call of a delta, and whether the call is new. Update the call's id and name."""
         call_id, name = delta.id, delta.name
         if call_id is not None:
-            call_id = self.says(call_id)
+            call_id = self._not_blank(call_id)
         if name is not None:
-            name = self.says(name)
+            name = self._not_blank(name)
         index = delta.index
         if name is not None and index is not None and index not in choice.by_index and call_id not in choice.by_id:
             call, is_new = self._new(choice, delta)  # the usual case, for which ``find`` gives the same result
@@ -58,7 +58,7 @@ class Identity:
                 call.signature = delta.signature if call.signature is None else call.signature
         return call, is_new
 
-    def says(self, value: str) -> str | None:
+    def _not_blank(self, value: str) -> str | None:
         """Return an id or name, or None if it is blank (quirks.md R2: blank means absent)."""
         if not value.strip() or value in {"null", "None"}:
             self.report.repair("identity_blank")
@@ -143,8 +143,8 @@ class Identity:
         call, is_new = self._new(choice, delta)
         if name == known.name != known.id and call.kind == known.kind:
             call.echo = known
-            if len(known.said) != known.text.chars:
-                known.said = known.text.whole()
+            if len(known.repeated) != known.text.chars:
+                known.repeated = known.text.whole()
         return call, is_new
 
     def _is_sent_again(self, known: Call, delta: ToolCallDelta, name: str | None) -> bool:

@@ -66,7 +66,7 @@ _TOKENS: Final[dict[str, dict[str, str]]] = {**_ESCAPES, **_WORDS, **_NUMBERS}
 #: The fault to report for each place inside a token, if its table does not allow a character.
 _WRONG: Final = {
     **dict.fromkeys(_ESCAPES, "fewer than four hexadecimal digits after \\u"),
-    "escape": "a backslash that begins no escape",
+    "escape": "a backslash without a valid escape after it",
     **dict.fromkeys(_WORDS, "a word that is neither true, false nor null"),
     "minus": "a minus sign without a digit after it",
     "point": "a decimal point without a digit after it",
@@ -149,7 +149,7 @@ class JSONScanner:
             return self._close(i)
         if c in ",}" and self._place == "next key":
             return self._fault(text, i, "a comma without a key after it")
-        return self._blank(text, i, "a key that is no string")
+        return self._blank(text, i, "a key that is not a string")
 
     def _colon(self, text: str, i: int) -> int:
         if text[i] != ":":

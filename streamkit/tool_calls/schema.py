@@ -175,16 +175,16 @@ class ToolSchemas:
             text = json.dumps(schema, ensure_ascii=False, allow_nan=False)
             self._bytes += len(text.encode())
         except (TypeError, ValueError, RecursionError) as error:
-            raise bad(f"no JSON: {str(error)[:VIOLATION_CHARS]}") from None
+            raise bad(f"not valid JSON: {str(error)[:VIOLATION_CHARS]}") from None
         if self._bytes > self._limits.schema_bytes:
-            raise bad(f"more than {self._limits.schema_bytes:,} bytes with those before it (schema_bytes)")
+            raise bad(f"more than {self._limits.schema_bytes:,} bytes in the schemas so far (schema_bytes)")
         document = json.loads(text)
         for trail, node, depth in nodes(document):
             if depth > self._limits.json_depth:
                 raise bad(f"nested deeper than {self._limits.json_depth} (json_depth)", trail)
             self._patterns += _patterns(node)
             if self._patterns > MAX_PATTERNS:
-                raise bad(f"more than {MAX_PATTERNS} patterns with those before it", trail)
+                raise bad(f"more than {MAX_PATTERNS} patterns in the schemas so far", trail)
         graph = SchemaGraph(document)
         try:
             graph.check()
@@ -229,7 +229,7 @@ def _library() -> Any:
 
 
 def _refuse(_uri: str) -> NoReturn:
-    raise ValueError("references outside the schema are refused")
+    raise ValueError("references to other documents are not allowed")
 
 
 def _definitions(tools: Iterable[Any]) -> Iterator[tuple[str, Any]]:
@@ -267,7 +267,7 @@ def definition(tool: Any) -> tuple[str, Any]:
         if isinstance(tool, Mapping) and isinstance(tool.get(key), Mapping):
             body = tool[key]
     if not isinstance(body, Mapping) or not isinstance(body.get("name"), str):
-        raise UsageError(f"no tool definition: {repr(tool)[:VIOLATION_CHARS]}")
+        raise UsageError(f"not a tool definition: {repr(tool)[:VIOLATION_CHARS]}")
     schemas = [body[key] for key in ("parameters", "input_schema") if body.get(key) is not None]
     return body["name"], schemas[0] if schemas else {}
 
@@ -309,7 +309,7 @@ def _value(text: str) -> Any:
         try:
             json.dumps(value, ensure_ascii=False, default=str).encode()
         except UnicodeEncodeError:
-            raise _Unfit("a string that is no Unicode text: half of a surrogate pair") from None
+            raise _Unfit("a string with half of a surrogate pair, which is not valid Unicode") from None
     return value
 
 
@@ -318,7 +318,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) < len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise _Unfit(f"the key {_shortened(repr(twice))} comes twice in one object")
+        raise _Unfit(f"the key {_shortened(repr(twice))} is repeated in one object")
     return value
 
 
@@ -335,7 +335,7 @@ def _float(text: str) -> float | Decimal:
 
 
 def _no_number(constant: str) -> NoReturn:
-    raise json.JSONDecodeError(f"{constant} is no JSON", constant, 0)
+    raise json.JSONDecodeError(f"{constant} is not valid JSON", constant, 0)
 
 
 # -- reasons -----------------------------------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ class SchemaGraph:
             raise Endless("a reference leads back to itself without a step into the value")
         if key not in self._ways:
             if len(above) >= MAX_CHAIN:
-                raise Endless(f"more than {MAX_CHAIN} references and combinations behind one another")
+                raise Endless(f"more than {MAX_CHAIN} nested references and combinations")
             here = [*subschemas(node, HERE), *self.referred(node)]
             ways = 1 + sum(self._count(inner, above | {key}) for inner in here)
             if ways > MAX_WAYS:

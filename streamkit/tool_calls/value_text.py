@@ -93,10 +93,10 @@ def member_texts(document: bytes, name: str, count: int) -> list[str] | None:
     The name is searched for as plain text. If it occurs exactly ``count`` times, no other string contains it. For a chunk with
     a call of the usual length this saves nine tenths of the time of ``value_text``.
     """
-    _, *behind = document.decode("utf-8", "replace").split(f'"{name}"')
-    if len(behind) != count or (b"\\" in document and b"\\u" in document):  # a name may be written with escapes
+    _, *rests = document.decode("utf-8", "replace").split(f'"{name}"')
+    if len(rests) != count or (b"\\" in document and b"\\u" in document):  # a name may be written with escapes
         return None
-    values = [text.lstrip(_WHITE).removeprefix(":").lstrip(_WHITE) for text in behind]
+    values = [text.lstrip(_WHITE).removeprefix(":").lstrip(_WHITE) for text in rests]
     try:
         return [plain_text(value[: _decode_value(value)[1]]) for value in values]
     except (ValueError, RecursionError):  # a value has thousands of digits or levels

@@ -95,13 +95,13 @@ def test_the_fault_of_another_beginning_does_not_wait_for_the_end():
 @pytest.mark.parametrize(
     ("data", "offset", "reason"),
     [
-        (b"[{}{}]", 3, "no comma behind an element"),
-        (b"[{} x]", 4, "no comma behind an element"),
-        (b"[{},,{}]", 4, "an element of the array that is no object"),
-        (b"[{},]", 4, "an element of the array that is no object"),
-        (b"[{},7]", 4, "an element of the array that is no object"),
-        (b"[{}]\n{}", 5, "text behind the array"),
-        (b"[{}]]", 4, "text behind the array"),
+        (b"[{}{}]", 3, "a missing comma after an element"),
+        (b"[{} x]", 4, "a missing comma after an element"),
+        (b"[{},,{}]", 4, "an element of the array that is not an object"),
+        (b"[{},]", 4, "an element of the array that is not an object"),
+        (b"[{},7]", 4, "an element of the array that is not an object"),
+        (b"[{}]\n{}", 5, "text after the array"),
+        (b"[{}]]", 4, "text after the array"),
     ],
 )
 def test_what_stands_between_elements_or_behind_the_array_is_a_fault(data, offset, reason):

@@ -169,7 +169,7 @@ def test_it_is_said_once_behind_the_event_that_decided_it():
     machine = checker(CLOSED)
     events = [STARTED, ToolCallArguments(0, '{"b":"'), ToolCallArguments(0, '","c":[]}'), TextDelta("x")]
     out = machine.feed(events)
-    assert out == [*events[:2], ToolCallDoomed(0, 0, ("b",), "no such key is allowed"), *events[2:]]
+    assert out == [*events[:2], ToolCallDoomed(0, 0, ("b",), "the key is not allowed"), *events[2:]]
     ends = [ToolCallFinished(0, "i", "f", '{"b":"","c":[]}'), StreamEnded(clean=True)]
     assert machine.feed(ends) == ends
     assert machine.finish() == machine.abandon() == []
@@ -188,7 +188,7 @@ def test_custom_and_nameless_calls_are_left_alone():
 
 def test_depth_is_the_verdicts():
     out = checker({}, limits=Limits(json_depth=2)).feed([STARTED, ToolCallArguments(0, '{"a":{"b":{')])
-    assert out[-1].reason == "no JSON: nested deeper than 2"
+    assert out[-1].reason == "not valid JSON: nested deeper than 2"
 
 
 def test_a_bad_schema_is_refused_when_the_stage_is_made():

@@ -105,7 +105,7 @@ def test_a_bad_call_keeps_its_text_and_gets_an_error_that_says_what_to_mend():
     assert leg.turns[1].parts[1] is bad
     result = leg.turns[2].parts[1]
     assert result == mend_result(bad) == ToolResult("b", [Text(error_text(bad))], "get_weather", is_error=True)
-    assert "no valid JSON: a comma without a key, at character 8" in result.text
+    assert "not valid JSON: a comma without a key, at character 8" in result.text
 
 
 def test_a_bad_call_s_own_result_stands():
