@@ -70,9 +70,15 @@ class TextCallReader:
     """Reads the text of one choice. ``feed`` and ``settle`` append events to ``out``."""
 
     def __init__(
-        self, grammars: GrammarSet, tools: OfferedTools, limits: Limits, report: StreamReport, choice: int
+        self,
+        grammars: GrammarSet,
+        tools: OfferedTools,
+        limits: Limits,
+        report: StreamReport,
+        choice: int,
+        out: list[Any],
     ) -> None:
-        self.out: list[Any] = []
+        self.out = out
         self.block = 0
         self.natural = False  #: whether the wire's stop reason is a natural one
         self._grammars, self._tools, self._limits, self._report = grammars, tools, limits, report
@@ -549,22 +555,17 @@ class TextCallFinder(InTextMachine):
         self._failed = False
         self._readers: dict[int, TextCallReader | None] = {}  # None: this choice has calls on the wire
 
-    def failed(self, out: list[Any]) -> None:
-        for reader in self._readers.values():
-            self._drain(reader, out)
-
-    def release(self, out: list[Any]) -> None:
+    def release(self) -> None:
         for reader in self._readers.values():
             if reader is not None:
                 reader.settle(closed=reader.natural)
-            self._drain(reader, out)
         self._readers.clear()
 
-    def take(self, event: WireEvent, out: list[Any]) -> None:
+    def take(self, event: WireEvent) -> None:
         model: Any = event
         kind = type(event)
         if kind is ProviderFailed and not self._failed:
-            self.release(out)  # held text precedes the error
+            self.release()  # held text precedes the error
             self._failed = True
         elif self._failed:
             pass  # events after an error pass unread
@@ -572,32 +573,25 @@ class TextCallFinder(InTextMachine):
             reader = self._reader(model.choice)
             if reader is not None:
                 reader.feed(model)
-                self._drain(reader, out)
                 return
         elif kind is Aside and (reader := self._readers.get(model.choice)) is not None:
             reader.emit_blank()  # the aside may belong to the held text
-            self._drain(reader, out)
         elif kind is StopReasonSeen and (reader := self._readers.get(model.choice)) is not None:
             reader.natural = model.reason in NATURAL
         elif kind is ToolCallDelta or (kind in _CONTENT and getattr(model, "text", "-") != ""):
             reader = self._readers.get(model.choice)
             if reader is not None:
                 reader.settle()
-                self._drain(reader, out)
             if kind is ToolCallDelta:
                 self._readers[model.choice] = None
-        out.append(event)
+        self._out.append(event)
 
     def _reader(self, choice: int) -> TextCallReader | None:
         if choice not in self._readers:
-            self._readers[choice] = TextCallReader(self._grammars, self._tools, self._limits, self._report, choice)
+            self._readers[choice] = TextCallReader(
+                self._grammars, self._tools, self._limits, self._report, choice, self._out
+            )
         return self._readers[choice]
-
-    @staticmethod
-    def _drain(reader: TextCallReader | None, out: list[Any]) -> None:
-        if reader is not None and reader.out:
-            out += reader.out
-            reader.out.clear()
 
 
 def find_text_calls(

@@ -19,7 +19,6 @@ from typing import Any, Final, Literal, TypeAlias
 
 from attrs import define, field
 
-from streamkit.errors import StreamError
 from streamkit.events import (
     Aside,
     MediaGenerated,
@@ -38,47 +37,40 @@ from streamkit.report import StreamReport
 
 
 class InTextMachine(Link):
-    """A machine from wire events to wire events."""
+    """The base of machines that read the text of a response. ``take`` and ``release`` append their results to ``_out``."""
 
     reads_texts = True
 
     def __init__(self, report: StreamReport | None) -> None:
         self._report = report if report is not None else StreamReport()
+        self._out: list[Any] = []
 
     def push(self, event: WireEvent, /) -> None:
-        out: list[Any] = []
         try:
-            self.take(event, out)
-        except StreamError:
-            self.failed(out)
-            self._emit_all(out)
-            raise
-        self._emit_all(out)
+            self.take(event)
+        finally:
+            self._emit_all()
 
     def push_end(self) -> None:
-        out: list[Any] = []
-        self.release(out)
-        self._emit_all(out)
+        self.release()
+        self._emit_all()
 
     push_rest = push_end
 
-    def _emit_all(self, out: list[Any]) -> None:
+    def _emit_all(self) -> None:
+        out = self._out[:]
+        self._out.clear()
         if len(out) > 1 and self.several is not None:
             self.several()
         for event in out:
             self.emit(event)
 
-    # Methods that subclasses define.
-
-    def take(self, event: Any, out: list[Any]) -> None:
-        """Read one event, and append the resulting events."""
+    def take(self, event: Any) -> None:
+        """Read one event."""
         raise NotImplementedError
 
-    def failed(self, out: list[Any]) -> None:
-        """Append the results that an event had before ``take`` raised an error for it."""
-
-    def release(self, out: list[Any]) -> None:
-        """End the input: append the held events."""
+    def release(self) -> None:
+        """Release the held events at the end of the input."""
         raise NotImplementedError
 
 
@@ -136,21 +128,15 @@ class ThinkSplitter(InTextMachine):
         self._open: dict[int, _SplitChoice] = {}
         self._settled: set[int] = set()
         self._failed = False
-        self._out: list[Any] = []
 
-    def take(self, event: WireEvent, out: list[Any]) -> None:
-        self._out = out
+    def take(self, event: WireEvent) -> None:
         # events after an error pass unread
         if self._failed or (type(event) is TextDelta and event.choice in self._settled):
-            out.append(event)
+            self._out.append(event)
         elif type(event) is TextDelta:
             self._text(event)
         else:
             self._other(event)
-
-    def release(self, out: list[Any]) -> None:
-        self._out = out
-        self._release_all()
 
     # -- events ----------------------------------------------------------------------------------------------------
 
@@ -163,7 +149,7 @@ class ThinkSplitter(InTextMachine):
                 return
             self._note(choice, event)
         elif type(event) is ProviderFailed:
-            self._release_all()  # held text precedes the error
+            self.release()  # held text precedes the error
             self._failed = True
         self._out.append(event)
 
@@ -188,7 +174,7 @@ class ThinkSplitter(InTextMachine):
         self._open.pop(number, None)
         self._settled.add(number)
 
-    def _release_all(self) -> None:
+    def release(self) -> None:
         for choice in self._open.values():
             self._release(choice)
         self._open.clear()

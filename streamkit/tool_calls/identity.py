@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from attrs import define
+
 from streamkit.errors import NameTooLong
 from streamkit.events import ToolCallDelta
 from streamkit.limits import Limits
@@ -20,15 +22,14 @@ from streamkit.tool_calls.call import Call, ChoiceState
 IDS: Final = 1024
 
 
+@define(eq=False)
 class Identity:
     """Finds the call of each delta, and sets the call's id and name."""
 
-    def __init__(self, limits: Limits, report: StreamReport, policy: Policy, make_id: Callable[[str], str]) -> None:
-        self.limits = limits
-        self.depth = limits.json_depth
-        self.policy = policy
-        self.report = report
-        self.make_id = make_id
+    limits: Limits
+    report: StreamReport
+    policy: Policy
+    make_id: Callable[[str], str]
 
     def place(self, choice: ChoiceState, delta: ToolCallDelta) -> tuple[Call, bool]:
         """Return the call of a delta, and whether the call is new. Update the call's id and name."""
@@ -171,7 +172,7 @@ class Identity:
         return _begins_object(delta) and not call.holds and self.complete(call)
 
     def complete(self, call: Call) -> bool:
-        return call.is_complete(self.depth)
+        return call.is_complete(self.limits.json_depth)
 
     def _new(self, choice: ChoiceState, delta: ToolCallDelta) -> tuple[Call, bool]:
         out_of_order = delta.index is not None and delta.index != len(choice.calls)
