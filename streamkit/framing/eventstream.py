@@ -30,9 +30,8 @@ from zlib import crc32
 from attrs import frozen
 
 from streamkit.errors import BrokenFrame, EventTooLong, HeadersTooLong, NameTooLong, NotThisDialect, UsageError
-from streamkit.framing.frame import BEGINNING_BYTES, WHITE, Frame, FrameRun, describe_beginning
+from streamkit.framing.frame import BEGINNING_BYTES, WHITE, Frame, FrameRun, Parser, describe_beginning
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.machines import Link
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
@@ -65,16 +64,11 @@ HeaderValue: TypeAlias = bool | int | bytes | str | Timestamp | UUID
 """The Python types for the ten types of header values."""
 
 
-class EventStreamParser(Link):
+class EventStreamParser(Parser):
     """The machine of ``parse_eventstream``: bytes to frames, one for each message."""
 
-    fault: Exception | None = None
-
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None) -> None:
-        self.boundary = 0  #: offset in the stream: all bytes before it belong to complete messages
-        self._limits = limits
-        self._report = report if report is not None else StreamReport()
-        self._partial = bytearray()
+        super().__init__(limits, report)
         self._needed = PRELUDE.size  # known length of the current message in bytes
         #: The headers of the latest message, kept because consecutive deltas have equal headers.
         self._raw_headers = b""
@@ -82,7 +76,6 @@ class EventStreamParser(Link):
         self._event = "message"
 
     def push(self, chunk: bytes, /) -> None:
-        """Read the messages that ``chunk`` completes, possibly none. After a fault nothing is read."""
         if self.fault is not None:
             return
         self._report.bytes_in += len(chunk)
@@ -92,8 +85,7 @@ class EventStreamParser(Link):
             self._partial += chunk
             if len(self._partial) < self._needed:
                 return
-            chunk = bytes(self._partial)
-            self._partial.clear()
+            chunk = self._take()
         self._partial += memoryview(chunk)[self._read(chunk) :]
         self._look_at_beginning(ended=False)
 
@@ -107,8 +99,7 @@ class EventStreamParser(Link):
 
     def push_rest(self) -> None:
         """Emit the incomplete message after the input failed."""
-        torn = bytes(self._partial)
-        self._partial.clear()
+        torn = self._take()
         if self.fault is None and torn and (self.boundary or torn.strip(WHITE)):
             self._report.frames += 1
             self.emit(Frame(torn, self.boundary, terminated=False))

@@ -16,6 +16,10 @@ from zlib import crc32
 
 from attrs import define, field
 
+from streamkit.limits import Limits
+from streamkit.machines import Link
+from streamkit.report import StreamReport
+
 BOM: Final = b"\xef\xbb\xbf"
 WHITE: Final = b" \t\n\r\v\f"  #: ASCII white space. Input of white space alone is blank.
 BEGINNING_BYTES: Final = 256  #: number of first bytes that a parser keeps, to describe the input if it is no stream
@@ -79,6 +83,27 @@ class FrameRun:
         if self._offsets is None:
             self._offsets = [*accumulate(map(len, self.payloads), initial=self.offset)]
         return self._offsets[number] + number * self.around
+
+
+class Parser(Link):
+    """The base of the parsers: bytes to frames. ``push`` takes a read and emits the frames that it completes, possibly none.
+
+    After a fault nothing is read.
+    """
+
+    def __init__(self, limits: Limits, report: StreamReport | None) -> None:
+        self.boundary = 0  #: offset in the stream: all bytes before it belong to complete frames
+        self._limits = limits
+        self._report = report if report is not None else StreamReport()
+        #: The partial frame or line from earlier reads. In a list, fragments of two bytes would take 43 bytes each, and the
+        #: limits would mean little.
+        self._partial = bytearray()
+
+    def _take(self) -> bytes:
+        """Return the partial frame or line and empty the buffer."""
+        partial = bytes(self._partial)
+        self._partial.clear()
+        return partial
 
 
 class Beginning:

@@ -15,9 +15,8 @@ from collections.abc import Callable, Mapping
 from typing import Final, Literal, TypeAlias, cast
 
 from streamkit.errors import BrokenFrame, EventTooLong, NeedsRepair, NotThisDialect
-from streamkit.framing.frame import Beginning, Frame, describe_beginning
+from streamkit.framing.frame import Beginning, Frame, Parser, describe_beginning
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.machines import Link
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
 
@@ -95,26 +94,21 @@ _OBJECTIONS: Final[Mapping[Place, str]] = {
 _white: Final = cast("Callable[[bytes, int], re.Match[bytes]]", re.compile(rb"[ \t\n\r]*+").match)
 
 
-class JSONArrayParser(Link):
+class JSONArrayParser(Parser):
     """The machine of ``parse_json_array``: bytes to frames, one for each element."""
 
-    fault: Exception | None = None
-
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None) -> None:
-        #: Offset of the end of the last complete element. The offset is never after the closing bracket, so more elements can
-        #: be written there.
-        self.boundary = 0
+        super().__init__(
+            limits, report
+        )  # no boundary is after the closing bracket, so more elements can be written there
         self._limit = limits.event_bytes
-        self._report = report if report is not None else StreamReport()
         self._beginning = Beginning()
         self._place: Place = "start"
         self._scanner = ObjectScanner()
-        self._partial = bytearray()  # less memory than a list of fragments: see SSEParser
         self._at = 0  #: offset of the current read in the stream
         self._element_at = 0  #: offset of the current element in the stream
 
     def push(self, chunk: bytes, /) -> None:
-        """Read the elements that ``chunk`` completes, possibly none. After a fault nothing is read."""
         if self.fault is not None:
             return
         self._report.bytes_in += len(chunk)
@@ -149,12 +143,6 @@ class JSONArrayParser(Link):
             self._place = "after"
             self._report.frames += 1
             self.emit(Frame(self._take(), self._element_at, "message", "", False))
-
-    def _take(self) -> bytes:
-        """Return the partial element and empty the buffer."""
-        element = bytes(self._partial)
-        self._partial.clear()
-        return element
 
     def _read(self, chunk: bytes) -> None:
         at = 0

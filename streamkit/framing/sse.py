@@ -17,10 +17,9 @@ from collections import Counter
 from typing import Final, Literal
 
 from streamkit.errors import EventTooLong, LineTooLong, NameTooLong, NeedsRepair, NotThisDialect, UsageError
-from streamkit.framing.frame import BEGINNING_BYTES, Beginning, Frame, FrameRun, cut_lines, describe_beginning
+from streamkit.framing.frame import BEGINNING_BYTES, Beginning, Frame, FrameRun, Parser, cut_lines, describe_beginning
 from streamkit.framing.json_array import NOWHERE, ObjectScanner
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.machines import Link
 from streamkit.pipeline import Stage
 from streamkit.report import REPAIRS, StreamReport
 from streamkit.text.quoting import quoted
@@ -64,7 +63,7 @@ def has_comments_only(beginning: bytes) -> bool:
     return bool(lines) and all(line.startswith((b":", b"retry:", b"id:", b"event:")) for line in lines)
 
 
-class SSEParser(Link):
+class SSEParser(Parser):
     """The machine of ``parse_sse``: bytes to frames.
 
     Time for a 329-byte event, compared with ``orjson.loads`` of the event (CPython 3.11, two shared cores), at reads of 64
@@ -74,7 +73,6 @@ class SSEParser(Link):
     # Defaults that rarely change are on the class: with over thirty instance attributes a parser takes 1.3 KiB more.
     #: Reconnection time in milliseconds, once the stream has sent one.
     retry: int | None = None
-    fault: Exception | None = None
     last_event_id = ""  #: the last event ID at the last blank line
     _any_event = False
     _is_idle = True  # True if nothing is pending: at the beginning, and after an event
@@ -103,24 +101,17 @@ class SSEParser(Link):
         stray_errors: bool = False,
         bare_body: bool = False,
     ) -> None:
-        #: Offset in the stream: all bytes before it belong to complete events, comments and blank lines.
-        self.boundary = 0
-        self._limits = limits
+        super().__init__(limits, report)  # comments and blank lines, too, end at a boundary
         #: The lower of the two limits: an event of at most this many bytes breaks neither.
         self._cap = min(limits.line_bytes, limits.event_bytes)
-        self._report = report if report is not None else StreamReport()
         self._id = ""  # set on the instance, where each event reads it in a quarter of the time
         self._keep_last = last_event == "keep"
         self._stray_errors = stray_errors
         self._bare_body = bare_body  #: True if a bare object may be the whole input
         self._names = _NAMES if limits.name_bytes >= _SHORT_NAME else {b"": "message"}
-        #: The part of the current line from earlier reads. It is a bytearray: in a list, fragments of two bytes would take 43
-        #: bytes each, and the limits would mean little.
-        self._partial = bytearray()
         self._more = bytearray()  #: the data lines of the current event after the first, each after an LF
 
     def push(self, chunk: bytes, /) -> None:
-        """Read the events that ``chunk`` completes, possibly none. After a fault nothing is read."""
         if self._is_idle:  # shortcut for a read of one whole event, as nearly every read is: takes a third of the time
             size = len(chunk)
             data = chunk.removeprefix(self._head).removesuffix(b"\n\n")
@@ -290,12 +281,6 @@ class SSEParser(Link):
             first = self._partial[0] if self._partial else rest[0]
             if not self._refuses(first, len(self._partial) + len(rest), self._size, self._offset()):
                 self._partial += rest
-
-    def _take(self) -> bytes:
-        """Return the partial line and empty the buffer."""
-        line = bytes(self._partial)
-        self._partial.clear()
-        return line
 
     def _read_alike(self, window: bytes, first: list[bytes]) -> int:
         """Parse the events at the start of ``window`` that have one data line, and one name or none. Return their size.
