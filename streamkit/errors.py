@@ -13,8 +13,7 @@ from typing import ClassVar, Final, Literal
 
 from streamkit.text.quoting import quoted, shortened
 
-#: Maximum length of an error message: the message becomes one line of a log or of a client's response.
-MESSAGE_CHARS: Final = 1000
+MESSAGE_CHARS: Final = 1000  #: maximum length of a message, which becomes one line of a log or of a response
 #: Maximum lengths of the path and of the reason in a ``BadRequest`` message. Both may have long names from the request.
 PATH_CHARS, REASON_CHARS = 200, 750
 
@@ -22,8 +21,7 @@ PATH_CHARS, REASON_CHARS = 200, 750
 class StreamkitError(Exception):
     """Base class of every error that this package raises on purpose."""
 
-    #: The kind of error to report to a client, one of ``events.ErrorType``.
-    type: ClassVar[Literal["server", "timeout", "unavailable"]] = "server"
+    type: ClassVar[Literal["server", "timeout", "unavailable"]] = "server"  #: one of ``events.ErrorType``
 
     def __init__(self, message: str = "") -> None:
         super().__init__(shortened(message, MESSAGE_CHARS))
@@ -151,8 +149,7 @@ class Interrupted(SourceFailed):
     """The reading was stopped from outside, for instance because the server is shutting down."""
 
     type = "unavailable"
-    #: The reason why the response ended, in the words of a recording (``streamkit.resume.End``).
-    end: ClassVar[Literal["shut_down", "cancelled", "abandoned"]] = "shut_down"
+    end: ClassVar[Literal["shut_down", "cancelled", "abandoned"]] = "shut_down"  #: as in ``streamkit.resume.End``
 
 
 class Stopped(Interrupted):

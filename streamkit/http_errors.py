@@ -47,17 +47,13 @@ BODY_BYTES: Final = 64 * 1024
 #: Of a web page or plain text, at most ``PAGE_BYTES`` bytes are read, and ``EXCERPT_CHARS`` characters are quoted.
 PAGE_BYTES, EXCERPT_CHARS = 4096, 160
 NAMED = 8  #: if a JSON object has no error, the message lists at most this many of its member names
-#: Longest wait in seconds: a year. A longer one comes from a wrong date, since providers' limits are weekly or monthly.
-RETRY_AFTER_MAX_S: Final = 366 * 86_400.0
+RETRY_AFTER_MAX_S: Final = 366 * 86_400.0  #: longest wait: a year; a longer one comes from a wrong date
 
-#: Kinds of error that add nothing to the class of the status (4xx: the client's fault, 5xx: the server's).
-_GENERAL: Final = frozenset({"invalid_request", "server"})
+_GENERAL: Final = frozenset({"invalid_request", "server"})  #: kinds that add nothing to the class of the status
 #: A request that failed with one of these kinds may succeed later.
 _RETRYABLE: Final = frozenset({"rate_limit", "server", "unavailable", "timeout", "truncated"})
-#: A request that failed with one of these statuses may succeed later, whatever the kind of error is.
-_RETRYABLE_STATUSES: Final = frozenset({408, 409, 425})
-#: These statuses mean that the server has not implemented the request: it never succeeds, whatever the kind of error is.
-_FINAL_STATUSES: Final = frozenset({501, 505})
+_RETRYABLE_STATUSES: Final = frozenset({408, 409, 425})  #: a request may succeed later, whatever the kind of error is
+_FINAL_STATUSES: Final = frozenset({501, 505})  #: the server has not implemented the request, which never succeeds
 _NUMBER: Final = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")  #: a number of seconds or milliseconds in a header
 _UNSEEN: Final = re.compile(
     r"<(script|style|head)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)|<[^>]*>?", re.DOTALL | re.IGNORECASE

@@ -33,8 +33,7 @@ from streamkit.framing.frame import Frame
 from streamkit.observer import Observer, Seen
 from streamkit.report import REPAIRS, Status
 
-#: Names of the statuses that ``Check.finish`` returns; any other status is ``broken``.
-VERDICTS = {Status.DONE: "clean", Status.WOULD_BE_REPAIRED: "repairable"}
+VERDICTS = {Status.DONE: "clean", Status.WOULD_BE_REPAIRED: "repairable"}  #: any other status is ``broken``
 
 
 @frozen

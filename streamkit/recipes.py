@@ -27,8 +27,7 @@ from streamkit.translation.citations import carry_citations
 from streamkit.translation.pass_through import PASSES, PassThrough
 from streamkit.translation.web_searches import carry_searches
 
-#: The default provider, options, profile and clock, which most pipes have.
-USUAL: Final = None, DEFAULT_OPTIONS, DEFAULT_PROFILE, time.time
+USUAL: Final = None, DEFAULT_OPTIONS, DEFAULT_PROFILE, time.time  #: what most pipes have
 
 
 def events_of(

@@ -174,8 +174,7 @@ REQUEST_LOSSES: Final[Mapping[str, str]] = {
 }
 REPAIRS: Final[Mapping[str, str]] = {**STREAM_REPAIRS, **REQUEST_REPAIRS}
 LOSSES: Final[Mapping[str, str]] = {**STREAM_LOSSES, **REQUEST_LOSSES}
-#: Longest name of a lost thing in a report: a client may have chosen the name, or a path of names.
-NAME_CHARS: Final = 200
+NAME_CHARS: Final = 200  #: longest name of a lost thing, which a client may have chosen
 
 
 class Status(IntEnum):

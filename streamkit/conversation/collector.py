@@ -37,8 +37,7 @@ from streamkit.events import (
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.report import StreamReport
 
-#: The size of an ``Aside`` without its text, in characters, as counted for ``Limits.aside_chars``.
-ASIDE_CHARS: Final = 200
+ASIDE_CHARS: Final = 200  #: size of an aside without its text, for ``Limits.aside_chars``
 Spoken: TypeAlias = Text | Reasoning | Refusal
 
 

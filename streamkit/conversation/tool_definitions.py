@@ -24,10 +24,8 @@ from streamkit.text.quoting import STEP_CHARS, quoted, shortened, steps
 
 Keywords: TypeAlias = frozenset[str]
 Path: TypeAlias = tuple[str | int, ...]
-#: Maximum number of subschemas checked in one request: ``schema_bytes`` holds so many at ten bytes each.
-MAX_SUBSCHEMAS: Final = 100_000
-#: Rules whose violations are repaired when a request is written.
-REPAIRED: Final = frozenset({"name_unfit", "properties_missing"})
+MAX_SUBSCHEMAS: Final = 100_000  #: maximum number in one request; ``schema_bytes`` holds so many at ten bytes each
+REPAIRED: Final = frozenset({"name_unfit", "properties_missing"})  #: rules that writing a request repairs
 MAX_LISTED: Final = 5  #: number of findings that an error message lists; the others are counted
 
 TYPES: Final = ("object", "array", "string", "number", "integer", "boolean", "null")
@@ -58,8 +56,7 @@ class ToolRules:
     properties: bool = False  #: True if an object schema must have ``properties``, even if empty
     not_at_root: Keywords = frozenset()  #: keywords that are forbidden in the schema itself and allowed in subschemas
     keywords: Keywords | None = None  #: keywords that have an effect; None: all, as far as is known
-    #: The keywords that have an effect in the schema itself, if they differ from those in subschemas.
-    root_keywords: Keywords | None = None
+    root_keywords: Keywords | None = None  #: ``keywords`` for the schema itself, if they differ there
     whole: Keywords = frozenset()  #: keywords whose value is passed on unchecked, whatever is in it
 
 

@@ -210,11 +210,11 @@ def _width_of_end(line: bytes) -> int:
 
 
 SLICE_BYTES: Final = 256 * 1024
-#: Maximum memory of a parsed value in bytes. (A turn of a conversation has four values and takes some 800 bytes.)
-VALUE_BYTES: Final = 256
+VALUE_BYTES: Final = 256  #: maximum memory of a parsed value; the four of a turn of a conversation take some 800 bytes
 FEW: Final = 10_000  #: up to this count, values are counted without skipping strings
-#: All bytes except those that are counted: each value but a container's first follows a comma, and each container a bracket.
-_OTHERS: Final = bytes(set(range(256)) - set(b",[{"))
+_OTHERS: Final = bytes(
+    set(range(256)) - set(b",[{")
+)  #: all bytes but commas and brackets, of which one is before each value
 
 
 def counted_values(text: bytes, few: int | None = None) -> Iterator[int]:

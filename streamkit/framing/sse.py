@@ -29,14 +29,12 @@ _NONE: Final = -1
 _COLON: Final = ord(":")
 _LF: Final = ord("\n")
 _BRACE: Final = ord("{")
-#: Maximum number of digits of ``retry``: 18 digits of milliseconds are 31 million years. ``int`` rejects 4,301 digits.
-_RETRY_DIGITS: Final = 18
+_RETRY_DIGITS: Final = 18  #: 18 digits of milliseconds are 31 million years; ``int`` rejects 4,301 digits
 #: Number of bytes of a read that are split together ("a window"). The first number applies if most events of the last window
 #: were alike, else the second number.
 _WINDOWS: Final = 64 * 1024, 16 * 1024
 _MANY: Final = 512  #: after this many bytes of events that are alike, the next events are split together, too
-#: After fewer bytes of such events, at least ``_FEW`` bytes are read line by line; the number doubles each time.
-_FEW: Final = 16
+_FEW: Final = 16  #: after fewer bytes of such events, at least these are read line by line; doubles each time
 _BLANK_LINE: Final = re.compile(rb"\n\r?\n")
 #: The bytes of known ``event`` lines, each with the event name in the line. Dialects use few names, so all parsers share
 #: this table.
@@ -48,8 +46,7 @@ _EVENT_LINE: Final = re.compile(rb"event: ([^\r\n]{0,%d})\n" % _SHORT_NAME)
 _NONE_ALIKE: Final[tuple[bytes, str, int, list[bytes]]] = b"data: ", "message", 1, []
 _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
 
-#: A comment for a waiting client. The blank line is for clients that split at blank lines only.
-KEEP_ALIVE: Final = b": keep-alive\n\n"
+KEEP_ALIVE: Final = b": keep-alive\n\n"  #: the blank line is for clients that split at blank lines only
 
 
 def has_comments_only(beginning: bytes) -> bool:
@@ -87,8 +84,7 @@ class SSEParser(Parser):
     _data: bytes | None = None  #: the data buffer of the current event (HTML §9.2.6)
     _event = ""  #: its event type buffer
     _bare: ObjectScanner | None = None  # the scanner of the bare object in the buffers, if there is one
-    #: Repairs since the last frame. They are counted with the next frame, so repairs of a frame after a fault never count.
-    _repairs: Counter[str] | None = None
+    _repairs: Counter[str] | None = None  #: since the last frame, and counted with the next one
     _beginning: Beginning | None = None  # created if the first read is not one whole event
     _repaired_at = 0  # offset of the first of ``_repairs``
 

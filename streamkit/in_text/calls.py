@@ -56,12 +56,10 @@ from streamkit.tool_calls.schema import Tools
 KIND: Final = "call_in_text"
 FIRST_LABEL: Final = 1 << 32  #: First label for calls found in text. It is higher than any index on the wire.
 KEY_CHARS: Final = 256  #: maximum length in characters of a key in a call's object, with its quotes, and of a name
-#: Long text is read in pieces of this size, so that copying the unread rest is cheap: one delta may be a whole response.
-PIECE: Final = 2048
+PIECE: Final = 2048  #: long text is read in such pieces, so that copying the unread rest is cheap
 NAMES: Final = frozenset({"name"})  #: keys of the name in a call's object
 ARGUMENTS: Final = frozenset({"arguments", "parameters"})  #: keys of the arguments
-#: Stop reasons with which a model ends its response by itself.
-NATURAL: Final = frozenset({"stop", "stop_sequence", "tool_calls"})
+NATURAL: Final = frozenset({"stop", "stop_sequence", "tool_calls"})  #: the model ended its response
 _CONTENT: Final = frozenset({ReasoningDelta, ReasoningSignature, ReasoningOpaque, RefusalDelta, MediaGenerated})
 _decode: Final = json.JSONDecoder(strict=False).raw_decode
 

@@ -13,10 +13,8 @@ import re
 from typing import Final
 
 _PIECES: Final = re.compile(r"\n|`+|~+|[^\n`~]+")
-#: White space, list marks and quote marks before a fence.
-_MARKS: Final = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t>]*)*")
-#: What ``_MARKS`` matches, perhaps with an incomplete list number at the end.
-_MARKS_SO_FAR: Final = re.compile(_MARKS.pattern + r"\d{0,9}")
+_MARKS: Final = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t>]*)*")  #: marks before a fence
+_MARKS_SO_FAR: Final = re.compile(_MARKS.pattern + r"\d{0,9}")  #: perhaps with an incomplete number
 LINE_CHARS: Final = 80  #: maximum length of a line's start that is searched for a fence
 FENCE: Final = 3  #: minimum number of backticks or tildes in a fence
 

@@ -70,12 +70,10 @@ class Head:
     parts: tuple[HeadPart, ...]
     body: Body
     peek: str = ""  #: a literal that must follow the head, and that belongs to the body
-    #: The end tags of a call. A call with a complete body needs no end tag if text or another call follows.
-    ends: tuple[str, ...] = ()
+    ends: tuple[str, ...] = ()  #: end tags; after a complete body, text or another call ends the call, too
     tags: Tags | None = None
     name_in_id: bool = False  #: True if the tool's name is a part of the call's id: ``functions.NAME:0``
-    #: True if the head counts only at the start of a line: set for markers that are ordinary text, not special tokens.
-    own_line: bool = False
+    own_line: bool = False  #: True for markers that are ordinary text, which count only at the start of a line
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:

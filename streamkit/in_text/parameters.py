@@ -88,13 +88,11 @@ class JSONValue:
         return at + 1
 
 
-#: A plausible tool name, used if the request's tools are not known.
-_NAME: Final = re.compile(r"[A-Za-z_][\w.:/-]{0,127}", re.ASCII)
+_NAME: Final = re.compile(r"[A-Za-z_][\w.:/-]{0,127}", re.ASCII)  #: plausible, if the request's tools are not known
 STRING: Final = frozenset({"string"})
 #: The type of root that ``JSONScanner`` reports for each schema type.
 _ROOTS: Final = {"object": "object", "array": "array", "number": "number", "integer": "number"}
-#: The schema for a call of a custom tool, which takes free text.
-_FREE_TEXT: Final = {"properties": {"input": {"type": "string"}}}
+_FREE_TEXT: Final = {"properties": {"input": {"type": "string"}}}  #: for a custom tool
 
 
 class OfferedTools:

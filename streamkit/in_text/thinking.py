@@ -111,8 +111,7 @@ class _SplitChoice:
 
     state: Literal["start", "thinking", "after"] = "start"
     held: str = ""  #: the beginning of the text, or of a closing tag
-    #: The held deltas, and the asides after them, in order.
-    queue: list[TextDelta | ReasoningDelta | Aside] = field(factory=list)
+    queue: list[TextDelta | ReasoningDelta | Aside] = field(factory=list)  #: held deltas, and asides after them
     block: int = 0  #: the block of ``held``
     closing: tuple[str, ...] = CLOSING
     eats_blank: bool = True  #: white space is dropped, since no thinking has arrived yet

@@ -28,8 +28,7 @@ def random_id(prefix: str) -> str:
     return prefix + secrets.token_bytes(22).translate(_OF_BYTES).decode()
 
 
-#: The form of a call id that Mistral's API accepts, in a response and in a later request (dialects.md §6.3).
-NINE = re.compile(r"[a-zA-Z0-9]{9}")
+NINE = re.compile(r"[a-zA-Z0-9]{9}")  #: a call id of Mistral's API, in both directions (dialects.md §6.3)
 
 
 def nine_characters(call_id: str) -> str:

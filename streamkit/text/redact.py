@@ -34,8 +34,7 @@ _KEY: Final = re.compile(
 )
 #: A JSON escape of a visible ASCII character except ``"`` and ``\``, in upper or lower case.
 _ESCAPED: Final = re.compile(r"\\u00((?:2[0139a-f]|2[4-8]|[346][0-9a-f]|5[0-9abdef]|7[0-9a-e]))", re.IGNORECASE)
-#: Number of characters after the truncation point that are searched for the rest of a key. Each prefix is shorter than this.
-MARGIN_CHARS: Final = 64
+MARGIN_CHARS: Final = 64  #: searched after the truncation point for the rest of a key; longer than any prefix
 
 
 def redacted(body: bytes) -> str:

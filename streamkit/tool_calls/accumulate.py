@@ -683,8 +683,7 @@ def _may_be(whole: ToolCallDelta, call: Call) -> bool:
     return not whole.name or call.name is None or whole.name == call.name
 
 
-#: Kinds of ``Aside`` that are output of the model, unlike a server's data about the request.
-SPOKEN_ASIDES = frozenset({"server_tool", "citation", "audio"})
+SPOKEN_ASIDES = frozenset({"server_tool", "citation", "audio"})  #: asides that are output of the model
 
 
 def accumulate_tool_calls(

@@ -18,8 +18,7 @@ from streamkit.tool_calls.object_scanner import LazyScanner, TextBuffer
 from streamkit.tool_calls.repeats import may_repeat
 
 SHORT = 64  #: a text of at least this length is no empty object, even with white space around it
-#: Maximum number of vendor-specific fields that a call is announced with. No vendor sends a tenth of this number.
-EXTRAS = 64
+EXTRAS = 64  #: maximum number of vendor-specific fields of a call; no vendor sends a tenth of them
 
 
 class Call:
@@ -35,10 +34,8 @@ class Call:
     ordinal: int | None = None  #: the call's number, set when the call is announced
     snapshot: bool = False  #: True if the text is one whole value, held until the call ends
     ended: bool = False
-    #: True if the wire reports the end of this call. Without that report the call stays open, however the stream ends.
-    is_ended_by_wire: bool = False
-    #: True if the wire reported the call as incomplete: the call then never counts as ended, even if its text is whole JSON
-    incomplete: bool = False
+    is_ended_by_wire: bool = False  #: True if the wire reports the end of this call, which else stays open
+    incomplete: bool = False  #: True if the wire reported the call as incomplete: it never counts as ended
     finished: bool = False
     differs: bool = False  #: True if a whole text sent later differed from the fragments; counted once
     cumulative: bool = False  #: True if fragments repeat all earlier text

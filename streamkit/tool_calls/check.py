@@ -29,8 +29,7 @@ from streamkit.tool_calls.json_scanner import JSONScanner
 from streamkit.tool_calls.object_scanner import scanned
 from streamkit.tool_calls.schema import UNKNOWN_TOOL, Tools, ToolSchemas, compiled
 
-#: Texts of more characters are scanned, not parsed. Texts with many brackets are scanned, too, to limit their nesting.
-LONG = 1 << 16
+LONG = 1 << 16  #: longer texts, and those with many brackets, are scanned, not parsed
 NOT_ENDED = "the stream ended before the protocol ended the call"
 
 
@@ -139,8 +138,7 @@ def check_json(*, limits: Limits = DEFAULT_LIMITS, tools: Tools | None = None) -
     return stage_within("events", "check_json", lambda report: JSONChecker(limits=limits, report=report, tools=schemas))
 
 
-#: Limit for the verdict's reason, which may quote keys from the model. With the excerpt the text stays below 500 characters.
-REASON_CHARS: Final = 400
+REASON_CHARS: Final = 400  #: of the verdict's reason, which may quote keys; the whole text stays below 500 characters
 NAME_CHARS: Final = 64  #: maximum length of the tool's name in the text
 AROUND_CHARS: Final = 24  #: number of characters quoted on each side of a fault
 

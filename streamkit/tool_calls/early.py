@@ -41,8 +41,7 @@ NOTHING: Final[Allowed] = {}
 _KINDS_OF_TYPES: Final = {
     dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", type(None): "null",
 }  # fmt: skip
-#: Maximum number of subschemas and listed values that are read for one schema; the rest is ignored.
-MAX_WORK: Final = 1_000_000
+MAX_WORK: Final = 1_000_000  #: subschemas and listed values that are read for one schema; the rest is ignored
 #: Drafts with the keywords assumed here, and whether they have ``prefixItems``. (Not draft 4, in which 1.0 is no integer.)
 DRAFTS: Final = {
     "https://json-schema.org/draft/2020-12/schema": True,
@@ -242,10 +241,8 @@ def _of_types(types: Any) -> Allowed:
     return allowed
 
 
-#: Maximum number of times that a subschema is checked against a value in one call; each takes 0.5 µs.
-MAX_LOOKS: Final = 100_000
-#: Maximum number of lists of allowed strings to compare one growing string with; with more lists, compare with none.
-MAX_LISTS: Final = 8
+MAX_LOOKS: Final = 100_000  #: maximum number of checks of a subschema against a value in one call, 0.5 µs each
+MAX_LISTS: Final = 8  #: with more lists of allowed strings, a growing string is compared with none
 _AN_OBJECT: Final = {"type": "object"}
 T = TypeVar("T")
 

@@ -18,8 +18,7 @@ from streamkit.policy import Policy
 from streamkit.report import StreamReport
 from streamkit.tool_calls.call import Call, ChoiceState
 
-#: Maximum number of ids remembered for a choice: a call without an id may get a new one with each fragment.
-IDS: Final = 1024
+IDS: Final = 1024  #: ids remembered for a choice: a call without an id may get a new one with each fragment
 
 
 @define(eq=False)

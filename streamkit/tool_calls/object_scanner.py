@@ -27,10 +27,8 @@ _VALUE: Final = b"\x02"  #: the byte that replaces any other whole value
 _SPACES: Final = b" \t\n\r"
 _RAW_IN_STRINGS: Final = b"\t\n\r"  # white space elsewhere, so not in ``_CONTROLS``
 _CONTROLS: Final = bytes(set(range(0x20)) - set(_RAW_IN_STRINGS))
-#: A backslash that begins no valid escape (escaped backslashes are already replaced).
-_NO_ESCAPE: Final = re.compile(rb'\\(?!["/bfnrt]|u[0-9A-Fa-f]{4})')
-#: A backslash whose escape may continue in the next fragment: the last one, at most five bytes before the end.
-_CUT_ESCAPE: Final = re.compile(rb"\\(?:u[0-9A-Fa-f]{0,3})?\Z")
+_NO_ESCAPE: Final = re.compile(rb'\\(?!["/bfnrt]|u[0-9A-Fa-f]{4})')  #: escaped backslashes are already replaced
+_CUT_ESCAPE: Final = re.compile(rb"\\(?:u[0-9A-Fa-f]{0,3})?\Z")  #: may continue in the next fragment
 _LITERAL: Final = rb"(?:-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null)"
 _LITERALS: Final = re.compile(_LITERAL)
 #: The bytes of numbers and literals: a token at the end of a fragment may continue.
@@ -157,8 +155,7 @@ class ObjectScanner:
         return _VIABLE.fullmatch(line) is not None
 
 
-#: Join the fragments when there are this many: a list of 14-character strings takes ten times their text (performance.md §6).
-JOIN_EVERY = 512
+JOIN_EVERY = 512  #: a list of 14-character strings takes ten times their text (performance.md §6)
 
 
 class TextBuffer:

@@ -49,8 +49,7 @@ _characters: Final = runs(
 _decode: Final = json.JSONDecoder().raw_decode
 _number: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 _WORDS: Final = {"true": True, "false": False, "null": None}
-#: Maximum length of a growing number that is shown. A longer one appears once it has ended: each update converts all digits.
-GROWING_CHARS: Final = 4300
+GROWING_CHARS: Final = 4300  #: a longer number appears once it has ended: each update converts all digits
 
 
 class Missing(Enum):

@@ -61,8 +61,7 @@ def is_object_or_part(text: str, depth: int) -> bool:
 E = TypeVar("E")
 C = TypeVar("C")
 
-#: Maximum number of remaining items to compare an entry with. In a correct stream the first remaining item matches.
-LOOKED_AT: Final = 64
+LOOKED_AT: Final = 64  #: remaining items to compare an entry with; in a correct stream the first one matches
 
 
 def paired(entries: Sequence[E], came: Sequence[C], *tests: Callable[[E, C], bool]) -> list[C | None]:

@@ -41,20 +41,15 @@ MAX_PATTERNS: Final = 128  #: maximum number of patterns in all schemas together
 PATTERN_BYTES: Final = 2 * 1024 * 1024  #: maximum compiled size of one pattern (the library allows 10 MiB)
 MAX_UNITS: Final = 1_000_000  #: maximum number of times that one check may look at a value (25 ns each)
 UNITS_PER_CHAR: Final = 4  #: number of further looks that are allowed for each character of the arguments
-#: Violations are listed only for checks of at most this many looks (25 µs each at worst): each violation copies its value.
-MAX_EXPLAINED: Final = 8_000
-#: For each time that the arguments have this many characters, a look counts once more, since a violation copies its value.
-COPIED_CHARS: Final = 32_768
-#: The digits that Python converts to an ``int`` (``sys.get_int_max_str_digits``): comparing longer numbers is quadratic.
-MAX_DIGITS: Final = 4300
+MAX_EXPLAINED: Final = 8_000  #: looks of a check whose violations are listed (25 µs each: each copies its value)
+COPIED_CHARS: Final = 32_768  #: for each so many characters a look counts once more: a violation copies its value
+MAX_DIGITS: Final = 4300  #: as ``sys.get_int_max_str_digits``: comparing longer numbers is quadratic
 MAX_VIOLATIONS: Final = 5  #: maximum number of violations in a verdict
 VIOLATION_CHARS: Final = 200  #: maximum length in characters of a violation, or of another reason that is quoted
-#: A reference is searched for in this many characters of the library's message about an invalid schema.
-REASON_CHARS: Final = 4096
+REASON_CHARS: Final = 4096  #: of the library's message, in which a reference is searched for
 
 UNKNOWN_TOOL: Final = "unknown_tool"
-#: A definition of a tool that the client runs has one of these members.
-NAMED: Final = frozenset({"name", "function", "custom"})
+NAMED: Final = frozenset({"name", "function", "custom"})  #: a tool that the client runs has one of these
 #: Reasons in a verdict, where no violation is named.
 UNEXPLAINED: Final = "the arguments do not match the schema (too large or too branched to say where)"
 UNCHECKED: Final = "not checked further: budget (the schema applies too often to these arguments to be checked in time)"

@@ -34,10 +34,8 @@ INSIDE: Final = (
     "items", "prefixItems", "additionalItems", "unevaluatedItems", "contains",
 )  # fmt: skip
 MAPS: Final = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies"})
-#: Maximum number of digits of an index in a JSON pointer. A longer index leads to nothing, and Python rejects 4,301 digits.
-MAX_INDEX_DIGITS: Final = 18
-#: Maximum number of ways to subschemas for one value. A union of a thousand variants has a thousand.
-MAX_WAYS: Final = 10_000
+MAX_INDEX_DIGITS: Final = 18  #: of an index in a JSON pointer; Python rejects 4,301 digits
+MAX_WAYS: Final = 10_000  #: ways to subschemas for one value; a union of a thousand variants has a thousand
 MAX_CHAIN: Final = 100  #: maximum length of a chain of references and combinations without a step into the value
 MAX_NAMES: Final = 256  #: maximum number of base URIs and anchors: a reference may have to be looked up under each
 
@@ -177,15 +175,12 @@ def _last_segment(uri: str) -> str:
     return "" if segment in {".", ".."} else segment
 
 
-#: Maximum number of backtracking steps that one match of a pattern with look-around may take; then the match counts as failed.
-BACKTRACKS: Final = 10_000
-#: Maximum number of subschemas that all places of one schema may list together; each place lists a subschema at most once.
-MAX_LISTED: Final = 50_000
+BACKTRACKS: Final = 10_000  #: steps of one match of a pattern with look-around; then the match counts as failed
+MAX_LISTED: Final = 50_000  #: subschemas that all places of one schema may list together, each once
 MAX_TRACED: Final = 200_000  #: maximum number of steps for finding out which references lead back to themselves
-#: The library caches the result of a reference's target after this many visits (its ``MEMO_MIN_VISITS``).
-ASKED: Final = 16
-_PER_VALUE: Final = frozenset({"enum", "const"})  #: keywords whose cost grows with the values or names that they list
-_PER_NAME: Final = frozenset({"properties", "dependentRequired", "dependentSchemas", "dependencies"})
+ASKED: Final = 16  #: visits after which the library caches a reference target's result (``MEMO_MIN_VISITS``)
+_PER_VALUE: Final = frozenset({"enum", "const"})  #: their cost grows with the values that they list
+_PER_NAME: Final = frozenset({"properties", "dependentRequired", "dependentSchemas", "dependencies"})  #: with the names
 _INSIDE_OBJECTS: Final = ("additionalProperties", "unevaluatedProperties")
 _UNEVALUATED: Final = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 _backtracking: Final = re.compile(r"\(\?(?:[=!>(]|<[=!])|\\[1-9kGK]|[*+?}]\+").search
