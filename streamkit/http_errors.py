@@ -98,7 +98,7 @@ def decode_error(
             error = document if error_message(document) is not None else error_in(document)
             failed = None if error is None else evolve(provider_failed(error, "", words), raw=None)
     if failed is None:
-        failed = ProviderFailed("server", f"the provider answered with status {status} and {_shown(body, document)}")
+        failed = ProviderFailed("server", f"the provider responded with status {status} and {_shown(body, document)}")
     wait = _wait(by_name, clock)
     kind = _kind(failed, status, words)
     return evolve(

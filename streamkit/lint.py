@@ -88,7 +88,6 @@ class Check:
         self._broken = error
 
     def finish(self) -> Status:
-        """Return the verdict on the whole stream."""
         *others, end = self._observer.finish()
         for seen in others:
             self._take(seen)

@@ -67,7 +67,6 @@ class Link:
         self.emit, self.next = emit, Outlet(emit)
 
     def push(self, item: Any, /) -> None:
-        """Take one item."""
         raise NotImplementedError
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
@@ -111,15 +110,12 @@ class Link:
     # For a machine that runs alone, on batches.
 
     def feed(self, batch: Any, /) -> list[Any]:
-        """Return the results of a batch, up to a fault."""
         return self._batch(self.push_batch, batch)
 
     def finish(self) -> list[Any]:
-        """Return the results of the end of the input."""
         return self._batch(self.push_end)
 
     def abandon(self) -> list[Any]:
-        """Return the items held when the input failed."""
         return self._batch(self.push_rest)
 
     def _batch(self, work: Callable[..., None], *given: Any) -> list[Any]:
@@ -266,5 +262,4 @@ class Chain(Link):
 
 
 def link_of(machine: Machine[Any, Any]) -> Link:
-    """Return a machine as a link."""
     return machine if isinstance(machine, Link) else Foreign(machine)

@@ -42,11 +42,9 @@ class Profiler:
         return self._timed(iterator, self._source)
 
     def stage(self, iterator: AsyncIterator[Any], stage: Callable[..., Any]) -> AsyncIterator[Any]:
-        """Wrap the generator of a user-written ``stage`` in a clock."""
         return self._timed(iterator, self._row(_name_of(stage)))
 
     def driver(self, iterator: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Wrap the generator that drives machines in a clock."""
         return self._timed(iterator, self._pipe)
 
     def machines(self, stages: Sequence[Any], machines: Sequence[Any]) -> list[Any]:
@@ -206,7 +204,6 @@ class _TimedMachine(Link):
         return output
 
     def fail(self, error: Exception, /) -> bytes:
-        """Return the bytes that report the error; only encoders have this method."""
         output: bytes = self._time(self._pipe, self._encoder.fail, error)
         self._row.items_out += bool(output)
         return output

@@ -143,7 +143,7 @@ def test_what_the_provider_called_it_is_kept():
 )  # fmt: skip
 def test_a_body_that_says_no_error(dialect: str, said: bytes, message: str):
     failed = decode_error(502, said, dialect)
-    assert failed.message == f"the provider answered with status 502 and {message}"
+    assert failed.message == f"the provider responded with status 502 and {message}"
     assert (failed.type, failed.http_status, failed.vendor, failed.raw) == ("server", 502, "", None)
 
 
@@ -192,7 +192,7 @@ def test_bodies_are_bounded():
     just = json.dumps({"error": "x" * (BODY_BYTES - 13)}).encode()
     assert (len(just), decode_error(400, just, "ollama").message[:3]) == (BODY_BYTES, "xxx")
     more = decode_error(400, just + b" ", "ollama")
-    assert more.message.startswith('the provider answered with status 400 and text: \'{"error": "xxx')
+    assert more.message.startswith('the provider responded with status 400 and text: \'{"error": "xxx')
     assert len(more.message) < 250
 
 

@@ -96,7 +96,6 @@ class EventStreamParser(Parser):
         self.push_rest()
 
     def push_rest(self) -> None:
-        """Emit the incomplete message after the input failed."""
         torn = self._take()
         if self.fault is None and torn and (self.boundary or torn.strip(WHITE)):
             self._report.frames += 1

@@ -138,7 +138,6 @@ class JSONArrayParser(Parser):
         self.push_rest()
 
     def push_rest(self) -> None:
-        """Emit the incomplete element after the input failed."""
         if self.fault is None and self._place == "element":
             self._place = "after"
             self._report.frames += 1

@@ -195,7 +195,6 @@ class SSEParser(Parser):
             raise self.fault
 
     def push_rest(self) -> None:
-        """Emit the incomplete event after the input failed, as ``push_end`` does."""
         if self.fault is not None:
             return
         frame = self._last()

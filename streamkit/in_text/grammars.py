@@ -77,7 +77,6 @@ class Head:
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """The pattern of the head."""
         peek = f"(?={re.escape(self.peek)})" if self.peek else ""
         parts = [re.escape(part) if isinstance(part, str) else part.whole for part in self.parts]
         return re.compile("".join(parts) + peek)

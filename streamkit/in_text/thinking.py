@@ -66,7 +66,6 @@ class InTextMachine(Link):
             self.emit(event)
 
     def take(self, event: Any) -> None:
-        """Read one event."""
         raise NotImplementedError
 
     def release(self) -> None:

@@ -45,7 +45,6 @@ class KnownKeys:
         self.longest_bytes = max((len(_bytes(key)) * _ESCAPED_BYTES for key in self.keys), default=0)
 
     def with_more(self, keys: Iterable[str]) -> KnownKeys:
-        """Return a set of these keys and ``keys``."""
         more = self.keys.union(keys)
         return self if more == self.keys else KnownKeys(more)
 

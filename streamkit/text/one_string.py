@@ -25,7 +25,6 @@ class OneString:
         return self._due > 0
 
     def begin(self) -> None:
-        """Begin another block."""
         self._due = BLANK - self.ends
 
     def before(self, text: str) -> str:

@@ -124,7 +124,6 @@ class SchemaView:
         self._applying: dict[tuple[int, str], list[dict[str, Any]]] = {}
 
     def allowed(self, schema: Any, chain: int = 0) -> Allowed:
-        """Return the types and values that a schema may allow."""
         if not isinstance(schema, dict) or self._prefix_items is None or chain > MAX_CHAIN or self._work > MAX_WORK:
             return NOTHING if schema is False else ANYTHING
         if id(schema) not in self._allowed:

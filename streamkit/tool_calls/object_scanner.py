@@ -184,7 +184,6 @@ class TextBuffer:
         return len(text) == self.chars and text == self.whole()
 
     def take(self) -> str:
-        """Return the whole text and empty the buffer."""
         whole = "".join(self._parts + self._tail)
         self._parts.clear()
         self._tail.clear()

@@ -94,7 +94,6 @@ class GrowingText(UserString):
         return len(self._text) + self._tail.chars
 
     def append(self, fragment: str) -> None:
-        """Add text; only the builder calls this."""
         self._tail.append(fragment)
 
 
