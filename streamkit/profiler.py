@@ -185,7 +185,7 @@ class _TimedMachine(Link):
         self._do(self._before, self._machine.push, item)
 
     def push_batch(self, batch: Any, /) -> None:
-        self._row.items_in += _items_of(batch)
+        self._row.items_in += len(batch) if isinstance(batch, list) else 1
         self._do(self._before, self._machine.push_batch, batch)
 
     def push_end(self) -> None:
@@ -223,10 +223,6 @@ class _TimedMachine(Link):
             seconds = perf_counter() - began
             self._row.seconds += seconds
             caller.seconds -= seconds
-
-
-def _items_of(flow: Any) -> int:
-    return len(flow) if isinstance(flow, list) else 1
 
 
 def _frames_of(item: Any) -> int:

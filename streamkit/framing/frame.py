@@ -202,11 +202,8 @@ def cut_lines(chunk: bytes) -> tuple[list[tuple[list[bytes], int]], bytes]:
     # Unlike ``str.splitlines``, ``bytes.splitlines`` has no other line ends.
     ended = chunk.splitlines(keepends=True)
     rest = b"" if chunk.endswith((b"\r", b"\n")) else ended.pop()
-    return [([line[:-width] for line in run], width) for width, run in groupby(ended, _width_of_end)], rest
-
-
-def _width_of_end(line: bytes) -> int:
-    return 2 if line.endswith(b"\r\n") else 1
+    runs = groupby(ended, lambda line: 2 if line.endswith(b"\r\n") else 1)
+    return [([line[:-width] for line in run], width) for width, run in runs], rest
 
 
 SLICE_BYTES: Final = 256 * 1024

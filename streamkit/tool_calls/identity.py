@@ -151,8 +151,7 @@ class Identity:
         """Return whether a whole call has the id, name and text of an ended call, which some servers send (quirks.md 22)."""
         if not (known.ended and delta.snapshot and name == known.name != known.id):
             return False
-        text = delta.arguments or ""
-        return known.text.equals(text)
+        return known.text.equals(delta.arguments or "")
 
     def _is_another(self, call: Call, delta: ToolCallDelta, call_id: str | None, name: str) -> bool:
         """Return whether a delta with a name and an unknown id, at a used index, begins another call."""
