@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pkgutil import iter_modules
 
 import pytest
 
@@ -26,6 +27,11 @@ def loaded(program: str) -> set[str]:
 
 def test_the_package_alone_loads_no_module():
     assert [name for name in loaded("import streamkit") if name.partition(".")[0] == "streamkit"] == ["streamkit"]
+
+
+def test_no_public_name_is_a_modules():
+    """An import of the module would put it in the place of the name."""
+    assert not {module.name for module in iter_modules(streamkit.__path__)} & set(streamkit.__all__)
 
 
 def test_only_public_names_are_attributes():

@@ -15,7 +15,7 @@ from streamkit.cli.streams import say, visible, write
 from streamkit.dialects import source_named
 from streamkit.errors import BadRequest, SourceFailed, UsageError
 from streamkit.report import Status
-from streamkit.text.printable import printable_json
+from streamkit.text.quoting import printable_json
 
 if TYPE_CHECKING:
     from streamkit.lab.doctor import Judged, Plan

@@ -17,7 +17,7 @@ from attrs import define, field
 
 from streamkit.cli.options import AUTO
 from streamkit.cli.streams import name_of, read
-from streamkit.detect import RereadSource, detect, dialect_of
+from streamkit.detection import RereadSource, detect, dialect_of
 from streamkit.dialects import DIALECTS, source_named
 from streamkit.errors import NotThisDialect, SourceFailed, UsageError
 from streamkit.events import ProviderFailed, WireEvent

@@ -13,8 +13,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from streamkit.errors import SourceFailed
-from streamkit.text.printable import printable_json
-from streamkit.text.quoting import shortened
+from streamkit.text.quoting import printable_json, shortened
 
 READ_BYTES = 64 * 1024
 STDIN = "-"

@@ -1,12 +1,10 @@
 """Check that each call in a request's history has a result and each result a call, and repair the history.
 
 An assistant's turn with calls opens a *span*, up to the assistant's next turn. A result belongs to a call of its span: by the
-call's id; in dialects without ids by the tool's name, else by order (quirks.md 35). A result may be anywhere in the span;
-``repair_pairing`` moves it to where every dialect accepts it. Only the calls of the last turn may lack a result.
-
-Nothing is guessed: a result that may belong to several calls is assigned to none, and a missing result is replaced by an error
-result. A call outside an assistant's turn, or a result outside a user's, is a programming error. Both functions take time
-linear in the history, and don't change their arguments.
+call's id; in dialects without ids by the tool's name, else by order (quirks.md 35). ``repair_pairing`` moves a result to where
+every dialect accepts it. Only the calls of the last turn may lack a result. A result that may belong to several calls is
+assigned to none, and a missing result is replaced by an error result. Both functions take time linear in the history, and
+don't change their arguments.
 
 Source: dialects.md §3.2 "Pairing rules", §7.3 "History repair"; seeds.md S2.
 """
@@ -51,36 +49,35 @@ def check_pairing(request: Request) -> None:
                 continue
             call, name, fault = calls.get(part.call_id), quoted(part.call_id), ""
             if not part.call_id:
-                fault = "a result that does not say of which call"
+                fault = "a tool result without a call id"
             elif call is None:
-                fault = f"the result {name} has no call"
+                fault = f"the tool result {name} has no tool call"
             elif call > (number, place):
-                fault = f"the result {name} stands before its call, {_path(request.turns, *call)}"
+                fault = f"the tool result {name} comes before its tool call, {_path(request.turns, *call)}"
             elif call[0] != speaker:
-                fault = (
-                    f"the result {name} stands behind turns[{speaker}], another turn of the assistant than its call's"
-                )
+                fault = f"the tool result {name} comes after turns[{speaker}], which is a later assistant turn than its call's"
             elif part.call_id in answered:
-                fault = f"the call {name} has two results"
+                fault = f"the tool call {name} has two results"
             if fault:
                 raise BadRequest(_path(request.turns, number, place), fault)
             answered.add(part.call_id)
     for call_id, at in calls.items():
         if call_id not in answered and at[0] != len(request.turns) - 1:
-            raise BadRequest(_path(request.turns, *at), f"the call {quoted(call_id)} has no result")
+            raise BadRequest(_path(request.turns, *at), f"the tool call {quoted(call_id)} has no result")
 
 
 def _calls(turns: Sequence[Turn]) -> dict[str, tuple[int, int]]:
-    """Return the turn and part number of each call, keyed by id."""
     calls: dict[str, tuple[int, int]] = {}
     for number, turn in enumerate(turns):
         _check_roles(turns, number)
         for place, part in enumerate(turn.parts):
             if isinstance(part, ToolCall):
                 if not part.id:
-                    raise BadRequest(_path(turns, number, place), f"a call of {quoted(part.name)} without an id")
+                    raise BadRequest(_path(turns, number, place), f"a tool call of {quoted(part.name)} without an id")
                 if part.id in calls:
-                    fault = f"the id {quoted(part.id)} is that of another call, {_path(turns, *calls[part.id])}"
+                    fault = (
+                        f"the id {quoted(part.id)} is also the id of another tool call, {_path(turns, *calls[part.id])}"
+                    )
                     raise BadRequest(_path(turns, number, place), fault)
                 calls[part.id] = number, place
     return calls
@@ -90,10 +87,14 @@ def _check_roles(turns: Sequence[Turn], number: int) -> None:
     role = turns[number].role
     for place, part in enumerate(turns[number].parts):
         if isinstance(part, ToolCall) and role != "assistant":
-            raise BadRequest(_path(turns, number, place), f"the call {quoted(part.id)} is in a turn of the {role}")
+            raise BadRequest(
+                _path(turns, number, place),
+                f"the tool call {quoted(part.id)} is in a turn of the {role}; it must be in an assistant turn",
+            )
         if isinstance(part, ToolResult) and role != "user":
             raise BadRequest(
-                _path(turns, number, place), f"the result {quoted(part.call_id)} is in a turn of the {role}"
+                _path(turns, number, place),
+                f"the tool result {quoted(part.call_id)} is in a turn of the {role}; it must be in a user turn",
             )
 
 
@@ -170,7 +171,7 @@ def repair_pairing(request: Request, report: StreamReport) -> Request:
         return request if len(turns) == len(request.turns) else evolve(request, turns=turns)
     spans = _paired(turns, report)
     _give_ids([pair for pairs in spans.values() for pair in pairs], report)
-    return evolve(request, turns=list(_mended(turns, spans, report)))
+    return evolve(request, turns=list(_repaired(turns, spans, report)))
 
 
 @define(eq=False)
@@ -254,8 +255,7 @@ def _give_ids(pairs: list[_Pair], report: StreamReport) -> None:
         used.add(pair.id)
 
 
-def _mended(turns: list[Turn], spans: dict[int, list[_Pair]], report: StreamReport) -> Iterator[Turn]:
-    """Yield the turns with each result in its place."""
+def _repaired(turns: list[Turn], spans: dict[int, list[_Pair]], report: StreamReport) -> Iterator[Turn]:
     answers: list[ToolResult] = []  # results for the calls of the turn before
     for number, turn in enumerate(turns):
         results = _results(turn)
@@ -271,16 +271,15 @@ def _mended(turns: list[Turn], spans: dict[int, list[_Pair]], report: StreamRepo
         pairs = spans.get(number, [])
         calls = iter(pairs)
         yield _with_parts(turn, [_called(next(calls)) if isinstance(part, ToolCall) else part for part in turn.parts])
-        behind = turns[number + 1 : number + 2]
-        if behind or any(pair.result for pair in pairs):
-            answers = _answers(pairs, behind, report)
+        following = turns[number + 1 : number + 2]
+        if following or any(pair.result for pair in pairs):
+            answers = _answers(pairs, following, report)
     if answers:
         yield Turn("user", [*answers])
 
 
-def _answers(pairs: list[_Pair], behind: list[Turn], report: StreamReport) -> list[ToolResult]:
-    """Return the results of one turn's calls. ``behind`` holds the next turn, if there is one."""
-    leading = takewhile(lambda part: isinstance(part, ToolResult), behind[0].parts if behind else [])
+def _answers(pairs: list[_Pair], following: list[Turn], report: StreamReport) -> list[ToolResult]:
+    leading = takewhile(lambda part: isinstance(part, ToolResult), following[0].parts if following else [])
     order = {id(result): place for place, result in enumerate(leading)}
     in_place = True
     for pair in pairs:

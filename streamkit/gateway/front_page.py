@@ -25,7 +25,7 @@ from aiohttp import web
 from attrs import frozen
 
 from streamkit.dialects import dialect_named
-from streamkit.text.printable import printable, printable_json
+from streamkit.text.quoting import printable, printable_json
 from streamkit.web.hosts import is_host
 from streamkit.web.listening import url_of
 from streamkit.web.refusals import Refused

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
 
-from streamkit.text.printable import printable
+from streamkit.text.quoting import printable
 from streamkit.text.redact import excerpt, redacted
 
 log: Final = logging.getLogger("streamkit.gateway")

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 from streamkit.errors import UsageError
 from streamkit.text.quoting import quoted
-from streamkit.tool_calls.schema_walk import follow
+from streamkit.tool_calls.schema_cost import follow
 
 #: Most subschemas visited for one value. Twenty that each refer twice to the next one would need a million visits.
 MAX_SUBSCHEMAS: Final = 2_000

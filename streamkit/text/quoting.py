@@ -1,29 +1,30 @@
-"""Quote text of a client or a provider in a message: short, in quotes, and without text that looks like a secret.
+"""Make text of a client or a provider safe to show: quoted in a message, or escaped.
 
-A value in an error may be megabytes long. So messages never contain it unchanged, but as ``quoted(value)`` or, for a list,
+A value in an error may be megabytes long and look like a secret, so messages contain it only as ``quoted(value)`` or
 ``quoted_all(values)``; a test checks this (``tests/text/test_quoting.py``). Error classes also limit their whole message
 (``shortened``).
 
-Source: limits.md T6, T12.
+``printable`` is for text that must not control a terminal, break a line or change the reading direction. All characters that
+Unicode calls unprintable are escaped. The escapes are JSON's, so a JSON text keeps its meaning.
+
+Source: limits.md T6, T12; Unicode 15 §23.2 (C1), UAX #9 (direction marks); RFC 8259 §7.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Collection, Iterable
 from itertools import islice
 from reprlib import Repr
-from typing import Final
+from typing import Any, Final
 
 from streamkit.text.redact import excerpt
 
-#: Maximum length of a quoted word: enough to recognise it.
-QUOTED_CHARS: Final = 80
-#: Maximum length of a member's name in a path.
-STEP_CHARS: Final = 60
-#: Maximum number of quoted words in a list.
-QUOTED_WORDS: Final = 8
-#: Makes the short ``repr`` of a value that is no text.
-_BRIEF: Final = Repr()
+QUOTED_CHARS: Final = 80  #: maximum length of a quoted word: enough to recognise it
+STEP_CHARS: Final = 60  #: maximum length of a member's name in a path
+QUOTED_WORDS: Final = 8  #: maximum number of quoted words in a list
+_BRIEF: Final = Repr()  #: makes the short ``repr`` of a value that is no text
 _BRIEF.maxlevel, _BRIEF.maxstring, _BRIEF.maxother = 2, 40, 40
 
 
@@ -50,3 +51,23 @@ def steps(path: Iterable[str | int]) -> str:
 def shortened(text: str, chars: int) -> str:
     """Return a text shortened to at most ``chars`` characters, with ``…`` at the end if truncated. Secrets are not removed."""
     return text if len(text) <= chars else text[: chars - 1] + "…"
+
+
+_HALVES: Final = re.compile("[\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""Return ``text`` with ``\uXXXX`` for each unprintable character; two escapes for one beyond U+FFFF."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in text)
+
+
+def writable(text: str) -> str:
+    """Return ``text`` with U+FFFD for each half of a surrogate pair, which JSON can escape and UTF-8 can't encode."""
+    return _HALVES.sub("\ufffd", text)
+
+
+def printable_json(value: Any) -> str:
+    """Return a value as JSON on one line with readable text. Raise TypeError for a value that JSON can't represent."""
+    return printable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))

@@ -1,12 +1,9 @@
 """Remove secrets from bodies that are written to a log.
 
 Text that looks like a key is removed: the value of a member with a telling name, the text after ``Bearer``, and keys with the
-prefix of a well-known vendor. The search works on text, not JSON, so any body can be shown. Other secrets stay: this helps,
-but guarantees nothing. ``token`` alone is no telling name, since log probabilities use it.
-
-``without_secrets`` does the same for a JSON value, and ``excerpt`` for the beginning of a long text. The sender of a text
-controls how often a key seems to begin in it. So each pattern, once begun, matches or fails within a few characters, and the
-time is linear.
+prefix of a well-known vendor. Other secrets stay: this helps, but guarantees nothing. ``token`` alone is no telling name,
+since log probabilities use it. The sender of a text controls how often a key seems to begin in it. So each pattern, once
+begun, matches or fails within a few characters, and the time is linear.
 
 Source: seeds.md S1, limits.md T6.
 """
@@ -18,8 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 CUT: Final = "[removed]"
-#: Maximum depth that is searched in a value; deeper values are removed.
-DEPTH: Final = 50
+DEPTH: Final = 50  #: maximum depth that is searched in a value; deeper values are removed
 #: Names of members that hold secrets: any name with a word of the first line in it, or exactly a name of the rest. The
 #: look-ahead reads each character once, without backtracking.
 _NAME: Final = (
@@ -28,8 +24,7 @@ _NAME: Final = (
 )
 _SECRET_NAME: Final = re.compile(_NAME, re.IGNORECASE)
 _MEMBER: Final = re.compile(rf'("{_NAME}"\s*+:\s*+")(?:[^"\\]|\\.)++', re.IGNORECASE)
-#: The beginning of a word, also after a JSON escape such as ``\n``.
-_START: Final = r"(?:\b|(?<=\\[bfnrt]))"
+_START: Final = r"(?:\b|(?<=\\[bfnrt]))"  #: the beginning of a word, also after a JSON escape such as ``\n``
 #: The text after an authorization scheme, and keys by their prefix. A signed token (JWT) counts from its first eight
 #: characters, since its rest may be truncated.
 _KEY: Final = re.compile(
@@ -39,8 +34,7 @@ _KEY: Final = re.compile(
 )
 #: A JSON escape of a visible ASCII character except ``"`` and ``\``, in upper or lower case.
 _ESCAPED: Final = re.compile(r"\\u00((?:2[0139a-f]|2[4-8]|[346][0-9a-f]|5[0-9abdef]|7[0-9a-e]))", re.IGNORECASE)
-#: Number of characters after the truncation point that are searched for the rest of a key. Each prefix is shorter than this.
-MARGIN_CHARS: Final = 64
+MARGIN_CHARS: Final = 64  #: searched after the truncation point for the rest of a key; longer than any prefix
 
 
 def redacted(body: bytes) -> str:

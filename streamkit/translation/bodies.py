@@ -21,7 +21,7 @@ from attrs import evolve
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Media, Request, Response, ToolResult
 from streamkit.conversation.pairing import check_pairing, drop_repeats, repair_pairing
-from streamkit.conversation.tool_definitions import MENDED, check_tools, refuse_tools
+from streamkit.conversation.tool_definitions import REPAIRED, check_tools, refuse_tools
 from streamkit.dialects import client_named, source_named
 from streamkit.dialects.base import Bodies, Dialect
 from streamkit.dialects.members.fields import fields_of
@@ -95,7 +95,7 @@ def encode_request(
     if is_foreign:  # within one dialect, the provider judges what its clients send and define
         request = _reachable(request, named, linked_media, report)
         if request.tools:
-            refuse_tools([found for found in check_tools(request.tools, named.tools) if found.rule not in MENDED])
+            refuse_tools([found for found in check_tools(request.tools, named.tools) if found.rule not in REPAIRED])
     target = Target(
         provider=provider,
         max_tokens=max_tokens,

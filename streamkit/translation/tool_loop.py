@@ -4,7 +4,7 @@ The next request has the whole conversation: the model's turn unchanged (reasoni
 can read in their places, the text of arguments as it was), then one result for each call. Data about the response that the
 model did not say (log probabilities, timings) is left out.
 
-A call that was not run because its arguments are bad needs a result, too, made from the verdict (``tool_calls/mend.py``).
+A call that was not run because its arguments are bad needs a result, too, made from the verdict (``tool_calls/check.py``).
 No other result is made up: a missing result, or one for no call, raises an error. The calls of an interrupted response must
 not be answered: even a call that looks whole may be truncated.
 
@@ -37,7 +37,7 @@ from streamkit.errors import UsageError
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted, quoted_all
-from streamkit.tool_calls.mend import JudgedCall, error_text, is_bad
+from streamkit.tool_calls.check import JudgedCall, error_text, is_bad
 from streamkit.translation.lowering import lower
 
 ResultContent: TypeAlias = str | Sequence[Text | Media | Aside]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Final, TypeVar
 from weakref import WeakKeyDictionary
 
-from streamkit.framing.value_count import SLICE_BYTES, counted_values
+from streamkit.framing.frame import SLICE_BYTES, counted_values
 
 T = TypeVar("T")
 #: Below these limits the work takes only milliseconds, and a thread would cost more than it saves. This one: bytes.

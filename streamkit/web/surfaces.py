@@ -26,7 +26,7 @@ from streamkit.dialects import DIALECTS, endpoints
 from streamkit.dialects.http import Address, Operation, RequestLine, StoredForm, Surface
 from streamkit.errors import BadRequest, UsageError
 from streamkit.events import ProviderFailed
-from streamkit.framing.value_count import VALUE_BYTES
+from streamkit.framing.frame import VALUE_BYTES
 from streamkit.limits import REQUEST_VALUES
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted

@@ -123,8 +123,8 @@ def test_what_begins_as_a_recording_and_is_none_is_read_as_bytes():
 ENDS = {
     "cut": "the connection to the upstream broke",
     "reset": "the connection to the upstream broke: Connection reset by peer",
-    "timeout:idle": "The upstream fell silent and sent nothing within 60 s",
-    "timeout:total": "The upstream's answer did not end within 63.2 s",
+    "timeout:idle": "The upstream sent no further bytes within 60 s",
+    "timeout:total": "The upstream's response did not end within 63.2 s",
     "client_left": "the client left before the answer ended",
     "shut_down": "the server was shutting down",
     None: "the recording has no end: its recorder was stopped",

@@ -108,7 +108,7 @@ def test_recordings_are_shown_over_their_own_times(tmp_path):
     assert [(each["at"], each["status"]) for each in cut if each["type"] == "end"] == [(61.25, "cut")]
     assert [(each["timed"], each["seconds"], each["ended"]) for each in streams] == [
         (True, 9.0, {"ending": "whole"}),
-        (True, 61.25, {"ending": "failed", "error": "The upstream fell silent and sent nothing within 60 s"}),
+        (True, 61.25, {"ending": "failed", "error": "The upstream sent no further bytes within 60 s"}),
         (True, 0.2, {"ending": "error", "status": 429, "error": "rate_limit: Slow down."}),
         (False, 0.0, {"ending": "whole"}),
     ]

@@ -258,7 +258,7 @@ def test_errors_refuse_the_request_and_notes_do_not():
     assert refused.value.path == "tools[1].name"
     assert refused.value.reason == (
         "the tool has no name; tools[1].parameters.type: the type must be \"object\", not 'array'; "
-        "tools[2].parameters.required: 'x' is required, and there is no such property"
+        "tools[2].parameters.required: 'x' is required but not in properties"
     )
 
 

@@ -18,7 +18,7 @@ from attrs import frozen
 
 from streamkit import PartialJSON, decode_request, decode_response, encode_request, encode_response, parse_arguments
 from streamkit.conversation.messages import Tool
-from streamkit.detect import Detector
+from streamkit.detection import Detector
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.http import SocketRequest
 from streamkit.dialects.openai_responses import socket
@@ -41,12 +41,11 @@ from streamkit.policy import LENIENT, STRICT, TOLERANT, Policy, TextCalls
 from streamkit.read_options import ReadOptions
 from streamkit.report import StreamReport
 from streamkit.testing import joined
-from streamkit.tool_calls.check import JSONChecker, check_arguments
+from streamkit.tool_calls.check import JSONChecker, check_arguments, error_text, is_bad
 from streamkit.tool_calls.early import EarlySchemaChecker
 from streamkit.tool_calls.json_scanner import JSONScanner
-from streamkit.tool_calls.mend import error_text, is_bad
 from streamkit.tool_calls.object_scanner import ObjectScanner
-from streamkit.tool_calls.partial_json import MISSING
+from streamkit.tool_calls.partial_arguments import MISSING
 from streamkit.tool_calls.schema import BadToolSchema, ToolSchemas
 from tests.laws.running import facts_of, machines, maker, read, translate
 from tests.whole_answers import ANSWERING_WHOLE

@@ -27,8 +27,7 @@ from streamkit.events import (
 from streamkit.in_text.calls import FIRST_LABEL, KIND, TextCallFinder
 from streamkit.in_text.code_blocks import CodeTracker
 from streamkit.in_text.grammars import GRAMMARS, HEAD_CHARS, GrammarSet
-from streamkit.in_text.json_value import JSONValue
-from streamkit.in_text.parameters import OfferedTools
+from streamkit.in_text.parameters import JSONValue, OfferedTools
 from streamkit.in_text.thinking import BLANK_CHARS
 from streamkit.limits import Limits
 from streamkit.policy import TextCalls

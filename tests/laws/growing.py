@@ -39,13 +39,12 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.conversation.replay import replay
-from streamkit.detect import Detector
+from streamkit.detection import Detector
 from streamkit.dialects import DIALECTS, decode
 from streamkit.dialects.profiles import Encoding
 from streamkit.errors import StreamkitError
 from streamkit.events import Aside, Opaque, ToolCallArguments, ToolCallStarted
-from streamkit.framing.frame import Frame
-from streamkit.framing.value_count import counted_values
+from streamkit.framing.frame import Frame, counted_values
 from streamkit.gateway.record import Record
 from streamkit.http_errors import decode_error, encode_error
 from streamkit.limits import DEFAULT_LIMITS

@@ -776,7 +776,7 @@ ROWS = {
     **rows("outputs alone", [{"previous_response_id": "resp_1"}, {"conversation": {"id": "c"}}], lambda state: Row(
         {"input": STATE, **state}, None, {"input": STATE, **state}
     )),
-    "outputs without a state": RESPONSES.refused({"input": STATE}, "input[0]", "has no call", to=VENDOR),
+    "outputs without a state": RESPONSES.refused({"input": STATE}, "input[0]", "has no tool call", to=VENDOR),
     "sealed: for its vendor": RESPONSES.translated(
         "anthropic", {"input": SEALED["a signature"][0]},
         {"messages[0].content": [{"type": "thinking", "thinking": "hm", "signature": "S"}]},

@@ -87,7 +87,7 @@ def test_a_call_without_its_result_is_refused_or_repaired():
 
 def test_a_result_without_its_call_is_refused():
     request = Request("openai-chat", "m", [Turn("user", [ToolResult("c9", [Text("done")])])])
-    with pytest.raises(BadRequest, match="'c9' has no call"):
+    with pytest.raises(BadRequest, match="'c9' has no tool call"):
         encode_request(request, "openai-chat")
 
 

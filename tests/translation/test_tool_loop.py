@@ -28,7 +28,7 @@ from streamkit.conversation.pairing import check_pairing
 from streamkit.errors import UsageError
 from streamkit.events import Aside, Opaque, ProviderFailed, Verdict
 from streamkit.report import StreamReport
-from streamkit.tool_calls.mend import error_text
+from streamkit.tool_calls.check import error_text
 from streamkit.translation.tool_loop import mend_result, request_with_results
 from tests.laws.running import every_stream
 from tests.laws.running import read as read_stream
@@ -105,7 +105,7 @@ def test_a_bad_call_keeps_its_text_and_gets_an_error_that_says_what_to_mend():
     assert leg.turns[1].parts[1] is bad
     result = leg.turns[2].parts[1]
     assert result == mend_result(bad) == ToolResult("b", [Text(error_text(bad))], "get_weather", is_error=True)
-    assert "no valid JSON: a comma without a key, at character 8" in result.text
+    assert "not valid JSON: a comma without a key, at character 8" in result.text
 
 
 def test_a_bad_call_s_own_result_stands():

@@ -15,7 +15,7 @@ from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.dialects.vocabulary.usage_counts import UI_COUNTS, has_more
 from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
 from streamkit.report import StreamReport
-from streamkit.tool_calls.failed_turns import FAILING
+from streamkit.tool_calls.ending import FAILING
 
 VENDOR: Final = "ag-ui"
 

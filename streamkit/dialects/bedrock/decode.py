@@ -45,7 +45,7 @@ from streamkit.events import (
     ToolCallDelta,
 )
 from streamkit.framing.frame import Frame
-from streamkit.tool_calls.failed_turns import FAILING
+from streamkit.tool_calls.ending import FAILING
 from streamkit.tool_calls.value_text import lenient_text
 
 TEXTUAL = frozenset({"text", "reasoning"})

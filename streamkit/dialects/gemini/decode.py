@@ -49,7 +49,7 @@ from streamkit.events import (
 )
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-from streamkit.tool_calls.failed_turns import FAILING
+from streamkit.tool_calls.ending import FAILING
 from streamkit.tool_calls.value_text import lenient_text, member_texts
 
 CHUNK_FIELDS = frozenset(

@@ -24,7 +24,7 @@ STOP_REASONS: Mapping[str, StopReason] = {
     **dict.fromkeys(("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"), "content_filter"),
     "CONTINUATION": "pause",
     **dict.fromkeys(("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MISSING_THOUGHT_SIGNATURE"), "malformed_tool"),
-    # the following words mean that the response failed (tool_calls/failed_turns.py)
+    # the following words mean that the response failed (tool_calls/ending.py)
     **dict.fromkeys(("MALFORMED_RESPONSE", "TOO_MANY_TOOL_CALLS", "LANGUAGE", "OTHER"), "error"),
     **dict.fromkeys(("NO_IMAGE", "IMAGE_OTHER", "PUP_LIMITED_DISABLED"), "error"),
 }

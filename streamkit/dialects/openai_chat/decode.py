@@ -61,7 +61,7 @@ from streamkit.events import (
 from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
 from streamkit.report import StreamReport, Withheld
-from streamkit.tool_calls.settled import FragmentRun
+from streamkit.tool_calls.call import FragmentRun
 
 #: Members of a chunk that the decoder reads, or that have no meaning (``obfuscation`` is padding).
 CHUNK_FIELDS = frozenset(

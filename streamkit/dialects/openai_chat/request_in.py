@@ -15,7 +15,6 @@ from typing import Any, ClassVar, cast
 
 from attrs import evolve
 
-from streamkit.conversation.generated_media import part_of
 from streamkit.conversation.messages import (
     Media,
     Options,
@@ -33,6 +32,7 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.conversation.replay import part_of
 from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.bodies.request_reader import (
     CONTENT,

@@ -31,7 +31,7 @@ from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, AsideKind, ToolCallDelta, ToolCallEnded, ToolCallWhole, ToolKind
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-from streamkit.tool_calls.pairs import LOOKED_AT, paired
+from streamkit.tool_calls.repeats import LOOKED_AT, paired
 
 #: For each known type of item, the members that are read. Other members are kept for this dialect.
 ITEM_FIELDS: Mapping[str, frozenset[str]] = {

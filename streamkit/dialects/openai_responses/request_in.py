@@ -19,7 +19,6 @@ from typing import Any, Final, cast
 
 import orjson
 
-from streamkit.conversation.generated_media import part_of
 from streamkit.conversation.messages import (
     Compaction,
     Extras,
@@ -38,6 +37,7 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.conversation.replay import part_of
 from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.bodies.request_reader import RequestReader, read_options, unknown_part
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of

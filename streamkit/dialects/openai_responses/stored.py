@@ -45,8 +45,7 @@ from streamkit.errors import BadRequest
 from streamkit.events import ProviderFailed
 from streamkit.framing.sse import SSEParser, serialize_sse
 from streamkit.report import StreamReport
-from streamkit.text.printable import writable
-from streamkit.text.quoting import quoted
+from streamkit.text.quoting import quoted, writable
 from streamkit.tool_calls.value_text import ValueTexts, item_texts, value_text, with_members
 
 dumps = orjson.dumps

@@ -31,7 +31,7 @@ from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, Opaque, ReasoningDelta, ReasoningOpaque, ReasoningSignature, WireEvent
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-from streamkit.tool_calls.pairs import LOOKED_AT
+from streamkit.tool_calls.repeats import LOOKED_AT
 
 DELTA_FIELDS: Final = frozenset({*PLACES, "delta", "logprobs"})
 #: Members that may differ between two deltas of one text.

@@ -21,7 +21,7 @@ from streamkit.dialects.openai_responses import wire
 from streamkit.dialects.streams.block_queue import BlockQueue, Key, QueuedBlock
 from streamkit.dialects.streams.event_encoder import EventEncoder
 from streamkit.errors import HeldTooLong
-from streamkit.tool_calls.text_buffer import LazyScanner
+from streamkit.tool_calls.object_scanner import LazyScanner
 
 dumps = orjson.dumps
 

@@ -21,7 +21,7 @@ from attrs import define, evolve
 
 from streamkit.dialects.streams.delta_template import learned
 from streamkit.events import ReasoningDelta, RefusalDelta, TextDelta, ToolCallDelta
-from streamkit.tool_calls.settled import FragmentRun
+from streamkit.tool_calls.call import FragmentRun
 
 #: Events that may contain nothing but a text.
 Said: TypeAlias = TextDelta | ReasoningDelta | RefusalDelta | ToolCallDelta

@@ -23,7 +23,7 @@ import orjson
 from streamkit.dialects.streams.event_encoder import EventEncoder
 from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.errors import HeldTooLong
-from streamkit.tool_calls.text_buffer import LazyScanner, TextBuffer
+from streamkit.tool_calls.object_scanner import LazyScanner, TextBuffer
 
 BEGINNING = 16  #: This many characters of a call's arguments are enough to distinguish ``{}`` from a larger object.
 OBJECT_ENDS = frozenset("} \t\n\r")  #: characters that may end the last fragment of a complete object

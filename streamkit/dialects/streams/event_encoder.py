@@ -45,7 +45,7 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport, Withheld
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.check import check_arguments
-from streamkit.tool_calls.failed_turns import FAILING, failure_in
+from streamkit.tool_calls.ending import FAILING, failure_in
 
 #: The encoder's method for each class of event.
 METHODS: Mapping[type, str] = {

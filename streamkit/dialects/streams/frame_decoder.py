@@ -51,8 +51,7 @@ from streamkit.events import (
     UsageReported,
     WireEvent,
 )
-from streamkit.framing.frame import BOM, Frame, FrameRun
-from streamkit.framing.value_count import has_more_values
+from streamkit.framing.frame import BOM, Frame, FrameRun, has_more_values
 from streamkit.limits import Limits
 from streamkit.machines import Link
 from streamkit.report import REPAIRS, StreamReport

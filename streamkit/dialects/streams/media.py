@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from attrs import evolve
 
-from streamkit.conversation.generated_media import event_of
 from streamkit.conversation.messages import Choice, Media, Part
+from streamkit.conversation.replay import event_of
 from streamkit.events import Aside, MediaGenerated
 from streamkit.report import StreamReport
 

@@ -21,7 +21,7 @@ from streamkit.errors import ArgumentsTooLong, HeldTooLong, StreamArgumentsTooLo
 from streamkit.events import Aside, WireEvent
 from streamkit.limits import Limits
 from streamkit.report import StreamReport, Withheld
-from streamkit.tool_calls.text_buffer import TextBuffer
+from streamkit.tool_calls.object_scanner import TextBuffer
 
 
 @define

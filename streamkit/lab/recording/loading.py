@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streamkit.detect import dialect_of
+from streamkit.detection import dialect_of
 from streamkit.dialects import source_named
 from streamkit.errors import NotThisDialect
 from streamkit.lab.recording.aimock import is_aimock, parse_aimock

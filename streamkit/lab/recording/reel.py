@@ -14,7 +14,7 @@ import json
 import math
 from typing import Any, Final
 
-from streamkit.detect import dialect_of
+from streamkit.detection import dialect_of
 from streamkit.dialects import source_named
 from streamkit.errors import NotThisDialect
 from streamkit.lab.recording.lines import sha256_of

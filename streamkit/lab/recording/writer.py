@@ -22,7 +22,7 @@ from typing import Final, TypeAlias
 
 from attrs import define, evolve, field, frozen
 
-from streamkit.detect import Detector
+from streamkit.detection import Detector
 from streamkit.errors import NotThisDialect
 from streamkit.lab.recording.directory import Directory, DirectoryFullError
 from streamkit.lab.recording.headers import Headers, kept_request_headers, kept_response_headers, kept_target, keys_in

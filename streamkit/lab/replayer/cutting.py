@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 
 from attrs import frozen
 
-from streamkit.detect import dialect_of
+from streamkit.detection import dialect_of
 from streamkit.dialects import source_named
 from streamkit.errors import NotThisDialect, UsageError
 from streamkit.lab.recording import Read, Recording

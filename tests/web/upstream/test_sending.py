@@ -367,7 +367,7 @@ async def test_an_upstream_that_repeats_its_key_does_not_get_it_told():
 
 async def test_a_key_in_an_html_page_is_not_told():
     failed = await failed_with(reply(502, f"<html><title>bad {CANARY}</title>\xff</html>".encode("latin-1")))
-    assert failed.message == "the provider answered with status 502 and a web page: 'bad [removed]'"
+    assert failed.message == "the provider responded with status 502 and a web page: 'bad [removed]'"
 
 
 @pytest.mark.parametrize("location", [f"http://elsewhere.example/?key={CANARY}", "/v2", ""])
@@ -386,7 +386,7 @@ async def test_of_a_long_error_the_beginning_is_read_and_the_connection_closed()
     async with serving(answer(reply(500, body))) as recorder, client_session() as session:
         failed = await error_of(await post(session, upstream(recorder.url)), "openai-chat")
         await asyncio.wait_for(recorder.left.wait(), 10)
-    assert failed.message.startswith("the provider answered with status 500 and text: ")
+    assert failed.message.startswith("the provider responded with status 500 and text: ")
     assert len(failed.message) < 300
 
 
@@ -404,7 +404,7 @@ async def test_an_error_whose_body_does_not_come_says_so(session: ClientSession,
         failed = await error_of(await post(session, upstream(recorder.url)), "openai-chat")
         await asyncio.wait_for(recorder.left.wait(), 10)
     assert failed.message == (
-        "the provider answered with status 503 and text: 'busy' (the rest of its body did not arrive)"
+        "the provider responded with status 503 and text: 'busy' (the rest of its body did not arrive)"
     )
     assert failed.type == "unavailable"
 

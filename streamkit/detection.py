@@ -17,10 +17,8 @@ from streamkit.limits import DEFAULT_LIMITS
 from streamkit.pipeline import close_each
 from streamkit.report import StreamReport
 
-#: After this many bytes without a recognised frame, ``detect`` gives up.
-DETECT_BYTES = 256 * 1024
-#: ``dialect_of`` feeds a stream that is in memory in pieces of this size: the first frame is nearly always enough.
-FED_BYTES = 16 * 1024
+DETECT_BYTES = 256 * 1024  #: after this many bytes without a recognised frame, ``detect`` gives up
+FED_BYTES = 16 * 1024  #: bytes of a stream in memory that ``dialect_of`` feeds at once; nearly always enough
 
 
 class Detector:

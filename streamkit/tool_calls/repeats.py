@@ -1,4 +1,4 @@
-"""Detect providers that repeat all earlier argument text in each fragment, or once at the end.
+"""Recognise what a provider sends again: argument text repeated in each fragment or at the end, and items of whole lists.
 
 A fragment that begins with all earlier text is a repetition if it can't follow that text as JSON. If it could follow
 (``{"not":`` and then ``{"not":{``), the decision waits for the next fragment.
@@ -9,7 +9,8 @@ Source: quirks.md §3; field failure 277.
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
 from streamkit.tool_calls.object_scanner import scanned
 
@@ -53,5 +54,26 @@ def is_object(text: str, depth: int) -> bool:
 
 
 def is_object_or_part(text: str, depth: int) -> bool:
-    """Return whether a text is a JSON object or the beginning of one."""
     return not scanned(text, depth).malformed
+
+
+E = TypeVar("E")
+C = TypeVar("C")
+
+LOOKED_AT: Final = 64  #: remaining items to compare an entry with; in a correct stream the first one matches
+
+
+def paired(entries: Sequence[E], came: Sequence[C], *tests: Callable[[E, C], bool]) -> list[C | None]:
+    """For each entry, return the item of ``came`` that the entry repeats, or None for a new entry. No item is returned twice.
+
+    Each test is applied to all entries before the next test, so a match by id takes precedence over a match by place.
+    """
+    found: list[C | None] = [None] * len(entries)
+    left = list(came)
+    for test in tests:
+        for number, entry in enumerate(entries):
+            if found[number] is None and left:
+                place = next((place for place, each in enumerate(left[:LOOKED_AT]) if test(entry, each)), None)
+                if place is not None:
+                    found[number] = left.pop(place)
+    return found
