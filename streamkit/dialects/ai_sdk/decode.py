@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from attrs import define, field
 
-from streamkit.dialects.ai_sdk.media import read_file
+from streamkit.dialects.ai_sdk.asides import read_file
 from streamkit.dialects.ai_sdk.provider_metadata import Read, read_metadata
 from streamkit.dialects.ai_sdk.wire import (
     ANSWERED_CALL,

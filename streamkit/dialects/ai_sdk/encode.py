@@ -18,9 +18,8 @@ import orjson
 from attrs import define, field
 
 from streamkit.conversation.messages import Request
-from streamkit.dialects.ai_sdk.media import write_file
+from streamkit.dialects.ai_sdk.asides import MADE_SOURCE, write_file
 from streamkit.dialects.ai_sdk.provider_metadata import write_metadata
-from streamkit.dialects.ai_sdk.sources import MADE_SOURCE
 from streamkit.dialects.ai_sdk.wire import (
     ANSWER_ID,
     ANSWERED_CALL,

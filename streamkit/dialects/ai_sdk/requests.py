@@ -39,10 +39,9 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.ai_sdk import wire
-from streamkit.dialects.ai_sdk.media import kind_of
 from streamkit.dialects.ai_sdk.provider_metadata import Read, read_metadata, write_metadata
 from streamkit.dialects.bodies.json_members import add_missing, members_of, without_none
-from streamkit.dialects.bodies.media_types import media_type_of
+from streamkit.dialects.bodies.media_types import data_uri, kind_of_type, media_type_of
 from streamkit.dialects.bodies.request_reader import CONTENT, RequestReader, read_options, unknown_part
 from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, told_by
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
@@ -182,7 +181,7 @@ class AISDKRequestReader(RequestReader):
     def _file(self, part: Fields) -> Media:
         """Read a file at a URL (which may be a ``data:`` URI), or by its id at a provider."""
         media_type, url, reference = part.string("mediaType"), part.string("url"), part.peek("providerReference")
-        media = Media(kind_of(media_type), media_type, name=part.string("filename"), place=part.place)
+        media = Media(kind_of_type(media_type), media_type, name=part.string("filename"), place=part.place)
         if (
             isinstance(reference, dict)
             and len(reference) == 1
@@ -457,7 +456,7 @@ def _file(media: Media) -> dict[str, Any]:
     """Return a file part with a URL, or with the bytes as a ``data:`` URI."""
     url = media.url or ""
     if media.data is not None:
-        url = f"data:{media_type_of(media)};base64,{media.data}"
+        url = data_uri(media)
     kind = media.media_type or (media.kind if media.kind != "file" and media.data is None else media_type_of(media))
     return {"type": wire.FILE, "mediaType": kind, **without_none(filename=media.name), "url": url}
 

@@ -6,9 +6,8 @@ from streamkit.dialects.base import Bodies, Dialect
 from streamkit.dialects.gemini.asides import CITATIONS, SEARCHES
 from streamkit.dialects.gemini.decode import GeminiDecoder, recognises
 from streamkit.dialects.gemini.encode import GeminiEncoder
-from streamkit.dialects.gemini.errors import ERRORS
 from streamkit.dialects.gemini.framing import EVENT_END, GeminiParser, continued
-from streamkit.dialects.gemini.http import HTTP_HALF
+from streamkit.dialects.gemini.http import ERRORS, HTTP_HALF
 from streamkit.dialects.gemini.lint import GeminiLinter
 from streamkit.dialects.gemini.quirks import QUIRKS
 from streamkit.dialects.gemini.requests import GeminiRequestReader, capabilities, write

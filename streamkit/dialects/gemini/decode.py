@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 from attrs import define, field
 
-from streamkit.dialects.gemini.media import MEDIA, read_media
+from streamkit.dialects.gemini.asides import MEDIA, read_media
 from streamkit.dialects.gemini.partial_args import PartialArgs
 from streamkit.dialects.gemini.wire import COUNT, STOP_REASONS, UNSPECIFIED, decode_usage, is_bad_count
 from streamkit.dialects.members.known import UNREAD, Members

@@ -18,7 +18,7 @@ import orjson
 from attrs import define, field
 
 from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.gemini.media import write_media
+from streamkit.dialects.gemini.asides import write_media
 from streamkit.dialects.gemini.wire import encode_usage, finish_reason
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.call_order import CallOrder

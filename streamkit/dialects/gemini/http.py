@@ -1,20 +1,26 @@
-"""``generateContent`` over HTTP.
+"""``generateContent`` over HTTP, and Google's error bodies: ``{"error": {code, message, status, details}}``.
 
 The URL has the model, and whether to stream, whatever the body says. A stream without ``alt=sse`` is one JSON array
-(``array.py``).
+(``framing.py``).
 
-Source: clients.md §10.1, §10.2; dialects.md §5.1; google-genai 3.4, which sends ``x-goog-api-key`` and never ``?key=``;
+How long a client must wait is in a ``RetryInfo`` in the details of an error. An error for a wrong API key has the same status
+as an error for any wrong argument; only the ``reason`` in an ``ErrorInfo`` shows the difference.
+
+Source: clients.md §10.1, §10.2; dialects.md §5.1, §7.5; google-genai 3.4, which sends ``x-goog-api-key`` and never ``?key=``;
 ai.google.dev/api/tokens.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from attrs import evolve
+
 from streamkit.conversation.messages import Request
-from streamkit.dialects.gemini.array import ARRAY
+from streamkit.dialects.base import Errors
+from streamkit.dialects.gemini.framing import ARRAY
 from streamkit.dialects.gemini.wire import camel_case
 from streamkit.dialects.http import (
     HTTP,
@@ -32,7 +38,11 @@ from streamkit.dialects.http import (
     segment,
 )
 from streamkit.dialects.members.fields import fields_of
+from streamkit.dialects.members.values import objects_in
+from streamkit.dialects.vocabulary.error_bodies import gateway_status, provider_failed
+from streamkit.dialects.vocabulary.google import ERROR_CODES, ERROR_TYPES, VENDOR, encode_error
 from streamkit.errors import BadRequest
+from streamkit.events import ErrorType, ProviderFailed
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
@@ -113,6 +123,47 @@ def _model(card: ModelCard) -> dict[str, Any]:
 
 def _paths(*methods: str) -> tuple[str, ...]:
     return tuple(f"/{version}/{NAME}:{method}" for version in VERSIONS for method in methods)
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+REASONS: Final[Mapping[str, ErrorType]] = {"API_KEY_INVALID": "auth"}
+RETRY_INFO: Final = "type.googleapis.com/google.rpc.RetryInfo"
+#: A duration in protobuf's JSON: seconds with up to nine digits after the point.
+_DURATION: Final = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)s")
+
+
+def _decode_error(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
+    """Return the failure in a body; None if it is not an error body of this dialect."""
+    error = document.get("error")
+    if not isinstance(error, dict) or not isinstance(error.get("status"), str):
+        return None
+    failed = provider_failed(error, VENDOR, ERROR_TYPES)
+    for detail in objects_in(error.get("details")):
+        failed.type = REASONS.get(str(detail.get("reason")), failed.type)
+        if detail.get("@type") == RETRY_INFO and (delay := _DURATION.fullmatch(str(detail.get("retryDelay")))):
+            failed.retry_after_s = float(delay[1])
+    return failed
+
+
+def _error_body(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """Return the error body, and no headers."""
+    own = failed.vendor == VENDOR
+    error = encode_error(failed if own else evolve(failed, http_status=gateway_status(failed)), report)
+    details = objects_in(error.get("details"))
+    if failed.retry_after_s is not None and not any(detail.get("@type") == RETRY_INFO for detail in details):
+        wait = {"@type": RETRY_INFO, "retryDelay": f"{failed.retry_after_s:.9f}".rstrip("0").rstrip(".") + "s"}
+        error = {**error, "details": [*details, wait]}
+    return {"error": error}, {}
+
+
+ERRORS = Errors(
+    vendors=frozenset({VENDOR}),
+    words={**ERROR_TYPES, **REASONS},
+    decode=_decode_error,
+    encode=_error_body,
+    statuses={kind: code for kind, (_status, code) in ERROR_CODES.items()},
+)
 
 
 HTTP_HALF = HTTP(

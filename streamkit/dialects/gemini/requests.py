@@ -61,7 +61,7 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bodies import google_requests as google
 from streamkit.dialects.bodies.json_members import add_missing, members_of, without_none
-from streamkit.dialects.bodies.media_types import media_type_of
+from streamkit.dialects.bodies.media_types import kind_of_type, media_type_of
 from streamkit.dialects.bodies.request_reader import RequestReader, Waiting, read_options
 from streamkit.dialects.gemini.decode import ASIDE_PARTS, TEXT_FIELDS
 from streamkit.dialects.gemini.schemas import cut_schema, json_schema
@@ -396,11 +396,7 @@ def _media_of(part: Fields) -> Media:
 
 def _read_media(data: Fields) -> Media:
     kind = data.string("mimeType")
-    media = Media("file", kind, name=data.string("displayName"), place=data.place)
-    match (kind or "").partition("/")[0].lower():
-        case "image" | "audio" | "video" as known:
-            media.kind = known
-    return media
+    return Media(kind_of_type(kind), kind, name=data.string("displayName"), place=data.place)
 
 
 def _kind(part: Fields) -> str:

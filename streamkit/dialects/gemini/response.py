@@ -16,8 +16,8 @@ import orjson
 from streamkit.conversation.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
 from streamkit.dialects.bodies.json_members import add_missing, without_none
 from streamkit.dialects.bodies.response_writer import ResponseWriter
+from streamkit.dialects.gemini.asides import write_media
 from streamkit.dialects.gemini.decode import GeminiDecoder
-from streamkit.dialects.gemini.media import write_media
 from streamkit.dialects.gemini.wire import encode_usage, finish_reason
 from streamkit.dialects.streams.event_encoder import encode_time, object_arguments, stop_word
 from streamkit.dialects.vocabulary.google import VENDOR, encode_error, is_base64, signature_blob

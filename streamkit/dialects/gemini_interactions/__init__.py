@@ -6,8 +6,7 @@ from streamkit.dialects.base import Bodies, Dialect, ModelPlace
 from streamkit.dialects.gemini_interactions.asides import CITATIONS
 from streamkit.dialects.gemini_interactions.decode import InteractionsDecoder, recognises
 from streamkit.dialects.gemini_interactions.encode import InteractionsEncoder
-from streamkit.dialects.gemini_interactions.errors import ERRORS
-from streamkit.dialects.gemini_interactions.http import HTTP_HALF
+from streamkit.dialects.gemini_interactions.http import ERRORS, HTTP_HALF
 from streamkit.dialects.gemini_interactions.lint import InteractionsLinter
 from streamkit.dialects.gemini_interactions.quirks import QUIRKS
 from streamkit.dialects.gemini_interactions.requests import InteractionsRequestReader, capabilities, write

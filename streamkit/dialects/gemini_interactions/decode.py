@@ -17,8 +17,7 @@ from typing import Any, Final
 
 from attrs import define
 
-from streamkit.dialects.gemini_interactions.asides import ANNOTATIONS, citation_of
-from streamkit.dialects.gemini_interactions.media import read_media
+from streamkit.dialects.gemini_interactions.asides import ANNOTATIONS, citation_of, read_media
 from streamkit.dialects.gemini_interactions.wire import (
     CALL,
     DELTA,

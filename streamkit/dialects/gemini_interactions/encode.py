@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 import orjson
 
 from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.gemini_interactions.media import write_media
+from streamkit.dialects.gemini_interactions.asides import write_media
 from streamkit.dialects.gemini_interactions.wire import (
     CALL,
     DELTA,

@@ -18,9 +18,8 @@ from streamkit.conversation.messages import ToolCall
 from streamkit.dialects.bodies.block_list import Block, BlockList
 from streamkit.dialects.bodies.block_responses import BlockResponseWriter
 from streamkit.dialects.bodies.json_members import add_missing, without_none
-from streamkit.dialects.gemini_interactions.asides import ANNOTATIONS
+from streamkit.dialects.gemini_interactions.asides import ANNOTATIONS, write_media
 from streamkit.dialects.gemini_interactions.decode import AT_END, InteractionsDecoder
-from streamkit.dialects.gemini_interactions.media import write_media
 from streamkit.dialects.gemini_interactions.wire import (
     CALL,
     DELTA,
