@@ -40,11 +40,10 @@ from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import has_value, text_of
 from streamkit.dialects.streams.waiting_calls import WaitingCall, WaitingCallDecoder
-from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
+from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal, unsealed
 from streamkit.errors import TooManyBlocks, TooManyToolCalls
 from streamkit.events import (
     Aside,
-    ChoiceStarted,
     ReasoningDelta,
     ReasoningOpaque,
     ReasoningSignature,
@@ -116,9 +115,7 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._over = False
-        self._chunked: Message | ReadCall | None = (
-            None  # the message or call of the latest chunks, whose end has no event
-        )
+        self._chunked: Message | ReadCall | None = None  # that of the latest chunks, whose end has no event
         self._messages: dict[Key, Message] = {}
         self._calls: dict[str, ReadCall] = {}
         self._latest: dict[str, str] = {}  # for the first word of an event: the id of the latest message or call
@@ -154,22 +151,15 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
         if self._started:
             self.restarted(self._run, run)
             return
+        self._run = run
         others = {name: value for name, value in document.items() if name not in STARTED_FIELDS and has_value(value)}
-        self._start(run, others)
-
-    def _start(self, run: str | None, others: dict[str, Any]) -> None:
-        self._started, self._run = True, run
-        self.out += (ResponseStarted(run, vendor=VENDOR, extras=others or None), ChoiceStarted())
-
-    def _ensure_started(self) -> None:
-        if not self._started:
-            self._start(None, {})
+        self.start(ResponseStarted(run, vendor=VENDOR, extras=others or None))
 
     def _span(self, _document: dict[str, Any]) -> None:
-        self._ensure_started()
+        self.ensure_started()
 
     def _kept(self, document: dict[str, Any]) -> None:
-        self._ensure_started()
+        self.ensure_started()
         self.out.append(Aside(VENDOR, "metadata", document["type"], document))
 
     # -- messages --------------------------------------------------------------------------------------------------
@@ -206,8 +196,8 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
             self._kept(document)
 
     def _begin(self, key: Key, document: dict[str, Any]) -> Message:
-        self._ensure_started()
-        is_text, _ = key
+        self.ensure_started()
+        is_text = key[0]
         message = self._messages[key] = Message(not is_text, self._new_block())
         message.is_said = not is_text or self.string(document.get("role")) in {"", "assistant"}
         return message
@@ -282,15 +272,12 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
             self._kept(document)
 
     def _sign(self, message: Message, value: str) -> None:
-        sealed, block = unseal(value), message.block
-        if sealed is None:
-            on: Literal["reasoning", "text"] = "reasoning" if message.is_reasoning else "text"
-            self.out.append(ReasoningSignature(value, VENDOR, 0, block, on))
-        elif sealed.kind == "opaque":
-            self.out.append(ReasoningOpaque(sealed.blob, sealed.vendor, 0, block))
+        sealed = unseal(value) or Sealed("reasoning" if message.is_reasoning else "text", VENDOR, value)
+        if sealed.kind == "opaque":
+            self.out.append(ReasoningOpaque(sealed.blob, sealed.vendor, 0, message.block))
         else:
-            on = "reasoning" if sealed.kind == "reasoning" else "text"
-            self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, block, on))
+            on: Literal["reasoning", "text"] = "reasoning" if sealed.kind == "reasoning" else "text"
+            self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, message.block, on))
 
     # -- tool calls ------------------------------------------------------------------------------------------------
 
@@ -303,7 +290,7 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
         call.is_open = call.answered is None
 
     def _begin_call(self, call_id: str, document: dict[str, Any]) -> ReadCall:
-        self._ensure_started()
+        self.ensure_started()
         # not ``limits.tool_calls``, since calls with results do not count there
         if len(self._calls) >= self.limits.content_blocks:
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
@@ -348,7 +335,7 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
         call_id = self._id(document, "toolCallId")
         call = self._calls.get(call_id)
         if call is None or call.answered is not None:  # a result for a call of the history, or a second result
-            self._ensure_started()
+            self.ensure_started()
             self.out.append(Aside(VENDOR, "server_tool", document["type"], document))
         elif self.string(document.get("messageId")).startswith(NOT_RUN_ID):
             call.is_refused = True
@@ -371,11 +358,8 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
-    def close(self) -> None:
-        self.release()
-
     def _run_finished(self, document: dict[str, Any]) -> None:
-        self._ensure_started()
+        self.ensure_started()
         outcome, metadata = self.fields(document.get("outcome")), self.fields(document.get("metadata"))
         kind = self.string(outcome.get("type"))
         if outcome != {"type": "success"}:
@@ -393,13 +377,11 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
         if kind == "cancelled":
             self.release()
             return
-        for message in self._messages.values():
-            if message.is_open:  # the run succeeded, and ended its messages
+        parts: list[Message | ReadCall] = [*self._messages.values(), *self._calls.values()]
+        for part in parts:
+            if part.is_open:
                 self.report.repair("block_unclosed")
-                message.is_open = False
-        for call in self._calls.values():  # an open call may lack arguments
-            if call.is_open:
-                self.report.repair("block_unclosed")
+                part.is_open = isinstance(part, ReadCall)  # the run ended its messages, but a call may lack arguments
         self.release()
         self.out += (self._reason(kind, metadata), TerminatorSeen())
 

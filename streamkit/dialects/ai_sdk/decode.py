@@ -121,10 +121,6 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
 
     def decode(self, document: dict[str, Any]) -> None:
         before = self.before_frame()
-        self._take_in(document)
-        self.after_frame(before)
-
-    def _take_in(self, document: dict[str, Any]) -> None:
         kind = self.string(document.get("type"))
         if kind in CHUNKS:
             self.recognised = True
@@ -136,16 +132,17 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
             self.recognised = True
             if self._finished:
                 self.report.repair("after_end")
-                return
-            self.ensure_started()
-            if kind == FILE and (media := read_file(document)) is not None:
-                self.out.append(media)
             elif kind not in OUTPUTS or not self._is_answer(document):
                 self._aside(kind, document)
         else:
             self.unknown_frame(kind or "chunk", document)
+        self.after_frame(before)
 
     def _aside(self, kind: str, document: dict[str, Any], means: AsideKind | None = None) -> None:
+        self.ensure_started()
+        if kind == FILE and (media := read_file(document)) is not None:
+            self.out.append(media)
+            return
         if means is None:
             means = ASIDES[kind][0] if kind in ASIDES else "unknown_event" if kind in NEWEST else "metadata"
         self.out.append(Aside(VENDOR, means, kind, document))
@@ -227,14 +224,9 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         on: Literal["text", "reasoning"] = "text" if part.kind == "text" else "reasoning"
         self.out += [ReasoningSignature(each.blob, each.vendor, 0, part.block, on) for each in read.signatures]
         self.out += [ReasoningOpaque(each.blob, each.vendor, 0, part.block) for each in read.redacted]
-        self._tell_others(read, part.kind)
+        self._keep_metadata_of_others(read, part.kind)
 
-    def _end_parts(self) -> None:
-        for part in self._parts.values():
-            self._end_part(part)
-        self._parts.clear()
-
-    def _tell_others(self, read: Read, of: str) -> None:
+    def _keep_metadata_of_others(self, read: Read, of: str) -> None:
         if read.others:
             self.out.append(Aside(VENDOR, "metadata", f"{of}.providerMetadata", read.others))
 
@@ -285,7 +277,7 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         read = read_metadata(self.fields(document["providerMetadata"]), is_empty=False)
         for signature in (*read.signatures, *read.redacted):
             call.signature = signature
-        self._tell_others(read, "tool")
+        self._keep_metadata_of_others(read, "tool")
 
     def _call_end(self, document: dict[str, Any]) -> None:
         call = self._call(document)
@@ -297,13 +289,12 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
             value = document["input"]
             is_text = isinstance(value, str) and (call.kind == "custom" or document["type"] == "tool-input-error")
             text = str(value) if is_text else lenient_text(self.frame.data, "input")
-            if not call.ended:
-                self._append(call, text)
-                self.inputs_at_once = [*self.inputs_at_once, (call.id, call.name, text)]
-            elif call.arguments.equals(text):
+            if call.ended and call.arguments.equals(text):
                 self.report.repair("arguments_repeated")
             else:
                 self._append(call, text)
+            if not call.ended:
+                self.inputs_at_once = [*self.inputs_at_once, (call.id, call.name, text)]
         call.ended = True
         if not call.available:
             call.available = True
@@ -335,10 +326,9 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
     def release(self) -> None:
         """Emit the held calls and chunks, and end the open parts."""
         super().release()
-        self._end_parts()
-
-    def close(self) -> None:
-        self.release()
+        for part in self._parts.values():
+            self._end_part(part)
+        self._parts.clear()
 
     # -- the end ---------------------------------------------------------------------------------------------------
 

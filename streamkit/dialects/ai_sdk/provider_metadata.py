@@ -15,17 +15,17 @@ from attrs import define, field
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, Kind, seal, unseal
 from streamkit.events import Opaque
 
-#: For each vendor: the provider's name, and the provider's member for a signature, or for encrypted reasoning.
-SIGNATURES: Final[Mapping[str, tuple[str, str]]] = {
-    "anthropic": ("anthropic", "signature"),
-    "bedrock": ("bedrock", "signature"),
-    "google": ("google", "thoughtSignature"),
-    "openai": ("openai", "reasoningEncryptedContent"),
+#: For each provider, which has its vendor's name: its member for a signature, or for encrypted reasoning.
+SIGNATURES: Final[Mapping[str, str]] = {
+    "anthropic": "signature",
+    "bedrock": "signature",
+    "google": "thoughtSignature",
+    "openai": "reasoningEncryptedContent",
 }
-REDACTED: Final[Mapping[str, tuple[str, str]]] = {
-    "anthropic": ("anthropic", "redactedData"),
-    "bedrock": ("bedrock", "redactedData"),
-    "openai": ("openai", "reasoningEncryptedContent"),
+REDACTED: Final[Mapping[str, str]] = {
+    "anthropic": "redactedData",
+    "bedrock": "redactedData",
+    "openai": "reasoningEncryptedContent",
 }
 #: The member of streamkit's entry in ``providerMetadata``. It has opaque values of vendors without an SDK provider.
 SEALED: Final = "sealed"
@@ -68,22 +68,20 @@ def _take(read: Read, provider: str, name: str, value: Any, is_empty: bool) -> b
             return False
         (read.redacted if sealed.kind == "opaque" else read.signatures).append(sealed.opaque)
         return True
-    member = provider, name
-    if REDACTED.get(provider) == member and (is_empty or SIGNATURES[provider] != member):
+    if REDACTED.get(provider) == name and (is_empty or SIGNATURES[provider] != name):
         read.redacted.append(Opaque(provider, value))
         return True
-    if SIGNATURES.get(provider) == member:
+    if SIGNATURES.get(provider) == name:
         read.signatures.append(Opaque(provider, value))
         return True
     return False
 
 
-def write_metadata(kind: Kind, opaque: Opaque | None) -> dict[str, Any]:
-    """Return the ``providerMetadata`` for an opaque value of a part of that kind; empty if there is none."""
+def metadata_of(kind: Kind, opaque: Opaque | None, name: str = "providerMetadata") -> dict[str, Any]:
+    """Return the member called ``name`` with the opaque value of a part of that kind; an empty object if there is none."""
     if opaque is None:
         return {}
-    known = (REDACTED if kind == "opaque" else SIGNATURES).get(opaque.vendor)
-    if known is None:
-        return {MADE: {SEALED: seal(kind, opaque.vendor, opaque.blob)}}
-    provider, name = known
-    return {provider: {name: opaque.blob}}
+    member = (REDACTED if kind == "opaque" else SIGNATURES).get(opaque.vendor)
+    if member is None:
+        return {name: {MADE: {SEALED: seal(kind, opaque.vendor, opaque.blob)}}}
+    return {name: {opaque.vendor: {member: opaque.blob}}}

@@ -39,15 +39,14 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.ai_sdk import wire
-from streamkit.dialects.ai_sdk.provider_metadata import Read, read_metadata, write_metadata
+from streamkit.dialects.ai_sdk.provider_metadata import Read, metadata_of, read_metadata
 from streamkit.dialects.bodies.json_members import add_missing, members_of, without_none
 from streamkit.dialects.bodies.media_types import data_uri, kind_of_type, media_type_of
 from streamkit.dialects.bodies.request_reader import CONTENT, RequestReader, read_options, unknown_part
 from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, told_by
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.profiles import Target
-from streamkit.dialects.vocabulary.sealed_reasoning import Kind
-from streamkit.events import Aside, Opaque
+from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
 from streamkit.text.quoting import quoted
@@ -272,9 +271,7 @@ class AISDKRequestReader(RequestReader):
             case _ if state == wire.DENIED or (state == wire.RESPONDED and refused):
                 reason = approval.get("reason") if isinstance(approval, dict) else None
                 text, result.native = reason if isinstance(reason, str) and reason else wire.NOT_ALLOWED, state
-            case "input-available" | "approval-requested":
-                return None
-            case _ if state == wire.RESPONDED:
+            case "input-available" | "approval-requested" | wire.RESPONDED:
                 return None
             case _:
                 raise part.wrong(f"there is no state {quoted(state)}", "state")
@@ -430,11 +427,11 @@ def _part(part: Part) -> dict[str, Any]:
     """Return one part of a message."""
     match part:
         case Text():
-            written = {"type": "text", "text": part.text, **_metadata("text", part.signature)}
+            written = {"type": "text", "text": part.text, **metadata_of("text", part.signature)}
         case Reasoning():
-            written = {"type": "reasoning", "text": part.text, **_metadata("reasoning", part.signature)}
+            written = {"type": "reasoning", "text": part.text, **metadata_of("reasoning", part.signature)}
         case RedactedReasoning():
-            written = {"type": "reasoning", "text": "", **_metadata("opaque", part.opaque)}
+            written = {"type": "reasoning", "text": "", **metadata_of("opaque", part.opaque)}
         case Media():
             written = _file(part)
         case ToolCall():
@@ -444,12 +441,6 @@ def _part(part: Part) -> dict[str, Any]:
         case _:
             raise TypeError(f"a message has no {type(part).__name__}")
     return add_missing(written, part.extras)
-
-
-def _metadata(kind: Kind, opaque: Opaque | None, name: str = "providerMetadata") -> dict[str, Any]:
-    """Return the member called ``name`` with data that only a vendor can read; an empty object if there is none."""
-    metadata = write_metadata(kind, opaque)
-    return {name: metadata} if metadata else {}
 
 
 def _file(media: Media) -> dict[str, Any]:
@@ -468,7 +459,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
     if extras.get("type") == wire.DYNAMIC_TOOL:
         named = {"type": wire.DYNAMIC_TOOL, "toolName": call.name}
     part = {**named, "toolCallId": call.id, "state": _waiting(extras), "input": _input(call)}
-    return part | _metadata("call", call.signature, "callProviderMetadata")
+    return part | metadata_of("call", call.signature, "callProviderMetadata")
 
 
 def _waiting(extras: Extras) -> str:

@@ -9,6 +9,9 @@ from typing import Final, cast
 from streamkit.conversation.messages import Media
 from streamkit.events import MediaGenerated, MediaKind
 
+#: The types of parts with media in several dialects, and the kinds of media.
+KINDS: Final[Mapping[str, MediaKind]] = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
+TYPES: Final[Mapping[str, str]] = {kind: name for name, kind in KINDS.items()}
 #: The first characters of images and documents in base64, and their media types.
 _BEGINNINGS: Final[Mapping[str, str]] = {
     "iVBORw0KGgo": "image/png",

@@ -25,7 +25,7 @@ from attrs import define, field
 
 from streamkit.dialects.gemini.asides import MEDIA, read_media
 from streamkit.dialects.gemini.partial_args import PartialArgs
-from streamkit.dialects.gemini.wire import COUNT, STOP_REASONS, UNSPECIFIED, decode_usage, is_bad_count
+from streamkit.dialects.gemini.wire import STOP_REASONS, UNSPECIFIED, USAGE
 from streamkit.dialects.members.known import UNREAD, Members
 from streamkit.dialects.members.values import decode_time, has_value, others_of, text_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
@@ -56,7 +56,7 @@ CHUNK_FIELDS = frozenset(
     {"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "createTime", "error"}
 )
 CONTENT = Members("parts", "role")
-#: A candidate's member that explains the finish reason in a sentence. If the reason means a failure, it is the error message.
+#: The member that explains the finish reason in a sentence. If the reason means a failure, it is the error message.
 MESSAGE = "finishMessage"
 CANDIDATE_FIELDS = frozenset({"index", "content", "finishReason"})
 #: The kind of aside for each known field of a candidate. Any other field becomes an aside of the kind ``metadata``.
@@ -66,7 +66,6 @@ ASIDES: dict[str, AsideKind] = {
     ),
     **dict.fromkeys(("logprobsResult", "avgLogprobs"), "logprobs"),
 }
-#: The members that a part of text may have.
 TEXT_FIELDS = frozenset({"text", "thought", "thoughtSignature"})
 #: The members of a text part or a call part that the decoder reads. It keeps other members as asides.
 READ_FIELDS = TEXT_FIELDS | {"functionCall"}
@@ -145,9 +144,18 @@ class GeminiDecoder(FrameDecoder):
         self._candidates: dict[int, Candidate] = {}
 
     def close(self) -> None:
-        for candidate in self._candidates.values():
-            if candidate.open is not None or candidate.left:
-                self._end_open(candidate)
+        """Emit the held arguments of open calls. If the model stopped by itself, end the calls whose values are complete."""
+        for of in self._candidates.values():
+            if of.open is not None:
+                if of.stopped:
+                    self.report.repair("block_unclosed")
+                of.left.append(of.open)
+            for call in of.left:
+                ends = bool(of.stopped) and call.arguments.are_whole
+                self._grown(call, call.arguments.close() if ends else call.arguments.cut(), of)
+                if ends:
+                    self.out.append(ToolCallEnded(call.index, of.choice))
+            of.left, of.open = [], None
 
     def decode(self, document: dict[str, Any]) -> None:
         error, candidates = document.get("error"), document.get("candidates")
@@ -252,13 +260,14 @@ class GeminiDecoder(FrameDecoder):
                 self.out.append(Aside(VENDOR, kind, f"candidates.{name}", value, of.choice, max(of.block, 0)))
 
     def _count(self, usage: dict[str, Any]) -> None:
-        if counts := decode_usage(usage):
+        if counts := USAGE.decode(usage):
             self.out += [counts] if self.counts_anew(counts) else []
-        elif others := {name: value for name, value in usage.items() if not is_bad_count(name, value)}:
+        elif others := {name: value for name, value in usage.items() if not USAGE.is_bad(name, value)}:
             # without any count: Vertex sends `trafficType` before it counts
             self.out.append(Aside(VENDOR, "metadata", "usageMetadata", others))
+        ending = USAGE.ending
         for name, value in usage.items():
-            if (type(value) is not int or not 0 <= value < MOST_TOKENS) and value is not None and name.endswith(COUNT):
+            if (type(value) is not int or not 0 <= value < MOST_TOKENS) and value is not None and name.endswith(ending):
                 self.keep_invalid({name: value})
 
     def _feedback(self, feedback: dict[str, Any]) -> None:
@@ -295,17 +304,14 @@ class GeminiDecoder(FrameDecoder):
             kind = "audio"
         of.kind = None
         aside = Aside(VENDOR, kind, "part", part, of.choice, max(of.block, 0))
-        media = None
-        if (
-            kind == "metadata" and isinstance(data, dict) and not part.get("thought")
-        ):  # media in a thought are a draft, not part of the response
-            media = read_media(name, data, aside)
-        if media is None:
-            self.out.append(aside)
-            return
-        self._begin(of, None)
-        media.block = aside.block = of.block
-        self.out.append(media)
+        is_draft = bool(part.get("thought"))  # media in a thought are not part of the response
+        media = (
+            read_media(name, data, aside) if kind == "metadata" and isinstance(data, dict) and not is_draft else None
+        )
+        if media is not None:
+            self._begin(of, None)
+            media.block = aside.block = of.block
+        self.out.append(media or aside)
 
     # -- text and thoughts -----------------------------------------------------------------------------------------
 
@@ -359,9 +365,8 @@ class GeminiDecoder(FrameDecoder):
     def _call_part(self, part: dict[str, Any], of: Candidate, place: Place) -> None:
         call = self.fields(part["functionCall"])
         of.kind = None
-        signature = None
-        if blob := self.string(part.get("thoughtSignature")):
-            signature = unsealed(blob, VENDOR)
+        blob = self.string(part.get("thoughtSignature"))
+        signature = unsealed(blob, VENDOR) if blob else None
         call_id, name = self.string(call.get("id")), self.string(call.get("name"))
         if of.open is not None and self._goes_on(of.open, call, call_id, name):
             self.keep_unread(call, CALL, of.choice, max(of.block, 0), where="functionCall.")
@@ -452,14 +457,3 @@ class GeminiDecoder(FrameDecoder):
     def _grown(self, open_call: OpenCall, text: str, of: Candidate) -> None:
         if text:
             self.out.append(ToolCallDelta(open_call.index, arguments=text, choice=of.choice, anonymous=True))
-
-    def _end_open(self, of: Candidate) -> None:
-        """Emit the held arguments of open calls. If the model stopped by itself, end the calls whose values are complete."""
-        if of.open is not None and of.stopped:
-            self.report.repair("block_unclosed")
-        for call in (*of.left, *(() if of.open is None else (of.open,))):
-            ends = bool(of.stopped) and call.arguments.are_whole
-            self._grown(call, call.arguments.close() if ends else call.arguments.cut(), of)
-            if ends:
-                self.out.append(ToolCallEnded(call.index, of.choice))
-        of.left, of.open = [], None

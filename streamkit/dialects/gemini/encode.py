@@ -19,12 +19,12 @@ from attrs import define, field
 
 from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.gemini.asides import write_media
-from streamkit.dialects.gemini.wire import encode_usage, finish_reason
+from streamkit.dialects.gemini.wire import USAGE, finish_reason
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.call_order import CallOrder
 from streamkit.dialects.streams.event_encoder import EventEncoder, encode_time, object_arguments, stop_word
 from streamkit.dialects.vocabulary.google import VENDOR, encode_error, signature_blob
-from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.events import (
     Aside,
     MediaGenerated,
@@ -43,7 +43,7 @@ from streamkit.report import StreamReport
 from streamkit.text.one_string import OneString
 
 dumps = orjson.dumps
-THOUGHT = b',"thought":true'
+THOUGHT, SIGNATURE = b',"thought":true', b',"thoughtSignature":'
 
 
 @define
@@ -138,7 +138,7 @@ class GeminiEncoder(EventEncoder):
 
     def signature(self, event: ReasoningSignature) -> None:
         blob = signature_blob(event.on, event.vendor, event.blob)
-        field = b',"thoughtSignature":' + dumps(blob)
+        field = SIGNATURE + dumps(blob)
         is_own = event.vendor == VENDOR and blob == event.blob
         # only for Gemini's streams: in others, text and signature may arrive in separate reads, and the output must not differ
         if is_own and self._vendor == VENDOR and self._is_alone(event):
@@ -164,8 +164,7 @@ class GeminiEncoder(EventEncoder):
 
     def opaque(self, event: ReasoningOpaque) -> None:
         """Write opaque reasoning in streamkit's marked form ("sealed"), even Google's, because Gemini has no block for it."""
-        sealed = dumps(seal("opaque", event.vendor, event.blob))
-        self._sign(event.choice, b',"thoughtSignature":' + sealed, thought=True)
+        self._sign(event.choice, SIGNATURE + dumps(seal("opaque", event.vendor, event.blob)), thought=True)
 
     def _sign(self, number: int, signature: bytes, *, thought: bool) -> None:
         """Write a signature on a part without text."""
@@ -194,8 +193,9 @@ class GeminiEncoder(EventEncoder):
             self.withhold(event)
             return
         extras = b"," + dumps(started.extras)[1:-1] if started.extras and self._vendor == VENDOR else b""
-        opaque = started.signature
-        signature = b"" if opaque is None else _signed("call", opaque.vendor, opaque.blob)
+        opaque, signature = started.signature, b""
+        if opaque is not None:
+            signature = SIGNATURE + dumps(signature_blob("call", opaque.vendor, opaque.blob))
         call = dumps(event.name), arguments, dumps(event.id), extras, signature
         self._part(event.choice, b'"functionCall":{"name":%b,"args":%b,"id":%b%b}%b' % call)
         choice.called, choice.kind = True, None
@@ -234,7 +234,7 @@ class GeminiEncoder(EventEncoder):
     def terminate(self) -> None:
         usage = b""
         if self._usage is not None:
-            usage = b',"usageMetadata":' + dumps(encode_usage(self._usage, self.report))
+            usage = b',"usageMetadata":' + dumps(USAGE.encode(self._usage, self.report))
         stops = self._stops or [ResponseFinished("stop")]
         fields = []
         if self._blocked is not None:  # a blocked prompt is the reason why the first candidate has none
@@ -256,8 +256,3 @@ class GeminiEncoder(EventEncoder):
         body = encode_error(event, self.report)
         self._write_text()
         self.write(b'data: {"error":%b}\r\n\r\n' % dumps(body))  # clients recognise an error only by the first key
-
-
-def _signed(kind: Kind, vendor: str, blob: str) -> bytes:
-    """Return the member of a part for a signature."""
-    return b',"thoughtSignature":' + dumps(signature_blob(kind, vendor, blob))

@@ -34,7 +34,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import takewhile
 from operator import is_not
 from typing import Any, Final, Literal, TypeAlias, TypeGuard
 
@@ -57,7 +56,6 @@ from streamkit.conversation.messages import (
     ToolChoice,
     ToolResult,
     Turn,
-    WebSearch,
 )
 from streamkit.dialects.bodies import google_requests as google
 from streamkit.dialects.bodies.json_members import add_missing, members_of, without_none
@@ -215,7 +213,7 @@ class GeminiRequestReader(RequestReader):
         text, thought, blob = part.string("text") or "", part.boolean("thought"), part.string("thoughtSignature")
         new: Text | Reasoning = Reasoning(text, "summary") if thought else Text(text)
         new.extras = part.rest() or None
-        sealed = _unsealed(blob)
+        sealed = unseal(standard_base64(blob)) if blob else None
         if blob and sealed is None:
             new.signature = Opaque(VENDOR, blob)
         if text or new.signature or new.extras:
@@ -235,10 +233,11 @@ class GeminiRequestReader(RequestReader):
                 parts.append(Text("", opaque))
             case kind:
                 signed: Text | Reasoning = Reasoning("", "summary") if kind == "reasoning" else Text("")
-                run = [*takewhile(lambda part: _may_be_signed(part, type(signed)), reversed(parts))]
-                del parts[len(parts) - len(run) :]
-                signed.text = "".join(part.text for part in reversed(run) if isinstance(part, Text | Reasoning))
-                signed.signature = opaque
+                texts: list[str] = []  # streams send a text in fragments and its signature last
+                while parts and isinstance(last := parts[-1], type(signed)) and not (last.signature or last.extras):
+                    texts.append(last.text)
+                    parts.pop()
+                signed.text, signed.signature = "".join(reversed(texts)), opaque
                 parts.append(signed)
 
     # -- calls and results -----------------------------------------------------------------------------------------
@@ -254,12 +253,12 @@ class GeminiRequestReader(RequestReader):
         self._waiting.add(read)
         read.extras = call.rest() or None
         if blob:
-            sealed = _unsealed(blob)
+            sealed = unseal(standard_base64(blob))
             read.signature = Opaque(VENDOR, blob) if sealed is None else sealed.opaque
         else:
             read.signature, self._signature = self._signature, None
         parts.append(read)
-        _beside(part, parts)
+        _keep_members(part, parts)
 
     def _result(self, part: Fields, parts: list[Part]) -> None:
         response = part.needed_fields("functionResponse")
@@ -272,7 +271,7 @@ class GeminiRequestReader(RequestReader):
             result.parts.append(_media_of(inner) if media else Aside(VENDOR, "unknown_event", "part", inner.rest()))
         result.extras = response.rest() or None
         parts.append(result)
-        _beside(part, parts)
+        _keep_members(part, parts)
 
     def _response(self, response: Fields, result: ToolResult) -> None:
         """Read the text of a function's response, which may be a list of several, or else the whole object as JSON."""
@@ -349,8 +348,12 @@ class GeminiRequestReader(RequestReader):
         for declaration in tool.each("functionDeclarations"):
             yield self._function(declaration)
         for name, value in tool.rest().items():
-            search = _search(value) if name in SEARCHES else None
-            yield Tool(name, kind="server", raw={name: value}, search=search)
+            read = Tool(name, kind="server", raw={name: value})
+            if name in SEARCHES:
+                options = dict(value) if isinstance(value, Mapping) else {}
+                excluded = options.pop("excludeDomains", None)
+                read.search = read_search(options | without_none(blocked_domains=excluded))
+            yield read
 
     def _function(self, declaration: Fields) -> Tool:
         tool = Tool(declaration.needed("name"), declaration.string("description"))
@@ -377,13 +380,14 @@ class GeminiRequestReader(RequestReader):
 
 def _media_of(part: Fields) -> Media:
     """Read ``inlineData`` or ``fileData``."""
-    if "inlineData" in part:
-        data = part.needed_fields("inlineData")
-        media = _read_media(data)
+    is_inline = "inlineData" in part
+    data = part.needed_fields("inlineData" if is_inline else "fileData")
+    kind = data.string("mimeType")
+    media = Media(kind_of_type(kind), kind, name=data.string("displayName"), place=data.place)
+    if is_inline:
         media.data = base64_of(standard_base64(data.needed("data")), data.at("data"))
     else:
-        data = part.needed_fields("fileData")
-        media, uri = _read_media(data), data.needed("fileUri")
+        uri = data.needed("fileUri")
         if uri.startswith(OWN_URIS):
             media.file_id = uri
         else:
@@ -392,11 +396,6 @@ def _media_of(part: Fields) -> Media:
             media.kind = "video"
     media.extras = part.rest() or None
     return media
-
-
-def _read_media(data: Fields) -> Media:
-    kind = data.string("mimeType")
-    return Media(kind_of_type(kind), kind, name=data.string("displayName"), place=data.place)
 
 
 def _kind(part: Fields) -> str:
@@ -409,27 +408,11 @@ def _kind(part: Fields) -> str:
     return "text" if TEXT_FIELDS.issuperset(part.names) else ""
 
 
-def _beside(part: Fields, parts: list[Part]) -> None:
+def _keep_members(part: Fields, parts: list[Part]) -> None:
     """Add as asides the members that a part has next to its call or result, so that they can be written again."""
     for name, value in part.rest().items():
         if has_value(value):
             parts.append(Aside(VENDOR, "metadata", f"part.{name}", value))
-
-
-def _unsealed(blob: str | None) -> Sealed | None:
-    return unseal(standard_base64(blob)) if blob else None
-
-
-def _may_be_signed(part: Any, kind: type[Text | Reasoning]) -> bool:
-    """Return whether a part may be a fragment of a signed text: streams send the text in fragments and its signature last."""
-    return type(part) is kind and part.signature is None and part.extras is None
-
-
-def _search(options: Any) -> WebSearch:
-    """Read the options of Google's web search."""
-    options = dict(options) if isinstance(options, Mapping) else {}
-    excluded = options.pop("excludeDomains", None)
-    return read_search(options | without_none(blocked_domains=excluded))
 
 
 # -- what the servers take: parts --------------------------------------------------------------------------------------

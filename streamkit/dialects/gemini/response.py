@@ -18,7 +18,7 @@ from streamkit.dialects.bodies.json_members import add_missing, without_none
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.gemini.asides import write_media
 from streamkit.dialects.gemini.decode import GeminiDecoder
-from streamkit.dialects.gemini.wire import encode_usage, finish_reason
+from streamkit.dialects.gemini.wire import USAGE, finish_reason
 from streamkit.dialects.streams.event_encoder import encode_time, object_arguments, stop_word
 from streamkit.dialects.vocabulary.google import VENDOR, encode_error, is_base64, signature_blob
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
@@ -69,7 +69,7 @@ class GeminiResponseWriter(ResponseWriter):
         usage = response.usage
         body = without_none(
             candidates=[candidate for candidate in written if candidate] or None,
-            usageMetadata=None if usage is None else encode_usage(usage, self.report),
+            usageMetadata=None if usage is None else USAGE.encode(usage, self.report),
             modelVersion=response.model or self.encoding.profile.model or None,
             createTime=None if response.created is None else encode_time(response.created),
             responseId=response.id,

@@ -14,8 +14,8 @@ from typing import Any, Final
 from streamkit.conversation.messages import Citation
 from streamkit.dialects.base import CitationForm
 from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.bodies.media_types import media_type_of
-from streamkit.dialects.gemini_interactions.wire import CONTENTS, DELTA, MEDIA, VENDOR
+from streamkit.dialects.bodies.media_types import KINDS, TYPES, media_type_of
+from streamkit.dialects.gemini_interactions.wire import DELTA, VENDOR
 from streamkit.dialects.members.values import has_value, others_of
 from streamkit.dialects.vocabulary.google import OWN_URIS, standard_base64
 from streamkit.events import Aside, MediaGenerated
@@ -76,10 +76,10 @@ CITATIONS: Final = CitationForm(vendor=VENDOR, unit="bytes", read=read_citation,
 def read_media(content: Mapping[str, Any], choice: int, block: int) -> MediaGenerated | None:
     """Return the media in a content; None if it is not media, or has neither data nor a URI."""
     kind, data, uri, mime_type = (content.get(name) for name in ("type", "data", "uri", "mime_type"))
-    if not isinstance(kind, str) or kind not in MEDIA or not isinstance(mime_type, str | None):
+    if not isinstance(kind, str) or kind not in KINDS or not isinstance(mime_type, str | None):
         return None
     native = Aside(VENDOR, "metadata", DELTA, dict(content), choice, block)
-    media = MediaGenerated(MEDIA[kind], mime_type, choice=choice, block=block, native=native)
+    media = MediaGenerated(KINDS[kind], mime_type, choice=choice, block=block, native=native)
     if isinstance(data, str) and data:
         media.data = standard_base64(data)
     elif not isinstance(uri, str) or not uri:
@@ -101,5 +101,5 @@ def write_media(media: MediaGenerated) -> list[Aside]:
         content = without_none(mime_type=media.media_type, uri=media.url)
     else:
         return []
-    kind = CONTENTS[media.kind]
+    kind = TYPES[media.kind]
     return [Aside(VENDOR, "metadata", DELTA, {"type": kind, **content}, media.choice, media.block)]

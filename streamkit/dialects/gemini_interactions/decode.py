@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from attrs import define
 
+from streamkit.dialects.bodies.media_types import KINDS
 from streamkit.dialects.gemini_interactions.asides import ANNOTATIONS, citation_of, read_media
 from streamkit.dialects.gemini_interactions.wire import (
     CALL,
@@ -25,15 +26,13 @@ from streamkit.dialects.gemini_interactions.wire import (
     EVENTS,
     INPUT,
     INTERACTION_MEMBER,
-    MEDIA,
     RUNNING,
     STOP_REASONS,
     TEXT,
     THOUGHT,
     THOUGHT_DELTA,
+    USAGE,
     VENDOR,
-    decode_usage,
-    is_bad_count,
 )
 from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import decode_time, details_of, has_value, objects_in, others_of, text_of
@@ -72,7 +71,7 @@ INTERACTION: Final = frozenset({"id", "status", "model", "object", "usage"})
 AT_END: Final = INTERACTION | {"steps", "outputs", "errors"}
 #: By the type of a delta: the type of the step that it belongs to.
 DELTAS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("text", ANNOTATIONS, *MEDIA), TEXT),
+    **dict.fromkeys(("text", ANNOTATIONS, *KINDS), TEXT),
     "thought_summary": THOUGHT,
     "thought_signature": THOUGHT,
     "arguments_delta": CALL,
@@ -255,7 +254,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
         """Read steps that had no events, each as a start with all content. A bare text or medium is read as an output step."""
         for number, value in enumerate(self.items(steps)):
             step = self.fields(value)
-            if (kind := step.get("type")) == "text" or (isinstance(kind, str) and kind in MEDIA):
+            if (kind := step.get("type")) == "text" or (isinstance(kind, str) and kind in KINDS):
                 step = {"type": TEXT, "content": [step]}
             start = {"event_type": "step.start", "index": number, "step": step}
             members = CALL_START if is_call(start) else EVENTS["step.start"].members
@@ -266,10 +265,10 @@ class InteractionsDecoder(BlockDecoder[Block]):
 
     def _count(self, usage: object) -> None:
         counts = self.fields(usage)
-        if counts and (told := decode_usage(counts)) is not None:
+        if counts and (told := USAGE.decode(counts)) is not None:
             self.tell_counts(told)
         for name, value in counts.items():
-            if value is not None and is_bad_count(name, value):
+            if value is not None and USAGE.is_bad(name, value):
                 self.keep_invalid(value)
 
     # -- steps -----------------------------------------------------------------------------------------------------

@@ -16,18 +16,8 @@ from typing import Any, ClassVar, Final
 import orjson
 
 from streamkit.dialects.bodies.json_members import without_none
+from streamkit.dialects.gemini_interactions import wire
 from streamkit.dialects.gemini_interactions.asides import write_media
-from streamkit.dialects.gemini_interactions.wire import (
-    CALL,
-    DELTA,
-    INEXACT_STOPS,
-    INTERACTION_MEMBER,
-    THOUGHT_DELTA,
-    VENDOR,
-    encode_error,
-    encode_usage,
-    status_of,
-)
 from streamkit.dialects.members.values import details_of
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
 from streamkit.dialects.streams.block_queue import BlockQueue, QueuedBlock
@@ -83,10 +73,10 @@ class StepWriter(BlockQueue):
 class InteractionsEncoder(BlockEncoder):
     """Encodes one choice of a response as events of an interaction."""
 
-    vendor = native = VENDOR
+    vendor = native = wire.VENDOR
     writer = StepWriter
     signer = google.VENDOR
-    inexact_stops = INEXACT_STOPS
+    inexact_stops = wire.INEXACT_STOPS
     text_delta = b'{"type":"text","text":%b}'
     thinking_delta = b'{"type":"thought_summary","content":{"type":"text","text":%b}}'
 
@@ -122,7 +112,7 @@ class InteractionsEncoder(BlockEncoder):
         return signature.vendor == self.signer
 
     def call_start(self, event: ToolCallStarted) -> bytes:
-        call: dict[str, Any] = {"type": CALL, "id": event.id, "name": event.name, "arguments": {}}
+        call: dict[str, Any] = {"type": wire.CALL, "id": event.id, "name": event.name, "arguments": {}}
         if event.signature is not None and self.carries(event.signature):
             call["signature"] = event.signature.blob
         return dumps({**call, **self.own_extras(event.extras)})
@@ -133,13 +123,13 @@ class InteractionsEncoder(BlockEncoder):
     def aside(self, event: Aside) -> None:
         if event.type == WAITS:  # the status expresses this
             self._waits = True
-        elif event.type == DELTA:
+        elif event.type == wire.DELTA:
             self._blocks.text(("text", event.block), dumps(event.raw))
-        elif event.type == THOUGHT_DELTA:
+        elif event.type == wire.THOUGHT_DELTA:
             self._thought.add(event.block)
             self._blocks.text(("thinking", event.block), dumps(event.raw))
-        elif event.type.startswith(INTERACTION_MEMBER) and len(self._beside) < FEW:
-            self._beside = {**self._beside, event.type.removeprefix(INTERACTION_MEMBER): event.raw}
+        elif event.type.startswith(wire.INTERACTION_MEMBER) and len(self._beside) < FEW:
+            self._beside = {**self._beside, event.type.removeprefix(wire.INTERACTION_MEMBER): event.raw}
         elif event.type in STEP_FRAMES:
             self._raw_step(event)
         else:
@@ -168,15 +158,15 @@ class InteractionsEncoder(BlockEncoder):
     def terminate(self) -> None:
         self._blocks.finish()
         stop = self.stop()
-        native = stop.native if self._vendor == VENDOR else None
-        status = stop_word((status_of(stop.reason, native), False), stop.stop_sequence, self.report)
+        native = stop.native if self._vendor == wire.VENDOR else None
+        status = stop_word((wire.status_of(stop.reason, native), False), stop.stop_sequence, self.report)
         self.begin()
         ended = {**self._interaction, "status": status}
         if self._usage is not None:
-            ended["usage"] = encode_usage(self._usage, self.report)
+            ended["usage"] = wire.USAGE.encode(self._usage, self.report)
         self._event("interaction.completed", interaction={**self._beside, **ended})
 
     def error(self, event: ProviderFailed) -> None:
         for _ in self._beside:  # members kept for a last event that is never written
             self.lose("metadata")
-        self._event("error", error=encode_error(event, self.report))
+        self._event("error", error=wire.encode_error(event, self.report))

@@ -48,7 +48,7 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bodies import google_requests as google
 from streamkit.dialects.bodies.json_members import PLAIN_TEXT, add_missing, members_of, plain_or_list, without_none
-from streamkit.dialects.bodies.media_types import media_type_of
+from streamkit.dialects.bodies.media_types import KINDS, TYPES, media_type_of
 from streamkit.dialects.bodies.request_reader import RequestReader, function_tool, read_options, server_tool
 from streamkit.dialects.gemini_interactions import wire
 from streamkit.dialects.gemini_interactions.decode import aside_kind
@@ -102,8 +102,8 @@ class InteractionsRequestReader(RequestReader):
         self._text: Text | None = None  # the last text of the model
         self._signature: Opaque | None = None  # a restored signature of the next call
         self._thoughts = 0  # the number of thoughts among the model's steps
-        self._answers: Turn | None = None  # the turn that the next result joins
-        self._contents: Turn | None = None  # the turn that the next content outside a step joins
+        self._user: Turn | None = None  # the turn that the next result, or the next content outside a step, joins
+        self._user_kind = ""  # which of the two
 
     def begun(self, fields: Fields) -> Request:
         self.references += [(name, REMEDIES[name]) for name in REMEDIES if name in fields]
@@ -129,8 +129,8 @@ class InteractionsRequestReader(RequestReader):
     def _item(self, item: Fields) -> None:
         """Read a step of the input, or a content, which is a part of a user turn."""
         kind = item.needed("type")
-        if kind == "text" or kind in wire.MEDIA:
-            self._users().append(self._content(item, kind))
+        if kind == "text" or kind in KINDS:
+            self._user_parts("content").append(self._content(item, kind))
             return
         match kind:
             case "user_input":
@@ -142,7 +142,7 @@ class InteractionsRequestReader(RequestReader):
             case "function_call":
                 self._call(item)
             case "function_result":
-                self._programs().append(self._of_result(item))
+                self._user_parts("result").append(self._of_result(item))
             case _:
                 self._assistants().append(
                     Aside(wire.VENDOR, aside_kind(kind), wire.STEP, {"type": kind, **item.rest()})
@@ -152,19 +152,19 @@ class InteractionsRequestReader(RequestReader):
         """End the last turn, so that the next step begins a new one."""
         if self._signature is not None:  # the call that it signed is missing
             self._assistants().append(RedactedReasoning(self._signature))
-        self._signature = self._text = self._answers = self._contents = None
+        self._signature = self._text = self._user = None
 
-    def _users(self) -> list[Part]:
-        """Return the parts of the user turn that contents outside a step join."""
-        if self._contents is None:
+    def _user_parts(self, kind: str) -> list[Part]:
+        """Return the parts of the user turn that neighbouring results, or neighbouring contents outside a step, join."""
+        if self._user is None or self._user_kind != kind:
             self._close()
-            self._contents = Turn("user")
-            self.turns.append(self._contents)
-        return self._contents.parts
+            self._user, self._user_kind = Turn("user"), kind
+            self.turns.append(self._user)
+        return self._user.parts
 
     def _assistants(self) -> list[Part]:
         """Return the parts of the current model turn."""
-        self._answers = self._contents = None
+        self._user = None
         if not self.turns or self.turns[-1].role != "assistant":
             self.turns.append(Turn("assistant"))
             self._calls = 0
@@ -196,9 +196,9 @@ class InteractionsRequestReader(RequestReader):
     def _content(self, content: Fields, kind: str) -> Text | Media | Aside:
         if kind == "text":
             return Text(content.needed("text"), extras=content.rest() or None)
-        if kind not in wire.MEDIA:
+        if kind not in KINDS:
             return Aside(wire.VENDOR, "unknown_event", "content", {"type": kind, **content.rest()}, place=content.place)
-        media = Media(wire.MEDIA[kind], content.string("mime_type"), place=content.place)
+        media = Media(KINDS[kind], content.string("mime_type"), place=content.place)
         data, uri = content.string("data"), content.string("uri")
         if data is not None:
             media.data = base64_of(standard_base64(data), content.at("data"))
@@ -273,14 +273,6 @@ class InteractionsRequestReader(RequestReader):
             call.signature = Opaque(SIGNER, blob) if sealed is None else sealed.opaque
         call.extras = step.rest() or None
         parts.append(call)
-
-    def _programs(self) -> list[Part]:
-        """Return the parts of the turn that results join."""
-        if self._answers is None:
-            self._close()
-            self._answers = Turn("user")
-            self.turns.append(self._answers)
-        return self._answers.parts
 
     def _of_result(self, step: Fields) -> ToolResult | Aside:
         if self._stored and step.peek("call_id") not in self._called:
@@ -508,7 +500,8 @@ capabilities: Final = told_by(OWN, FOREIGN, frozenset(LEVELS))
 
 def write(request: Request, _target: Target, _report: StreamReport) -> dict[str, Any]:
     """Return the body of a lowered request (only what the dialect can express) as JSON values."""
-    steps = [step for turn in request.turns if turn.role != "system" for step in _steps(turn)]
+    turns = [turn for turn in request.turns if turn.role != "system"]
+    steps = [step for turn in turns for step in (_of_user(turn) if turn.role == "user" else _of_model(turn))]
     body = without_none(
         model=request.model,
         input=_short(steps) if steps else None,
@@ -526,10 +519,6 @@ def write(request: Request, _target: Target, _report: StreamReport) -> dict[str,
 def _instruction(request: Request) -> str:
     parts = [part for turn in request.turns if turn.role == "system" for part in turn.parts]
     return "\n\n".join(part.text for part in parts if isinstance(part, Text))
-
-
-def _steps(turn: Turn) -> list[Step]:
-    return _of_user(turn) if turn.role == "user" else _of_model(turn)
 
 
 def _of_user(turn: Turn) -> list[Step]:
@@ -616,9 +605,7 @@ def _contents(parts: Sequence[Part]) -> list[dict[str, Any]]:
                 contents.append(dict(native.raw))
             case Media():
                 uri = None if part.data is not None else part.url or part.file_id
-                written = without_none(
-                    type=wire.CONTENTS[part.kind], mime_type=part.media_type, data=part.data, uri=uri
-                )
+                written = without_none(type=TYPES[part.kind], mime_type=part.media_type, data=part.data, uri=uri)
                 contents.append(add_missing(written, part.extras))
             case Aside():
                 contents.append(dict(part.raw))
@@ -641,13 +628,13 @@ def _result(result: ToolResult) -> Step:
         type=wire.RESULT,
         call_id=result.call_id,
         name=result.name,
-        result=_said(result),
+        result=_output(result),
         is_error=result.is_error or None,
     )
     return add_missing(written, result.extras)
 
 
-def _said(result: ToolResult) -> Any:
+def _output(result: ToolResult) -> Any:
     """Return a tool's output: an object if it was read as one, else a string or a list of contents."""
     only = result.parts[0] if len(result.parts) == 1 else None
     if result.native == wire.OBJECT and isinstance(only, Text):

@@ -18,21 +18,9 @@ from streamkit.conversation.messages import ToolCall
 from streamkit.dialects.bodies.block_list import Block, BlockList
 from streamkit.dialects.bodies.block_responses import BlockResponseWriter
 from streamkit.dialects.bodies.json_members import add_missing, without_none
+from streamkit.dialects.gemini_interactions import wire
 from streamkit.dialects.gemini_interactions.asides import ANNOTATIONS, write_media
 from streamkit.dialects.gemini_interactions.decode import AT_END, InteractionsDecoder
-from streamkit.dialects.gemini_interactions.wire import (
-    CALL,
-    DELTA,
-    INEXACT_STOPS,
-    INTERACTION_MEMBER,
-    TEXT,
-    THOUGHT,
-    THOUGHT_DELTA,
-    VENDOR,
-    encode_error,
-    encode_usage,
-    status_of,
-)
 from streamkit.dialects.members.values import details_of
 from streamkit.dialects.streams.client_calls import WAITS
 from streamkit.dialects.streams.event_encoder import encode_time, only_choice, stop_word
@@ -65,7 +53,7 @@ class Steps(BlockList):
     start = "step.start"
     delta = "step.delta"
     stop = "step.stop"
-    citation = DELTA
+    citation = wire.DELTA
 
     def __init__(self, report: StreamReport) -> None:
         super().__init__(report)
@@ -78,25 +66,25 @@ class Steps(BlockList):
 
     def put(self, content: Block, label: int) -> None:
         """Add a content to the output step with this label."""
-        if self._last != (TEXT, label):
-            self.add({"type": TEXT, "content": []})
-            self._last = TEXT, label
+        if self._last != (wire.TEXT, label):
+            self.add({"type": wire.TEXT, "content": []})
+            self._last = wire.TEXT, label
         self.blocks[-1]["content"].append(content)
 
     def put_thought(self, thought: Block, label: int) -> None:
         """Add a thought, which an image may join."""
         self.add(thought)
-        self._last = THOUGHT, label
+        self._last = wire.THOUGHT, label
 
     def aside(self, part: Aside) -> None:
         raw = part.raw
-        if part.type == DELTA and raw.get("type") == ANNOTATIONS:
+        if part.type == wire.DELTA and raw.get("type") == ANNOTATIONS:
             self._cite(part)
-        elif part.type == DELTA:
+        elif part.type == wire.DELTA:
             self.put(dict(raw), part.block)
-        elif part.type == THOUGHT_DELTA:
-            if self._last != (THOUGHT, part.block):
-                self.put_thought({"type": THOUGHT}, part.block)
+        elif part.type == wire.THOUGHT_DELTA:
+            if self._last != (wire.THOUGHT, part.block):
+                self.put_thought({"type": wire.THOUGHT}, part.block)
             self.blocks[-1].setdefault("summary", []).append(raw["content"])
         elif part.type == self.start:
             step = self._raw[part.block] = dict(details_of(raw, "step"))
@@ -116,27 +104,27 @@ class Steps(BlockList):
         texts[-1].setdefault("annotations", []).extend(part.raw["annotations"])
 
     def _contents(self, label: int) -> Sequence[Block]:
-        return self.blocks[-1]["content"] if self._last == (TEXT, label) else ()
+        return self.blocks[-1]["content"] if self._last == (wire.TEXT, label) else ()
 
 
 class InteractionsResponseWriter(BlockResponseWriter):
     """Writes a response as one interaction."""
 
-    vendor = VENDOR
+    vendor = wire.VENDOR
     signer = google.VENDOR
-    inexact_stops = INEXACT_STOPS
+    inexact_stops = wire.INEXACT_STOPS
     block_list = Steps
     blocks: Steps
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
-        return {"error": encode_error(failure, self.report)}
+        return {"error": wire.encode_error(failure, self.report)}
 
     def answer(self) -> dict[str, Any]:
         response = self.response
         choice = only_choice(response, self.report)
         steps = self.content(choice)
         native = choice.native_stop_reason if self.own else None
-        found = status_of(self.stop(choice), native), False
+        found = wire.status_of(self.stop(choice), native), False
         body = without_none(
             id=response.id or self.encoding.make_id("interaction_"),
             status=stop_word(found, choice.stop_sequence, self.report),
@@ -144,7 +132,7 @@ class InteractionsResponseWriter(BlockResponseWriter):
             model=response.model or self.encoding.profile.model,
             created=None if response.created is None else encode_time(response.created),
             steps=steps,
-            usage=None if response.usage is None else encode_usage(response.usage, self.report),
+            usage=None if response.usage is None else wire.USAGE.encode(response.usage, self.report),
         )
         return add_missing(add_missing(body, self.members), self.own_extras(response.extras, "response_fields"))
 
@@ -156,10 +144,10 @@ class InteractionsResponseWriter(BlockResponseWriter):
 
     def thinking(self, text: str, signature: str | None) -> Block:
         summary = [{"type": "text", "text": text}] if text else None
-        return without_none(type=THOUGHT, summary=summary, signature=signature)
+        return without_none(type=wire.THOUGHT, summary=summary, signature=signature)
 
     def redacted(self, data: str) -> Block:
-        return {"type": THOUGHT, "signature": data}
+        return {"type": wire.THOUGHT, "signature": data}
 
     def takes(self, _redacted: str) -> bool:
         return False  # no field for it: streamkit's marked form is written as a signature
@@ -168,7 +156,7 @@ class InteractionsResponseWriter(BlockResponseWriter):
         return signature.vendor == self.signer
 
     def use(self, call: ToolCall, arguments: bytes, extras: Mapping[str, Any]) -> Block:
-        step: Block = {"type": CALL, "id": call.id, "name": call.name, "arguments": orjson.Fragment(arguments)}
+        step: Block = {"type": wire.CALL, "id": call.id, "name": call.name, "arguments": orjson.Fragment(arguments)}
         if call.signature is not None and self.carries(call.signature):
             step["signature"] = call.signature.blob
         return add_missing(step, extras)
@@ -177,7 +165,7 @@ class InteractionsResponseWriter(BlockResponseWriter):
         if part.type == WAITS:  # the call is in the status
             self._calls += 1
             return True
-        if not part.type.startswith(INTERACTION_MEMBER):
+        if not part.type.startswith(wire.INTERACTION_MEMBER):
             return False
-        self.members[part.type.removeprefix(INTERACTION_MEMBER)] = part.raw
+        self.members[part.type.removeprefix(wire.INTERACTION_MEMBER)] = part.raw
         return True

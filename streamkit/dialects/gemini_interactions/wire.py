@@ -7,10 +7,8 @@ from typing import Any, Final, Literal
 
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.known import KEPT, Event, Members, kept
-from streamkit.dialects.members.values import count_of
 from streamkit.dialects.vocabulary import google
-from streamkit.dialects.vocabulary.usage_counts import total_of
-from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
+from streamkit.events import ErrorType, ProviderFailed, StopReason
 from streamkit.report import StreamReport
 
 #: The vendor of this dialect's asides, counts and errors. The vendor of its signatures is ``google.VENDOR``.
@@ -55,13 +53,6 @@ INEXACT_STOPS: Final = frozenset(
 RUNNING: Final = frozenset({"in_progress", "queued", "idle"})
 #: The types of steps for text and media, reasoning, and calls.
 TEXT, THOUGHT, CALL = "model_output", "thought", "function_call"
-#: By the type of a content that is media: the kind of streamkit's ``Media``.
-MEDIA: Final[Mapping[str, Literal["image", "audio", "video", "file"]]] = {
-    "image": "image",
-    "audio": "audio",
-    "video": "video",
-    "document": "file",
-}
 
 
 def _types(beginning: str, ends: str) -> frozenset[str]:
@@ -81,8 +72,6 @@ MEDIA_TYPES: Final[Mapping[str, frozenset[str]]] = {
         "presentationml.presentation wordprocessingml.document wordprocessingml.template spreadsheetml.sheet",
     ),
 }
-#: By the kind of streamkit's ``Media``: the type of the content.
-CONTENTS: Final[Mapping[str, str]] = {ours: theirs for theirs, ours in MEDIA.items()}
 #: Types of asides: a delta of an output, a delta of a thought, and a whole step.
 DELTA, THOUGHT_DELTA, STEP = "delta", "thought.delta", "step"
 #: The beginning of the type of an aside for other members of the step before it.
@@ -96,43 +85,14 @@ def status_of(reason: StopReason, native: str | None) -> str:
     return native if native is not None and STOP_REASONS.get(native) == reason else STATUSES[reason]
 
 
-# -- counts ------------------------------------------------------------------------------------------------------------
-
-
-def decode_usage(raw: Mapping[str, Any]) -> UsageReported | None:
-    """Return the counts of a ``usage`` object; None if it has none.
-
-    Thoughts are not part of the output count, and the input of tools is not part of the input count.
-    """
-    prompt, tools = count_of(raw, "total_input_tokens"), count_of(raw, "total_tool_use_tokens")
-    answer, thoughts = count_of(raw, "total_output_tokens"), count_of(raw, "total_thought_tokens")
-    whole = prompt if tools is None else (prompt or 0) + tools
-    output = answer if thoughts is None else (answer or 0) + thoughts
-    cached, total = count_of(raw, "total_cached_tokens"), count_of(raw, "total_tokens")
-    if whole is output is cached is total is None:
-        return None
-    return UsageReported(whole, cached, None, output, thoughts, total, raw, VENDOR)
-
-
-def is_bad_count(name: str, value: object) -> bool:
-    """Return whether a member of ``usage`` is named like a count but is no number, so it must not be written again."""
-    return name.endswith("_tokens") and not google.is_count(value)
-
-
-def encode_usage(usage: UsageReported, report: StreamReport) -> dict[str, Any]:
-    """Return a ``usage`` object without unknown counts. This dialect's own is returned without malformed counts."""
-    if usage.vendor == VENDOR and usage.raw is not None:
-        return {name: value for name, value in usage.raw.items() if not is_bad_count(name, value)}
-    output, thoughts = google.output_counts(usage, VENDOR, report)
-    counts = {
-        "total_input_tokens": usage.input_total,
-        "total_cached_tokens": usage.input_cached,
-        "total_output_tokens": output,
-        "total_thought_tokens": thoughts,
-        "total_tokens": total_of(usage.input_total, usage.output_total) if usage.total is None else usage.total,
-    }
-    return {name: count for name, count in counts.items() if count is not None}
-
+USAGE: Final = google.UsageForm(
+    VENDOR,
+    "_tokens",
+    (
+        *("total_input_tokens", "total_tool_use_tokens", "total_output_tokens", "total_thought_tokens"),
+        *("total_cached_tokens", "total_tokens"),
+    ),
+)
 
 # -- errors ------------------------------------------------------------------------------------------------------------
 
