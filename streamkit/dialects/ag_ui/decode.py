@@ -57,22 +57,18 @@ from streamkit.events import (
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
-#: Members of RUN_STARTED that do not become extras of the response: the decoder reads or ignores them.
-STARTED_FIELDS: Final = PASSED_OVER | {"runId", "input"}
+STARTED_FIELDS: Final = PASSED_OVER | {"runId", "input"}  # members of RUN_STARTED that are no extras
 #: Members of RUN_FINISHED that the decoder reads or ignores. It keeps other members as asides.
 FINISHED_FIELDS: Final = PASSED_OVER | {"threadId", "runId", "usage", "metadata", "outcome"}
-#: Types of an outcome that mean failure, from agents that do not send RUN_ERROR.
-FAILED: Final = frozenset({"error", "failed", "failure"})
+FAILED: Final = frozenset({"error", "failed", "failure"})  # outcomes of agents that do not send RUN_ERROR
 #: Members of TOOL_CALL_RESULT that the decoder reads or ignores if this result says that the call was not run.
 RESULT: Final = Members(*PASSED_OVER, "messageId", "toolCallId", "content", "role")
-#: How the types of some events of version 0 begin. The messages of these events have no ids.
-THINKING: Final = "THINKING"
+THINKING: Final = "THINKING"  # how some events of version 0 begin, whose messages have no ids
 #: A message or call can be sent as chunks, without an event for its end. Any other event ends it, except these.
 PASSING_CHUNKS: Final = frozenset(
     {"RAW", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "REASONING_ENCRYPTED_VALUE", "SUBAGENT_STARTED", "RUN_ERROR"}
 )
-#: Whether a message is text (not reasoning), and its id.
-Key: TypeAlias = tuple[bool, str]
+Key: TypeAlias = tuple[bool, str]  # whether a message is text (not reasoning), and its id
 
 
 def recognises(_event: str, document: Any) -> bool:
@@ -98,8 +94,7 @@ class ReadCall(WaitingCall):
     parent: str | None
     is_open: bool = True
     encrypted: str = ""
-    #: Whether its result says that the call was not run.
-    is_refused: bool = False
+    is_refused: bool = False  # whether its result says that the call was not run
 
 
 class AgUiDecoder(WaitingCallDecoder[ReadCall]):

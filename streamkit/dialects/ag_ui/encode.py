@@ -47,8 +47,7 @@ from streamkit.report import StreamReport
 from streamkit.tool_calls.check import check_arguments
 
 dumps = orjson.dumps
-#: The kinds of messages. The events of each kind have other types.
-MessageKind: TypeAlias = Literal["TEXT", "REASONING"]
+MessageKind: TypeAlias = Literal["TEXT", "REASONING"]  # each has its own types of events
 #: Events that open, continue and close a message of each kind, with ``%b`` for its id as JSON.
 OPENINGS: Final[dict[MessageKind, bytes]] = {
     "TEXT": b'data: {"type":"TEXT_MESSAGE_START","messageId":%b,"role":"assistant"}\n\n',
@@ -67,10 +66,8 @@ CLOSINGS: Final[dict[MessageKind, bytes]] = {
         b'data: {"type":"REASONING_MESSAGE_END","messageId":%b}\n\ndata: {"type":"REASONING_END","messageId":%b}\n\n'
     ),
 }
-#: The most extra members of RUN_FINISHED that are kept. A run with more is not a sensible response.
-FEW: Final = 64
-#: The beginning of the type of an aside for a member of ``metadata`` in RUN_FINISHED.
-METADATA: Final = f"{wire.RUN_FINISHED}metadata."
+FEW: Final = 64  # the most extra members of RUN_FINISHED that are kept
+METADATA: Final = f"{wire.RUN_FINISHED}metadata."  # how the types of asides for members of ``metadata`` begin
 OUTCOMES: Final = ("success", "interrupt")  # the types that clients know
 
 

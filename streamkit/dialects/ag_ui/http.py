@@ -22,8 +22,7 @@ from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 
-#: The path for a run. A model's name may follow it.
-PATH: Final = "/v1/ag-ui"
+PATH: Final = "/v1/ag-ui"  # a model's name may follow
 
 
 def _decode_error(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:

@@ -59,8 +59,7 @@ from streamkit.text.identifiers import random_id
 from streamkit.text.quoting import quoted
 
 Message: TypeAlias = dict[str, Any]
-#: The ``error`` of a tool that failed without a message.
-FAILED: Final = "Error"
+FAILED: Final = "Error"  # the ``error`` of a tool that failed without a message
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

@@ -22,10 +22,8 @@ from streamkit.events import Aside, MediaGenerated
 from streamkit.text.identifiers import hashed
 
 SOURCE_URL: Final = "source-url"
-#: The beginning of ids of sources that streamkit makes from URLs.
-MADE_SOURCE: Final = "source_"
-#: The name of the search tool of the AI SDK's own providers.
-SEARCH: Final = "web_search"
+MADE_SOURCE: Final = "source_"  # how ids begin that streamkit makes from URLs
+SEARCH: Final = "web_search"  # the name of the search tool of the AI SDK's own providers
 
 
 def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:

@@ -53,12 +53,9 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import lenient_text
 
-#: Chunks with the output of a tool.
 OUTPUTS = frozenset({"tool-output-available", "tool-output-error", "tool-output-denied"})
-#: Chunks that belong to the whole response: if one has an error, the response failed, not only a tool.
-OF_RESPONSE = frozenset({"start", "start-step", "finish-step", "finish"})
-#: Chunks that no other dialect has.
-OWN = CHUNKS.keys() - {"start", "error", "abort", "finish"}
+OF_RESPONSE = frozenset({"start", "start-step", "finish-step", "finish"})  # in these, an error is not of a tool
+OWN = CHUNKS.keys() - {"start", "error", "abort", "finish"}  # chunks that no other dialect has
 
 
 @define

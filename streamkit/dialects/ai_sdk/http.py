@@ -23,8 +23,7 @@ from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
 
-#: The path for messages. A model's name may follow it.
-PATH: Final = "/v1/ai-sdk"
+PATH: Final = "/v1/ai-sdk"  # a model's name may follow
 
 
 def _name_answer(request: Request) -> None:

@@ -47,8 +47,7 @@ TEXTS: Mapping[str, tuple[str, ...]] = {
     **{kind: chunk.needs for kind, chunk in CHUNKS.items()},
     **{kind: needs for kind, (_, needs) in ASIDES.items()},
 }
-#: Members that may be missing, but otherwise must be strings.
-OPTIONAL: tuple[str, ...] = ("messageId", "title", "filename", "reason")
+OPTIONAL: tuple[str, ...] = ("messageId", "title", "filename", "reason")  # must be strings, too
 OUTSIDE = frozenset({"start", "start-step", "finish-step", "finish", "abort", "error", "message-metadata"})
 
 

@@ -27,20 +27,16 @@ REDACTED: Final[Mapping[str, str]] = {
     "bedrock": "redactedData",
     "openai": "reasoningEncryptedContent",
 }
-#: The member of streamkit's entry in ``providerMetadata``. It has opaque values of vendors without an SDK provider.
-SEALED: Final = "sealed"
+SEALED: Final = "sealed"  # the member of streamkit's entry, for vendors without an SDK provider
 
 
 @define
 class Read:
     """The contents of one ``providerMetadata``."""
 
-    #: Values that a vendor bound to the part or the call.
-    signatures: list[Opaque] = field(factory=list)
-    #: Encrypted reasoning that is a part itself.
-    redacted: list[Opaque] = field(factory=list)
-    #: Other members, by provider.
-    others: dict[str, Any] = field(factory=dict)
+    signatures: list[Opaque] = field(factory=list)  # values that a vendor bound to the part or the call
+    redacted: list[Opaque] = field(factory=list)  # encrypted reasoning that is a part itself
+    others: dict[str, Any] = field(factory=dict)  # other members, by provider
 
 
 def read_metadata(metadata: Mapping[str, Any], *, is_empty: bool) -> Read:

@@ -57,10 +57,8 @@ STATES: Final = ("input-streaming", "input-available", "approval-requested", wir
 #: The beginnings of part types in user messages that are only for a user interface: the AI SDK sends none to a model.
 SHOWN: Final = ("data-", "source-", wire.STEP_START, wire.TOOL, wire.DYNAMIC_TOOL, "reasoning", "custom")
 Message: TypeAlias = dict[str, Any]
-#: The states by which a client says that a call was not run.
-_REFUSED: Final = frozenset({wire.DENIED, wire.RESPONDED})
-#: The ``errorText`` of a tool that failed without a message.
-FAILED: Final = "Error"
+_REFUSED: Final = frozenset({wire.DENIED, wire.RESPONDED})  # the client did not run the call
+FAILED: Final = "Error"  # the ``errorText`` of a tool that failed without a message
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

@@ -20,8 +20,7 @@ from streamkit.events import AsideKind, StopReason, UsageReported
 from streamkit.report import StreamReport
 
 VENDOR: Final = "ai-sdk"
-#: The type of the chunk and of the part for media.
-FILE: Final = "file"
+FILE: Final = "file"  # the type of the chunk and of the part for media
 #: All words that clients accept. Another word ends the stream with an error.
 FINISH_REASONS: Final = frozenset({"stop", "length", "content-filter", "tool-calls", "error", "other"})
 #: Stop reasons to write. ``error`` is not written, because clients show it as a success.
@@ -34,8 +33,7 @@ WORDS: Final[Mapping[StopReason, str]] = {
     "content_filter": "content-filter",
     "refusal": "content-filter",
 }
-#: The stop reasons that a word in ``WORDS`` expresses exactly. For any other a loss is counted.
-EXACT: Final = frozenset({"stop", "length", "tool_calls", "content_filter"})
+EXACT: Final = frozenset({"stop", "length", "tool_calls", "content_filter"})  # for any other, a loss is counted
 STOP_REASONS: Final[Mapping[str, StopReason]] = {
     "stop": "stop",
     "length": "length",
@@ -46,8 +44,7 @@ STOP_REASONS: Final[Mapping[str, StopReason]] = {
     "other": "other",
     "unknown": "other",  # only version 5 writes this word
 }
-#: Members of a call's chunks that say how to display the call.
-SHOWN: Final = ("dynamic", "title", "toolMetadata")
+SHOWN: Final = ("dynamic", "title", "toolMetadata")  # members that say how to display a call
 _METADATA: Final = "providerMetadata"
 _CALL: Final = ("inputEncoding", "input", _METADATA, "providerExecuted", *SHOWN)
 
@@ -85,8 +82,7 @@ ASIDES: Final[Mapping[str, tuple[AsideKind, tuple[str, ...]]]] = {
     FILE: ("metadata", ("url", "mediaType")),
     "message-metadata": ("metadata", ()),
 }
-#: The type of the aside for a call that the server ran, with its output.
-ANSWERED_CALL: Final = "tool"
+ANSWERED_CALL: Final = "tool"  # the type of the aside for a call that the server ran, with its output
 #: Chunks that only clients of version 7 know. They are read, but not written.
 NEWEST: Final = frozenset({"custom", "reasoning-file", "steering-message", "reset-step", "tool-approval-response"})
 
@@ -134,13 +130,11 @@ def decode_usage(counts: dict[str, Any]) -> UsageReported:
     return UsageReported(**found, raw=counts, vendor=VENDOR)
 
 
-#: Any tool name is accepted, because no limits on tools are documented.
-TOOLS: Final = ToolRules(names=re.compile(r"(?s).+"))
+TOOLS: Final = ToolRules(names=re.compile(r"(?s).+"))  # no limits on names are documented
 #: Members of a request that identify the exchange or belong to the conversation (``EXCHANGE``). They are written unchanged.
 SYSTEM: Final = "system"
 EXCHANGE: Final = ("id", "messageId", "trigger", SYSTEM)
-#: The key in ``Request.exchange`` for the response's id, which the application chose. Clients do not send this member.
-ANSWER_ID: Final = "answerId"
+ANSWER_ID: Final = "answerId"  # the key in ``Request.exchange`` for the response's id, which the application chose
 #: By the field of streamkit's ``Options``: the setting that assistant-ui adds to a request (in ``callSettings``).
 OPTIONS: Final[Mapping[str, str]] = {
     "max_tokens": "maxTokens",
@@ -150,19 +144,13 @@ OPTIONS: Final[Mapping[str, str]] = {
     "frequency_penalty": "frequencyPenalty",
     "seed": "seed",
 }
-#: The beginning of the type of a part for a call. The tool's name follows.
-TOOL: Final = "tool-"
-#: The type of a part for a call that has the tool's name in a separate member.
-DYNAMIC_TOOL: Final = "dynamic-tool"
+TOOL: Final = "tool-"  # how the type of a call's part begins, before the tool's name
+DYNAMIC_TOOL: Final = "dynamic-tool"  # the type of a call's part with the tool's name in a separate member
 STEP_START: Final = "step-start"
-#: A message of the user between two steps, and the native role of its turn.
-STEERING: Final = "steering-message"
-#: The state of a call that the user did not allow. Its result is an error.
-DENIED: Final = "output-denied"
-#: The state of a call after the user's answer. If the answer is no, its result is an error.
-RESPONDED: Final = "approval-responded"
-#: The result for a call that the user did not allow, if no reason was given.
-NOT_ALLOWED: Final = "Tool call execution denied."
+STEERING: Final = "steering-message"  # a message of the user between two steps, and the native role of its turn
+DENIED: Final = "output-denied"  # the user did not allow the call: its result is an error
+RESPONDED: Final = "approval-responded"  # the user answered; if the answer is no, the result is an error
+NOT_ALLOWED: Final = "Tool call execution denied."  # the result if the user gave no reason
 
 
 @frozen(kw_only=True)

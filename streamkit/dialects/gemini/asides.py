@@ -86,8 +86,7 @@ CITATIONS: Final = CitationForm(vendor=VENDOR, unit="bytes", read=read_citation,
 # -- searches of the web -----------------------------------------------------------------------------------------------
 
 QUERIES: Final = "webSearchQueries"
-#: The estimated memory for remembering a text, in addition to its characters; it counts towards ``limits.held_chars``.
-ENTRY_CHARS: Final = 100
+ENTRY_CHARS: Final = 100  # memory for remembering a text, in addition to its characters (``limits.held_chars``)
 
 
 class SearchReader:

@@ -56,8 +56,7 @@ CHUNK_FIELDS = frozenset(
     {"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "createTime", "error"}
 )
 CONTENT = Members("parts", "role")
-#: The member that explains the finish reason in a sentence. If the reason means a failure, it is the error message.
-MESSAGE = "finishMessage"
+MESSAGE = "finishMessage"  # explains the finish reason, or is the error message if the reason means a failure
 CANDIDATE_FIELDS = frozenset({"index", "content", "finishReason"})
 #: The kind of aside for each known field of a candidate. Any other field becomes an aside of the kind ``metadata``.
 ASIDES: dict[str, AsideKind] = {
@@ -67,21 +66,18 @@ ASIDES: dict[str, AsideKind] = {
     **dict.fromkeys(("logprobsResult", "avgLogprobs"), "logprobs"),
 }
 TEXT_FIELDS = frozenset({"text", "thought", "thoughtSignature"})
-#: The members of a text part or a call part that the decoder reads. It keeps other members as asides.
-READ_FIELDS = TEXT_FIELDS | {"functionCall"}
+READ_FIELDS = TEXT_FIELDS | {"functionCall"}  # others become asides
 CALL_FIELDS = frozenset({"id", "name", "args", "partialArgs", "willContinue"})
 CALL = Members(*CALL_FIELDS)
 PARTIAL = Members("jsonPath", "stringValue", "numberValue", "boolValue", "nullValue", "willContinue")
-#: How the types of asides begin: asides for parts and members of parts, and for members of candidates.
-PLACES = ("part", "candidates.")
+PLACES = ("part", "candidates.")  # how the types of asides for parts, their members, and members of candidates begin
 #: Members that make a part one which the decoder keeps unchanged as an aside, with the kind of aside.
 ASIDE_PARTS: dict[str, AsideKind] = {
     **dict.fromkeys(MEDIA, "metadata"),
     **dict.fromkeys(("executableCode", "codeExecutionResult", "toolCall", "toolResponse"), "server_tool"),
     "functionResponse": "server_tool",
 }
-#: Where a part is: the position of the candidate in its frame, the position of the part, and all parts of the candidate.
-Place: TypeAlias = tuple[int, int, list[Any]]
+Place: TypeAlias = tuple[int, int, list[Any]]  # positions of the candidate and the part, and all parts
 
 
 @define

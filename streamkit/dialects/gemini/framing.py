@@ -30,8 +30,7 @@ from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Link
 from streamkit.report import StreamReport
 
-#: The end of an event, as Google writes it.
-EVENT_END = b"\r\n\r\n"
+EVENT_END = b"\r\n\r\n"  # as Google writes it
 
 
 class GeminiParser(Link):

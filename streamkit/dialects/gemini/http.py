@@ -46,15 +46,11 @@ from streamkit.events import ErrorType, ProviderFailed
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
-#: google-genai writes ``models/x`` or ``tunedModels/y``, and does not encode slashes in names.
-NAME: Final = "{name:(?:models|tunedModels)/.+}"
-#: google-genai 3.4 uses ``/v1``; earlier versions and most programs use ``/v1beta``.
-VERSIONS: Final = ("v1", "v1beta")
+NAME: Final = "{name:(?:models|tunedModels)/.+}"  # google-genai does not encode slashes in names
+VERSIONS: Final = ("v1", "v1beta")  # google-genai 3.4 uses ``/v1``; earlier versions and most programs use ``/v1beta``
 GENERATE: Final = ("generateContent", "streamGenerateContent")
-#: The member with the whole request, in a request to count its tokens.
-COUNTED: Final = "generateContentRequest"
-#: How many models a page of the model list has if the request does not say.
-PAGE: Final = 50
+COUNTED: Final = "generateContentRequest"  # the member with the whole request, in a request to count its tokens
+PAGE: Final = 50  # the most models in a page of the model list, unless the request has another number
 #: A base URL that contains a version, or on Vertex AI a publisher: ``…/v1beta``, ``…/publishers/google``.
 _VERSIONED: Final = re.compile(r"/v\d\w*$|/publishers/[^/]+$")
 #: Resources with a path directly under a Vertex AI location: other publishers' models, and tuned models.
@@ -129,8 +125,7 @@ def _paths(*methods: str) -> tuple[str, ...]:
 
 REASONS: Final[Mapping[str, ErrorType]] = {"API_KEY_INVALID": "auth"}
 RETRY_INFO: Final = "type.googleapis.com/google.rpc.RetryInfo"
-#: A duration in protobuf's JSON: seconds with up to nine digits after the point.
-_DURATION: Final = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)s")
+_DURATION: Final = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)s")  # a duration in protobuf's JSON
 
 
 def _decode_error(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:

@@ -86,20 +86,17 @@ from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.check import check_arguments
 
-#: The members that say what a part is. A part has one of them.
-KINDS: Final = frozenset({"text", "functionCall", *ASIDE_PARTS})
+KINDS: Final = frozenset({"text", "functionCall", *ASIDE_PARTS})  # the members that say what a part is
 #: By Gemini's role: streamkit's role. ``function`` is an older name, which the server now refuses.
 ROLES: Final[Mapping[str, Literal["user", "assistant"]]] = {"user": "user", "model": "assistant", "function": "user"}
-#: Names of the one member of a function's response that is a tool's output.
-OUTPUTS: Final = frozenset({"output", "result", "error"})
+OUTPUTS: Final = frozenset({"output", "result", "error"})  # names of a tool's output, if it is the only member
 #: By the value of ``mode`` in a request: the mode of streamkit's ``ToolChoice``.
 CHOICES: Final[Mapping[str, Literal["auto", "none", "required"]]] = {
     "MODE_UNSPECIFIED": "auto",
     VALIDATED: "auto",
     **{word: ours for ours, word in MODES.items()},
 }
-#: Members of a tool that let the model search the web. ``googleSearchRetrieval`` is the older name.
-SEARCHES: Final = frozenset({"googleSearch", "googleSearchRetrieval"})
+SEARCHES: Final = frozenset({"googleSearch", "googleSearchRetrieval"})  # the second is the older name
 NO_LEVEL: Final = "thinking_level_unspecified"
 PartBody: TypeAlias = dict[str, Any]
 #: Media types that Gemini takes.

@@ -17,8 +17,7 @@ from streamkit.dialects.members.fields import shown
 from streamkit.dialects.members.values import DEPTH
 from streamkit.errors import BadRequest
 
-#: The path steps to a schema, for messages.
-Path: TypeAlias = tuple[str | int, ...]
+Path: TypeAlias = tuple[str | int, ...]  # the path steps to a schema, for messages
 #: By the keyword of Google's OpenAPI subset: the keyword of JSON schema with the same meaning.
 KEYWORDS: Final[Mapping[str, str]] = {"defs": "$defs", "ref": "$ref"}
 #: Keywords whose value is a 64-bit integer, which protobuf's JSON may write as a string.

@@ -23,8 +23,7 @@ STOP_REASONS: Mapping[str, StopReason] = {
     **dict.fromkeys(("MALFORMED_RESPONSE", "TOO_MANY_TOOL_CALLS", "LANGUAGE", "OTHER"), "error"),
     **dict.fromkeys(("NO_IMAGE", "IMAGE_OTHER", "PUP_LIMITED_DISABLED"), "error"),
 }
-#: The words of ``finishReason`` and ``blockReason`` that mean that no reason is given.
-UNSPECIFIED = frozenset({"FINISH_REASON_UNSPECIFIED", "BLOCKED_REASON_UNSPECIFIED"})
+UNSPECIFIED = frozenset({"FINISH_REASON_UNSPECIFIED", "BLOCKED_REASON_UNSPECIFIED"})  # words for no reason
 FINISH_REASONS: Mapping[StopReason, str] = {
     **dict.fromkeys(("stop", "stop_sequence", "tool_calls", "other"), "STOP"),  # not ``OTHER``, which means a failure
     **dict.fromkeys(("length", "context_full", "compaction"), "MAX_TOKENS"),
@@ -33,7 +32,6 @@ FINISH_REASONS: Mapping[StopReason, str] = {
     "malformed_tool": "MALFORMED_FUNCTION_CALL",
     "error": "OTHER",
 }
-#: Stop reasons for which ``finishReason`` has no exact word. Each time one is written, a loss is counted.
 INEXACT_REASONS = frozenset({"stop_sequence", "context_full", "refusal", "compaction", "other"})
 #: By the field of streamkit's ``Options``: the member of ``generationConfig``.
 OPTIONS: Mapping[str, str] = {
@@ -52,8 +50,7 @@ OPTIONS: Mapping[str, str] = {
 #: Values of ``mode`` in ``functionCallingConfig``. VALIDATED is AUTO with arguments that match their schemas.
 MODES: Mapping[Literal["auto", "none", "required"], str] = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 VALIDATED = "VALIDATED"
-#: The media types that a request can demand for the response's text.
-JSON, PLAIN = "application/json", "text/plain"
+JSON, PLAIN = "application/json", "text/plain"  # the media types of a response's text
 USAGE: Final = UsageForm(
     VENDOR,
     "TokenCount",
@@ -88,5 +85,4 @@ TOOLS: Final = ToolRules(
         "propertyOrdering",
     }),
 )  # fmt: skip
-#: The value of ``thinkingBudget`` which lets the model choose how much to think.
-DYNAMIC: Final = -1
+DYNAMIC: Final = -1  # the ``thinkingBudget`` which lets the model choose how much to think

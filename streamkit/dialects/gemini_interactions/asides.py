@@ -23,8 +23,7 @@ from streamkit.events import Aside, MediaGenerated
 ANNOTATIONS: Final = "text_annotation_delta"
 WEB: Final = "url_citation"
 CITATION_MEMBERS: Final = frozenset({"type", "url", "title", "start_index", "end_index"})
-#: The members of a content that ``read_media`` understands.
-MEDIA_MEMBERS: Final = frozenset({"type", "mime_type", "data", "uri"})
+MEDIA_MEMBERS: Final = frozenset({"type", "mime_type", "data", "uri"})  # those that ``read_media`` understands
 
 
 def citation_of(annotations: Any, choice: int, block: int) -> Aside:

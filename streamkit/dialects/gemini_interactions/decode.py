@@ -65,10 +65,8 @@ OLDER: Final[Mapping[str, str]] = {
     "interaction.complete": "interaction.completed",
 }
 STREAMED: Final = (EVENTS.keys() - {"error"}) | OLDER.keys()
-#: Members of an interaction that the decoder reads in every event that contains one.
-INTERACTION: Final = frozenset({"id", "status", "model", "object", "usage"})
-#: Members that the decoder reads in the interaction at the end of a stream.
-AT_END: Final = INTERACTION | {"steps", "outputs", "errors"}
+INTERACTION: Final = frozenset({"id", "status", "model", "object", "usage"})  # members that are read in every event
+AT_END: Final = INTERACTION | {"steps", "outputs", "errors"}  # and in the last event
 #: By the type of a delta: the type of the step that it belongs to.
 DELTAS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("text", ANNOTATIONS, *KINDS), TEXT),
@@ -76,8 +74,7 @@ DELTAS: Final[Mapping[str, str]] = {
     "thought_signature": THOUGHT,
     "arguments_delta": CALL,
 }
-#: Types of steps that may contain each other's deltas, as some servers write them.
-READ_STEPS: Final = frozenset({TEXT, THOUGHT})
+READ_STEPS: Final = frozenset({TEXT, THOUGHT})  # steps that may contain each other's deltas, as some servers write them
 CALL_FIELDS: Final = frozenset({"type", "id", "name", "arguments", "signature"})
 CONTENT: Final = Members("type", "text", "annotations")
 #: The members of a call's start event. Unknown members of its ``step`` are kept with the call.

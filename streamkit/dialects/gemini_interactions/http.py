@@ -22,9 +22,7 @@ from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.errors import BadRequest
 from streamkit.events import ProviderFailed
 
-#: google-genai 3.4 uses ``/v1``, the documentation ``/v1beta``.
-PATHS: Final = ("/v1/interactions", "/v1beta/interactions")
-#: A base URL with a version.
+PATHS: Final = ("/v1/interactions", "/v1beta/interactions")  # of google-genai 3.4, and of the documentation
 _VERSIONED: Final = re.compile(r"/v\d\w*$")
 
 

@@ -68,8 +68,7 @@ DELTAS: Final[Mapping[str, tuple[str, type, str]]] = {
     "thought_signature": ("signature", str, THOUGHT),
     "arguments_delta": ("arguments", str, CALL),
 }
-#: Steps that accept only the deltas for which ``DELTAS`` names the step. Deltas in other steps are not checked.
-KNOWN_STEPS: Final = frozenset({TEXT, THOUGHT, CALL})
+KNOWN_STEPS: Final = frozenset({TEXT, THOUGHT, CALL})  # deltas in other steps are not checked
 
 
 @define

@@ -28,8 +28,7 @@ from streamkit.dialects.vocabulary import google
 from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed
 from streamkit.report import StreamReport
 
-#: Members that show that a body is an interaction.
-TELLING: Final = frozenset({"steps", "outputs", "status"})
+TELLING: Final = frozenset({"steps", "outputs", "status"})  # members that show that a body is an interaction
 
 
 class InteractionsBodyDecoder(InteractionsDecoder):

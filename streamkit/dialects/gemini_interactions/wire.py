@@ -17,8 +17,7 @@ VENDOR: Final = "google-interactions"
 # -- responses ---------------------------------------------------------------------------------------------------------
 
 _STEP: Final = Members("type", "content", "summary", "signature")
-#: Members that every event may have.
-_COMMON: Final = ("event_type", "event_id")
+_COMMON: Final = ("event_type", "event_id")  # members of every event
 EVENTS: Final[Mapping[str, Event]] = {
     "interaction.created": Event("_created", Members(*_COMMON, "interaction")),
     "interaction.status_update": Event("_status_update", Members(*_COMMON, "interaction_id", "status", "usage")),
@@ -49,10 +48,8 @@ STATUSES: Final[Mapping[StopReason, str]] = {
 INEXACT_STOPS: Final = frozenset(
     {"stop_sequence", "context_full", "compaction", "content_filter", "refusal", "other", "malformed_tool"}
 )
-#: The statuses of an interaction that continues.
-RUNNING: Final = frozenset({"in_progress", "queued", "idle"})
-#: The types of steps for text and media, reasoning, and calls.
-TEXT, THOUGHT, CALL = "model_output", "thought", "function_call"
+RUNNING: Final = frozenset({"in_progress", "queued", "idle"})  # the interaction continues
+TEXT, THOUGHT, CALL = "model_output", "thought", "function_call"  # types of steps
 
 
 def _types(beginning: str, ends: str) -> frozenset[str]:
@@ -72,12 +69,9 @@ MEDIA_TYPES: Final[Mapping[str, frozenset[str]]] = {
         "presentationml.presentation wordprocessingml.document wordprocessingml.template spreadsheetml.sheet",
     ),
 }
-#: Types of asides: a delta of an output, a delta of a thought, and a whole step.
-DELTA, THOUGHT_DELTA, STEP = "delta", "thought.delta", "step"
-#: The beginning of the type of an aside for other members of the step before it.
-OF_STEP: Final = "step."
-#: The beginning of the type of an aside for a member of the interaction at its end.
-INTERACTION_MEMBER: Final = "interaction."
+DELTA, THOUGHT_DELTA, STEP = "delta", "thought.delta", "step"  # types of asides
+OF_STEP: Final = "step."  # how the types of asides for other members of a step begin
+INTERACTION_MEMBER: Final = "interaction."  # how the types of asides for members of the interaction at its end begin
 
 
 def status_of(reason: StopReason, native: str | None) -> str:
@@ -155,11 +149,7 @@ OPTIONS: Final[Mapping[str, str]] = {
 #: Values of ``tool_choice``. VALIDATED is auto with arguments that match their schemas.
 MODES: Final[Mapping[Literal["auto", "none", "required"], str]] = {"auto": "auto", "none": "none", "required": "any"}
 VALIDATED: Final = "validated"
-#: The media types that a request can demand for the response's text.
-JSON, PLAIN = "application/json", "text/plain"
-#: The types of steps for user input and for results of functions.
-INPUT, RESULT = "user_input", "function_result"
-#: The value of ``ToolResult.native`` for a result that was read as an object, not as a text.
-OBJECT: Final = "object"
-#: Functions have the same names as in Gemini's other API. Unknown keywords of a schema are ignored by the server.
-TOOLS: Final = ToolRules(names=google.FUNCTION_NAMES)
+JSON, PLAIN = "application/json", "text/plain"  # the media types of a response's text
+INPUT, RESULT = "user_input", "function_result"  # types of steps
+OBJECT: Final = "object"  # ``ToolResult.native`` of a result that was read as an object, not as a text
+TOOLS: Final = ToolRules(names=google.FUNCTION_NAMES)  # the server ignores unknown keywords of a schema
