@@ -103,9 +103,6 @@ PartBody: TypeAlias = dict[str, Any]
 MEDIA_TYPES: Final = re.compile(
     r"(?:image|audio|video|text)/.+|application/(?:pdf|json|rtf|(?:x-)?(?:java|type)script)"
 )
-#: The two members that can hold the schema of a function or of the output: first the OpenAPI form, then JSON schema.
-PARAMETER_FORMS: Final = ("parameters", "parametersJsonSchema")
-RESPONSE_FORMS: Final = ("responseSchema", "responseJsonSchema")
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -758,31 +755,23 @@ def _response(result: ToolResult) -> Any:
 
 
 def _generation_config(options: Options) -> dict[str, Any]:
-    config = members_of(options, OPTIONS) | _output(options.output)
-    return config | without_none(thinkingConfig=_thinking(options.thinking) or None)
+    config, output, thinking = members_of(options, OPTIONS), options.output, options.thinking or Thinking()
+    if output is not None:
+        config["responseMimeType"] = PLAIN if output.kind == "text" else JSON
+        if output.kind == "schema":
+            config |= _schema(output.schema, output.native_schema, "responseSchema", "responseJsonSchema")
+    written = without_none(
+        thinkingLevel=thinking.effort and thinking.effort.upper(),
+        thinkingBudget=thinking.budget_tokens,
+        includeThoughts=None if thinking.summary is None else thinking.summary != "none",
+    )
+    return config | without_none(thinkingConfig=written or None)
 
 
-def _thinking(thinking: Thinking | None) -> dict[str, Any]:
-    if thinking is None:
-        return {}
-    shown = None if thinking.summary is None else thinking.summary != "none"
-    level = thinking.effort and thinking.effort.upper()
-    return without_none(thinkingLevel=level, thinkingBudget=thinking.budget_tokens, includeThoughts=shown)
-
-
-def _output(output: OutputFormat | None) -> dict[str, Any]:
-    if output is None:
-        return {}
-    if output.kind != "schema":
-        return {"responseMimeType": JSON if output.kind == "json" else PLAIN}
-    return {"responseMimeType": JSON, **_schema(output.schema, output.native_schema, RESPONSE_FORMS)}
-
-
-def _schema(schema: Any, came: Extras | None, forms: tuple[str, str]) -> dict[str, Any]:
-    """Return a schema under its member: the older form if it was read in this form and was not changed since."""
-    older, newer = forms
-    is_older = came is not None and json_schema(came) == schema
-    return without_none(**({older: came} if is_older else {newer: schema}))
+def _schema(schema: Any, native: Extras | None, older: str, newer: str) -> dict[str, Any]:
+    """Return a schema under its member: the older (OpenAPI) form if it was read in this form and was not changed since."""
+    is_older = native is not None and json_schema(native) == schema
+    return without_none(**({older: native} if is_older else {newer: schema}))
 
 
 def _tools(offered: Sequence[Tool]) -> list[dict[str, Any]]:
@@ -796,7 +785,7 @@ def _tools(offered: Sequence[Tool]) -> list[dict[str, Any]]:
         if not functions:
             tools.append({"functionDeclarations": functions})
         declaration = without_none(name=tool.name, description=tool.description)
-        schema = _schema(tool.parameters, tool.native_parameters, PARAMETER_FORMS)
+        schema = _schema(tool.parameters, tool.native_parameters, "parameters", "parametersJsonSchema")
         functions.append(add_missing(declaration | schema, tool.extras))
     return tools
 

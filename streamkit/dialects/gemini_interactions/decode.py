@@ -18,10 +18,11 @@ from typing import Any, Final
 from attrs import define
 
 from streamkit.dialects.bodies.media_types import KINDS
-from streamkit.dialects.gemini_interactions.asides import ANNOTATIONS, citation_of, read_media
+from streamkit.dialects.gemini_interactions.asides import citation_of, read_media
 from streamkit.dialects.gemini_interactions.wire import (
     CALL,
     DELTA,
+    DELTAS,
     ERROR_TYPES,
     EVENTS,
     INPUT,
@@ -68,11 +69,9 @@ STREAMED: Final = (EVENTS.keys() - {"error"}) | OLDER.keys()
 INTERACTION: Final = frozenset({"id", "status", "model", "object", "usage"})  # members that are read in every event
 AT_END: Final = INTERACTION | {"steps", "outputs", "errors"}  # and in the last event
 #: By the type of a delta: the type of the step that it belongs to.
-DELTAS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("text", ANNOTATIONS, *KINDS), TEXT),
-    "thought_summary": THOUGHT,
-    "thought_signature": THOUGHT,
-    "arguments_delta": CALL,
+STEPS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(KINDS, TEXT),
+    **{kind: step for kind, (_, _, step) in DELTAS.items()},
 }
 READ_STEPS: Final = frozenset({TEXT, THOUGHT})  # steps that may contain each other's deltas, as some servers write them
 CALL_FIELDS: Final = frozenset({"type", "id", "name", "arguments", "signature"})
@@ -161,7 +160,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
             return renewed
         content = renewed.pop(name)
         content_type = self.string(content.get("type"))
-        belongs = DELTAS.get(content_type)
+        belongs = STEPS.get(content_type)
         if kind == "step.start" and belongs == TEXT:
             has_more = content.keys() - {"type"}
             return {**renewed, "step": {"type": TEXT, **({"content": [content]} if has_more else {})}}
@@ -320,7 +319,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
             self._count(self.fields(metadata).get("total_usage"))
         delta = self.fields(document.get("delta"))
         kind = self.string(delta.get("type"))
-        belongs = DELTAS.get(kind, "unknown")
+        belongs = STEPS.get(kind, "unknown")
         index = self.block_index(document.get("index"))
         block = self.blocks.get(index) or self._closed_call(index, belongs)
         if block is None:
@@ -335,20 +334,16 @@ class InteractionsDecoder(BlockDecoder[Block]):
             case "thought_signature":
                 if signature := self.string(delta.get("signature")):
                     self.opaque(signature, block, redacted=False)
-                self.keep_others(delta, {"type", "signature"}, "delta.", 0, block.number)
             case "arguments_delta":
                 self._arguments(delta.get("arguments"), block)
-                self.keep_others(delta, {"type", "arguments"}, "delta.", 0, block.number)
             case "thought_summary":
                 self._content(self.part_of(delta.get("content")), block, thought=True)
-                self.keep_others(delta, {"type", "content"}, "delta.", 0, block.number)
-            case "text":
-                self._content(delta, block, thought=False)
             case "text_annotation_delta":
                 self._cited(delta.get("annotations"), block)
-                self.keep_others(delta, {"type", "annotations"}, "delta.", 0, block.number)
             case _:
-                self._content(delta, block)
+                self._content(delta, block, thought=False if kind == "text" else None)
+                return
+        self.keep_others(delta, {"type", DELTAS[kind][0]}, "delta.", 0, block.number)
 
     def _closed_call(self, index: int, belongs: str) -> Block | None:
         """Return the ended call that a late delta belongs to, if any. The accumulator reports the delta."""

@@ -9,12 +9,11 @@ Source: dialects.md §5.5, ui-protocols.md §4; google-genai 3.4.0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from attrs import define, field
 
-from streamkit.dialects.gemini_interactions.wire import CALL, EVENTS, RUNNING, TEXT, THOUGHT
+from streamkit.dialects.gemini_interactions.wire import CALL, DELTAS, EVENTS, RUNNING, TEXT, THOUGHT
 from streamkit.dialects.linting.explain import KNOWN, MESSAGE_HINTS, NO_RULE, READS, Hint, Hints, like
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
@@ -59,14 +58,6 @@ HINTS: Hints = {
     "after_completed": (like("foreign_terminator"), like("after_end")),
     "after_error": (like("after_error"), like("after_end")),
     NO_RULE: (Hint("stop_with_calls", 52), Hint("finish_derived", None)),
-}
-#: For each known delta: the member with its content, the type of that member, and the step that it belongs to.
-DELTAS: Final[Mapping[str, tuple[str, type, str]]] = {
-    "text": ("text", str, TEXT),
-    "text_annotation_delta": ("annotations", list, TEXT),
-    "thought_summary": ("content", dict, THOUGHT),
-    "thought_signature": ("signature", str, THOUGHT),
-    "arguments_delta": ("arguments", str, CALL),
 }
 KNOWN_STEPS: Final = frozenset({TEXT, THOUGHT, CALL})  # deltas in other steps are not checked
 

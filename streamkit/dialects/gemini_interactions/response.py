@@ -96,14 +96,12 @@ class Steps(BlockList):
 
     def _cite(self, part: Aside) -> None:
         """Add citations to the last text of their block."""
-        texts = [content for content in self._contents(part.block) if content.get("type") == "text"]
+        contents = self.blocks[-1]["content"] if self._last == (wire.TEXT, part.block) else ()
+        texts = [content for content in contents if content.get("type") == "text"]
         if not texts:
             self.report.lose("citation")
             return
         texts[-1].setdefault("annotations", []).extend(part.raw["annotations"])
-
-    def _contents(self, label: int) -> Sequence[Block]:
-        return self.blocks[-1]["content"] if self._last == (wire.TEXT, label) else ()
 
 
 class InteractionsResponseWriter(BlockResponseWriter):

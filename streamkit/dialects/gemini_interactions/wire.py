@@ -50,6 +50,14 @@ INEXACT_STOPS: Final = frozenset(
 )
 RUNNING: Final = frozenset({"in_progress", "queued", "idle"})  # the interaction continues
 TEXT, THOUGHT, CALL = "model_output", "thought", "function_call"  # types of steps
+#: For each delta that is not media: the member with its content, the type of that member, and the step that it belongs to.
+DELTAS: Final[Mapping[str, tuple[str, type, str]]] = {
+    "text": ("text", str, TEXT),
+    "text_annotation_delta": ("annotations", list, TEXT),
+    "thought_summary": ("content", dict, THOUGHT),
+    "thought_signature": ("signature", str, THOUGHT),
+    "arguments_delta": ("arguments", str, CALL),
+}
 
 
 def _types(beginning: str, ends: str) -> frozenset[str]:
