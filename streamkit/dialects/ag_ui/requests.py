@@ -170,7 +170,7 @@ class AgUiRequestReader(TurnReader):
             case "file":
                 media.file_id = value
             case other:
-                raise source.wrong(f"there is no source of type {quoted(other)}", "type")
+                raise source.wrong(f"must be 'data', 'url' or 'file', not {quoted(other)}", "type")
         media.extras = part.rest() or None
         return media
 
@@ -183,7 +183,7 @@ class AgUiRequestReader(TurnReader):
         if media.data is not None:
             base64_of(media.data, part.at("data"))
         elif media.url is None and media.file_id is None:
-            raise part.wrong("data, a url or an id is needed, and there is none")
+            raise part.wrong("must have `data`, `url` or `id`")
         return media
 
     # -- calls and results -----------------------------------------------------------------------------------------

@@ -21,11 +21,11 @@ VENDOR: Final = "ag-ui"
 
 NOT_RUN_ID: Final = f"{MADE}_not_run_"  # how the id of a tool message for a call that was not run begins
 #: The content of a tool message for a call that was not run because the run failed.
-RUN_FAILED: Final = "Error: not run, since the answer of the model broke off"
+RUN_FAILED: Final = "Error: this tool call was not run, because the response of the model was interrupted"
 #: The content of a tool message for a call that was not run because the response was refused or filtered.
-WAS_REFUSED: Final = "Error: not run, since the answer was refused or filtered"
+WAS_REFUSED: Final = "Error: this tool call was not run, because the response was refused or filtered"
 #: The content of a tool message for a call that was not run because its arguments are no JSON object.
-NO_OBJECT: Final = "Error: not run, since the arguments are no JSON object"
+NO_OBJECT: Final = "Error: this tool call was not run, because its arguments are not a JSON object"
 
 #: Events about the state of an application. Each is independent of others, and is written again unchanged.
 ALONE: Final = frozenset(

@@ -351,5 +351,5 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
     def _abort(self, document: dict[str, Any]) -> None:
         """Read an abort by the server as a failure, although the SDK's client takes the response so far for a success."""
         self.release()
-        reason = self.string(document.get("reason")) or "the answer was aborted"
+        reason = self.string(document.get("reason")) or "the server aborted the response"
         self.out.append(ProviderFailed("truncated", reason, raw=document, vendor=VENDOR))

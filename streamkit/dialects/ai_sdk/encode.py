@@ -225,7 +225,7 @@ class AISDKEncoder(OneChoiceEncoder):
         elif call.kind != "custom" and (
             verdict.kind in {"malformed", "not_an_object"} or wire.is_refused(text.encode())
         ):
-            kind, members["errorText"] = "tool-input-error", verdict.reason or "the arguments can't be read"
+            kind, members["errorText"] = "tool-input-error", verdict.reason or "the arguments cannot be read"
         elif call.kind != "custom":  # in valid JSON, line ends are only between tokens
             members["input"] = orjson.Fragment(text.replace("\r", " ").replace("\n", " ").encode())
         members |= {**begun.shown, **metadata_of("call", begun.start.signature)}

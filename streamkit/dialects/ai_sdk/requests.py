@@ -100,7 +100,7 @@ class AISDKRequestReader(RequestReader):
                 parts = [self._part(part, part.needed("type")) for part in message.needed_each("parts")]
                 self.turns.append(Turn("system" if role == "system" else "user", [*parts], native_ids=(name,)))
             else:
-                raise message.wrong(f"there is no role {quoted(role)}", "role")
+                raise message.wrong(f"unknown role {quoted(role)}; must be 'system', 'user' or 'assistant'", "role")
             self.turns[begin].extras = message.rest() or None
 
     def _assistant(self, message: Fields, name: str) -> None:
@@ -186,7 +186,7 @@ class AISDKRequestReader(RequestReader):
         ):
             media.file_id = each
         elif url is None:
-            raise part.wrong("text is needed, and there is none", "url")
+            raise part.wrong("is missing; must be a string", "url")
         elif is_data_uri(url):
             declared, media.data = media_of(url, part.at("url"))
             media.media_type = media_type if media_type and "/" in media_type else declared
@@ -272,7 +272,7 @@ class AISDKRequestReader(RequestReader):
             case "input-available" | "approval-requested" | wire.RESPONDED:
                 return None
             case _:
-                raise part.wrong(f"there is no state {quoted(state)}", "state")
+                raise part.wrong(f"unknown state {quoted(state)} of a tool call", "state")
         result.parts, result.is_error = [Text(text)], True
         return result
 

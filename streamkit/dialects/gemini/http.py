@@ -85,7 +85,7 @@ def _address(line: RequestLine, _request: Request) -> Address:
     stream = line.path.endswith(":streamGenerateContent")
     alt = line.query.get("alt", "json")
     if alt not in {"json", "sse"}:
-        raise BadRequest("alt", f"'sse' or 'json' is needed, not {quoted(alt, SHOWN_CHARS)}")
+        raise BadRequest("alt", f"must be 'sse' or 'json', not {quoted(alt, SHOWN_CHARS)}")
     return Address(line.match_info["name"].removeprefix("models/"), stream, stream and alt != "sse")
 
 
@@ -96,9 +96,9 @@ def _counted(body: bytes, report: StreamReport) -> tuple[bytes, str]:
     if COUNTED not in fields:
         return body, ""
     if "contents" in fields:
-        raise fields.wrong(f"this stands beside {COUNTED}, and one of them is read", "contents")
+        raise fields.wrong(f"a count has either contents or {COUNTED}, not both", "contents")
     if not isinstance(fields.peek(COUNTED), dict):
-        raise fields.wrong("an object is needed", COUNTED)
+        raise fields.wrong("must be an object", COUNTED)
     report.repairs.update(outer.repairs)  # only here: bare contents are read once more
     return fields.text_of(COUNTED).encode(), COUNTED
 

@@ -126,7 +126,7 @@ class GeminiRequestReader(RequestReader):
 
     def begun(self, fields: Fields) -> Request:
         if "cachedContent" in fields:
-            self.references.append(("cachedContent", "send the contents themselves"))
+            self.references.append(("cachedContent", "send the cached contents in `contents`"))
         return Request(self.dialect, fields.string("model"))
 
     # -- contents ------------------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class GeminiRequestReader(RequestReader):
     def _content(self, content: Fields) -> None:
         role = content.string("role") or "user"
         if role not in ROLES:
-            raise content.wrong(f"'user' or 'model' is needed, not {quoted(role)}", "role")
+            raise content.wrong(f"must be 'user' or 'model', not {quoted(role)}", "role")
         turn = self._turn(ROLES[role])
         for part in content.each("parts"):
             self._part(part, turn)
@@ -186,7 +186,7 @@ class GeminiRequestReader(RequestReader):
             case "functionCall" if speaks:
                 self._call(part, turn.parts)
             case "functionCall":
-                raise part.wrong("a call may only stand in a content of the model", "functionCall")
+                raise part.wrong("must be in a content with the role 'model'", "functionCall")
             case "functionResponse" if turn.role == "user":
                 self._result(part, turn.parts)
             case _:
@@ -196,7 +196,7 @@ class GeminiRequestReader(RequestReader):
     def _text(self, part: Fields, turn: Turn) -> None:
         """Read text that is not the model's: a signature on it has no meaning."""
         if part.boolean("thought"):
-            raise part.wrong("a thought may only stand in a content of the model", "thought")
+            raise part.wrong("must be in a content with the role 'model'", "thought")
         text = Text(part.string("text") or "")
         text.extras = part.rest() or None
         if text.text or text.extras:
@@ -271,7 +271,7 @@ class GeminiRequestReader(RequestReader):
         """Read the text of a function's response, which may be a list of several, or else the whole object as JSON."""
         members = response.peek("response")
         if not isinstance(members, dict | None):
-            raise response.wrong(f"an object is needed, not {kind_of(members)}", "response")
+            raise response.wrong(f"must be an object, not {kind_of(members)}", "response")
         if not members:
             response.take("response")
             return
@@ -303,7 +303,7 @@ class GeminiRequestReader(RequestReader):
         level = word.lower()
         if level not in {*LEVELS, "", NO_LEVEL}:
             raise thinking.wrong(
-                f"one of {', '.join(sorted(LEVELS)).upper()} is needed, not {quoted(word)}", "thinkingLevel"
+                f"must be one of {', '.join(sorted(LEVELS)).upper()}, not {quoted(word)}", "thinkingLevel"
             )
         shown = thinking.boolean("includeThoughts")
         read = Thinking(level if level in LEVELS else None)
@@ -367,7 +367,7 @@ class GeminiRequestReader(RequestReader):
         if mode is None and not names:
             return None
         if mode is not None and mode not in CHOICES:
-            raise calling.wrong(f"one of {', '.join(CHOICES)} is needed, not {quoted(mode)}", "mode")
+            raise calling.wrong(f"must be one of {', '.join(CHOICES)}, not {quoted(mode)}", "mode")
         extras = {"mode": VALIDATED} if mode == VALIDATED else None
         return ToolChoice(CHOICES[mode or "AUTO"], names, extras=extras)
 
@@ -396,7 +396,7 @@ def _kind(part: Fields) -> str:
     """Return the member that says what a part is; ``""`` for an unknown kind. Raises BadRequest if there are several."""
     kinds = [name for name in part.names if name in KINDS]
     if len(kinds) > 1:
-        raise part.wrong(f"a part is one thing, and here are {' and '.join(kinds)}")
+        raise part.wrong(f"a part must have only one of {' and '.join(kinds)}")
     if kinds:
         return kinds[0]
     return "text" if TEXT_FIELDS.issuperset(part.names) else ""

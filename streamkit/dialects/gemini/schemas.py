@@ -73,7 +73,7 @@ def cut_schema(schema: Any, path: Path, lose: Callable[[str], None], depth: int 
     Raises BadRequest if the schema is nested too deeply.
     """
     if depth > DEPTH:
-        raise BadRequest(shown(path), f"a schema nested deeper than {DEPTH}")
+        raise BadRequest(shown(path), f"the schema is nested deeper than {DEPTH} levels")
     if not isinstance(schema, Mapping):
         return schema
 

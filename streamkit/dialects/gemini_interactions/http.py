@@ -34,7 +34,7 @@ def _place(base: str, _model: str, _stream: bool) -> str:
 def _address(line: RequestLine, request: Request) -> Address:
     """Return the model of the body. Raises BadRequest for an agent, which is not a model."""
     if not request.model and "agent" in request.extras:
-        raise BadRequest("agent", "this gateway asks models and runs no agents; name a model instead")
+        raise BadRequest("agent", "this gateway sends requests to models and runs no agents; set `model` instead")
     return model_in_body(line, request)
 
 
@@ -44,7 +44,7 @@ def _refuse_state(request: Request) -> None:
         if path in STORED:  # other references, such as files, may exist on a server of this dialect
             raise BadRequest(path, f"{STATELESS}; {instead}")
     if request.extras.get("background"):
-        raise BadRequest("background", f"{STATELESS}; ask without background, and with stream: true if it takes long")
+        raise BadRequest("background", f"{STATELESS}; omit `background`, and set `stream` to true for a long response")
 
 
 def _decode_error(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:

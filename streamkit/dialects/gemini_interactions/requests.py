@@ -67,10 +67,10 @@ from streamkit.text.quoting import quoted
 
 #: What a client must send instead of each reference to data on the server.
 REMEDIES: Final[Mapping[str, str]] = {
-    "previous_interaction_id": "send all steps so far as input with each request, without the id of an interaction",
-    "continuation_token": "ask again with the whole input",
-    "cached_content": "send the contents themselves",
-    "environment": "send the files themselves as input",
+    "previous_interaction_id": "send all earlier steps in `input` with each request, without an interaction id",
+    "continuation_token": "send the request again with the whole `input`",
+    "cached_content": "send the cached contents in `input`",
+    "environment": "send the files in `input`",
 }
 #: Members that refer to a part of the conversation which only the server has.
 STORED: Final = ("previous_interaction_id", "continuation_token")
@@ -203,7 +203,7 @@ class InteractionsRequestReader(RequestReader):
         if data is not None:
             media.data = base64_of(standard_base64(data), content.at("data"))
         elif uri is None:
-            raise content.wrong("data or a uri is needed, and there is neither")
+            raise content.wrong("must have `data` or `uri`")
         elif uri.startswith(OWN_URIS):
             media.file_id = uri
         else:
@@ -289,7 +289,7 @@ class InteractionsRequestReader(RequestReader):
             text = step.string("result")
             result.parts = [Text(text)] if text else []
         else:
-            raise step.wrong(f"text, an object or a list is needed, not {kind_of(value)}", "result")
+            raise step.wrong(f"must be a string, an object or a list, not {kind_of(value)}", "result")
         result.extras = step.rest() or None
         return result
 
@@ -306,7 +306,7 @@ class InteractionsRequestReader(RequestReader):
     def _thinking(self, config: Fields) -> Thinking | None:
         level, summaries = config.string("thinking_level"), config.string("thinking_summaries")
         if level is not None and level.lower() not in LEVELS:
-            raise config.wrong(f"one of {', '.join(sorted(LEVELS))} is needed, not {quoted(level)}", "thinking_level")
+            raise config.wrong(f"must be one of {', '.join(sorted(LEVELS))}, not {quoted(level)}", "thinking_level")
         read = Thinking(level and level.lower(), summary=summaries)
         return read if read != Thinking() else None
 
@@ -367,7 +367,7 @@ class InteractionsRequestReader(RequestReader):
     def _of_mode(self, fields: Fields, name: str) -> ToolChoice:
         mode = fields.string(name) or "auto"
         if mode not in CHOICES:
-            raise fields.wrong(f"one of {', '.join(CHOICES)} is needed, not {quoted(mode)}", name)
+            raise fields.wrong(f"must be one of {', '.join(CHOICES)}, not {quoted(mode)}", name)
         return ToolChoice(CHOICES[mode], extras={"mode": wire.VALIDATED} if mode == wire.VALIDATED else None)
 
 
