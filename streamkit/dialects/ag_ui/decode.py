@@ -22,20 +22,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from attrs import define
 
-from streamkit.dialects.ag_ui.wire import (
-    ANSWERED_CALL,
-    ERROR_CODES,
-    EVENTS,
-    FINISH_REASON,
-    NOT_RUN_ID,
-    PASSED_OVER,
-    RUN_FINISHED,
-    STOP_REASONS,
-    STOP_SEQUENCE,
-    VENDOR,
-    decode_usage,
-    sound_entry,
-)
+from streamkit.dialects.ag_ui import wire
 from streamkit.dialects.bodies.json_members import without_none
 from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import has_value, text_of
@@ -57,12 +44,12 @@ from streamkit.events import (
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
-STARTED_FIELDS: Final = PASSED_OVER | {"runId", "input"}  # members of RUN_STARTED that are no extras
+STARTED_FIELDS: Final = wire.PASSED_OVER | {"runId", "input"}  # members of RUN_STARTED that are no extras
 #: Members of RUN_FINISHED that the decoder reads or ignores. It keeps other members as asides.
-FINISHED_FIELDS: Final = PASSED_OVER | {"threadId", "runId", "usage", "metadata", "outcome"}
+FINISHED_FIELDS: Final = wire.PASSED_OVER | {"threadId", "runId", "usage", "metadata", "outcome"}
 FAILED: Final = frozenset({"error", "failed", "failure"})  # outcomes of agents that do not send RUN_ERROR
 #: Members of TOOL_CALL_RESULT that the decoder reads or ignores if this result says that the call was not run.
-RESULT: Final = Members(*PASSED_OVER, "messageId", "toolCallId", "content", "role")
+RESULT: Final = Members(*wire.PASSED_OVER, "messageId", "toolCallId", "content", "role")
 THINKING: Final = "THINKING"  # how some events of version 0 begin, whose messages have no ids
 #: A message or call can be sent as chunks, without an event for its end. Any other event ends it, except these.
 PASSING_CHUNKS: Final = frozenset(
@@ -73,7 +60,7 @@ Key: TypeAlias = tuple[bool, str]  # whether a message is text (not reasoning), 
 
 def recognises(_event: str, document: Any) -> bool:
     """Return whether a payload may be an AG-UI event."""
-    return isinstance(document, dict) and isinstance(kind := document.get("type"), str) and kind in EVENTS
+    return isinstance(document, dict) and isinstance(kind := document.get("type"), str) and kind in wire.EVENTS
 
 
 @define
@@ -100,10 +87,10 @@ class ReadCall(WaitingCall):
 class AgUiDecoder(WaitingCallDecoder[ReadCall]):
     """Decodes the events of a stream."""
 
-    dialect = VENDOR
-    vendor = VENDOR
+    dialect = wire.VENDOR
+    vendor = wire.VENDOR
     idle = frozenset({"timestamp"})
-    error_types = ERROR_CODES
+    error_types = wire.ERROR_CODES
     _run: str | None = None
     _blocks = 0
 
@@ -121,11 +108,11 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
 
     def decode(self, document: dict[str, Any]) -> None:
         kind = self.string(document.get("type"))
-        if kind not in EVENTS:
+        if kind not in wire.EVENTS:
             self.unknown_frame(kind or "event", document)
             return
         self.recognised = True
-        event = EVENTS[kind]
+        event = wire.EVENTS[kind]
         reader = getattr(self, event.method)
         if document["type"] is not kind:  # a faulty server wrote the type as an object around the text
             document = {**document, "type": kind}
@@ -139,8 +126,6 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
         self.keep_unread(document, event.members, where=f"{kind}.")
         self.after_frame(before)
 
-    # -- the run ---------------------------------------------------------------------------------------------------
-
     def _run_started(self, document: dict[str, Any]) -> None:
         run = text_of(document.get("runId"))
         if self._started:
@@ -148,16 +133,14 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
             return
         self._run = run
         others = {name: value for name, value in document.items() if name not in STARTED_FIELDS and has_value(value)}
-        self.start(ResponseStarted(run, vendor=VENDOR, extras=others or None))
+        self.start(ResponseStarted(run, vendor=wire.VENDOR, extras=others or None))
 
     def _span(self, _document: dict[str, Any]) -> None:
         self.ensure_started()
 
     def _kept(self, document: dict[str, Any]) -> None:
         self.ensure_started()
-        self.out.append(Aside(VENDOR, "metadata", document["type"], document))
-
-    # -- messages --------------------------------------------------------------------------------------------------
+        self.out.append(Aside(wire.VENDOR, "metadata", document["type"], document))
 
     def _id(self, document: dict[str, Any], name: str) -> str:
         """Return the id of an event's message or call. If the event has no id, return that of the latest message or call."""
@@ -254,8 +237,6 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
             chunked.is_open = False
             self._chunked = None
 
-    # -- opaque values of vendors ----------------------------------------------------------------------------------------
-
     def _encrypted_value(self, document: dict[str, Any]) -> None:
         entity, value = self.string(document.get("entityId")), self.string(document.get("encryptedValue"))
         is_call = document.get("subtype") == "tool-call"
@@ -267,14 +248,12 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
             self._kept(document)
 
     def _sign(self, message: Message, value: str) -> None:
-        sealed = unseal(value) or Sealed("reasoning" if message.is_reasoning else "text", VENDOR, value)
+        sealed = unseal(value) or Sealed("reasoning" if message.is_reasoning else "text", wire.VENDOR, value)
         if sealed.kind == "opaque":
             self.out.append(ReasoningOpaque(sealed.blob, sealed.vendor, 0, message.block))
         else:
             on: Literal["reasoning", "text"] = "reasoning" if sealed.kind == "reasoning" else "text"
             self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, message.block, on))
-
-    # -- tool calls ------------------------------------------------------------------------------------------------
 
     def _call_start(self, document: dict[str, Any]) -> None:
         call_id = self._id(document, "toolCallId")
@@ -331,36 +310,34 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
         call = self._calls.get(call_id)
         if call is None or call.answered is not None:  # a result for a call of the history, or a second result
             self.ensure_started()
-            self.out.append(Aside(VENDOR, "server_tool", document["type"], document))
-        elif self.string(document.get("messageId")).startswith(NOT_RUN_ID):
+            self.out.append(Aside(wire.VENDOR, "server_tool", document["type"], document))
+        elif self.string(document.get("messageId")).startswith(wire.NOT_RUN_ID):
             call.is_refused = True
             self.keep_unread(document, RESULT, where="TOOL_CALL_RESULT.")
         else:
             call.is_open = False
             raw = {"toolCallId": call.id, "toolCallName": call.name, "arguments": call.arguments.whole()}
             raw |= without_none(parentMessageId=call.parent, encryptedValue=call.encrypted or None)
-            call.answered = Aside(VENDOR, "server_tool", ANSWERED_CALL, {**raw, "result": document})
+            call.answered = Aside(wire.VENDOR, "server_tool", wire.ANSWERED_CALL, {**raw, "result": document})
 
     def hand_on(self, call: ReadCall) -> None:
         delta = ToolCallDelta(self.handed_on, call.id or None, call.name or None, call.arguments.whole())
         delta.is_ended_by_wire = True
         if call.encrypted:
-            delta.signature = unsealed(call.encrypted, VENDOR)
+            delta.signature = unsealed(call.encrypted, wire.VENDOR)
         self.out.append(delta)
         if not call.is_open:
             self.out.append(ToolCallEnded(self.handed_on))
         self.handed_on += 1
-
-    # -- the end ---------------------------------------------------------------------------------------------------
 
     def _run_finished(self, document: dict[str, Any]) -> None:
         self.ensure_started()
         outcome, metadata = self.fields(document.get("outcome")), self.fields(document.get("metadata"))
         kind = self.string(outcome.get("type"))
         if outcome != {"type": "success"}:
-            self.keep_others({"outcome": outcome}, (), RUN_FINISHED)
-        self.keep_others(document, FINISHED_FIELDS, RUN_FINISHED)
-        self.keep_others(metadata, {FINISH_REASON, STOP_SEQUENCE}, f"{RUN_FINISHED}metadata.")
+            self.keep_others({"outcome": outcome}, (), wire.RUN_FINISHED)
+        self.keep_others(document, FINISHED_FIELDS, wire.RUN_FINISHED)
+        self.keep_others(metadata, {wire.FINISH_REASON, wire.STOP_SEQUENCE}, f"{wire.RUN_FINISHED}metadata.")
         self._over = True
         self._usage(document)
         if kind in FAILED:
@@ -382,28 +359,28 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
 
     def _reason(self, outcome: str, metadata: dict[str, Any]) -> StopReasonSeen:
         """Return the stop reason, which is in ``metadata``. After an interrupt, the run waits for the client's answer."""
-        native = text_of(metadata.get(FINISH_REASON))
+        native = text_of(metadata.get(wire.FINISH_REASON))
         if outcome == "interrupt":
             return StopReasonSeen("tool_calls", outcome, waits=True)
         if native is None:
             return StopReasonSeen("stop", outcome or "success", covers_calls=True)
-        stop_sequence = self.string(metadata.get(STOP_SEQUENCE)) or None
-        return StopReasonSeen(self.stop_reason(native, STOP_REASONS), native, stop_sequence=stop_sequence)
+        stop_sequence = self.string(metadata.get(wire.STOP_SEQUENCE)) or None
+        return StopReasonSeen(self.stop_reason(native, wire.STOP_REASONS), native, stop_sequence=stop_sequence)
 
     def _usage(self, document: dict[str, Any]) -> None:
         entries = [self.fields(entry) for entry in self.items(document.get("usage"))]
         if not entries:
             return
-        self.tell_counts(decode_usage(entries))
+        self.tell_counts(wire.decode_usage(entries))
         for entry in entries:
-            if (sound := sound_entry(entry)) != entry:
+            if (sound := wire.sound_entry(entry)) != entry:
                 self.keep_invalid({name: value for name, value in entry.items() if sound.get(name) != value})
 
     def _run_error(self, document: dict[str, Any]) -> None:
         self._usage(document)
         if self.begun:
             self.report.repair("calls_unanswered")
-        self.fail({name: value for name, value in document.items() if name not in PASSED_OVER})
+        self.fail({name: value for name, value in document.items() if name not in wire.PASSED_OVER})
 
     def settle_starts(self) -> None:
         """End the run, and emit the held calls."""

@@ -129,8 +129,6 @@ class AgUiEncoder(OneChoiceEncoder):
         self._last: dict[str, Any] = {}  # members of RUN_FINISHED
         self._metadata: dict[str, Any] = {}
 
-    # -- the run ---------------------------------------------------------------------------------------------------
-
     def response_started(self, event: ResponseStarted) -> None:
         """Start the run, with the ids of the request."""
         asked, extras = self.encoding.profile.settings, dict(self.response_extras(event))
@@ -157,8 +155,6 @@ class AgUiEncoder(OneChoiceEncoder):
     def follow(self, start: ResponseStarted | None, last: Frame, begun: Collection[str]) -> None:  # noqa: ARG002 - see base
         """Continue a stream whose first events were forwarded unchanged. ``begun`` has the ids of calls without a result."""
         self._passed = begun
-
-    # -- messages --------------------------------------------------------------------------------------------------
 
     def text(self, event: TextDelta) -> None:
         self._say("TEXT", "text", event)
@@ -196,8 +192,6 @@ class AgUiEncoder(OneChoiceEncoder):
             self.write(self._open.written(CLOSINGS))
             self._open = None
 
-    # -- opaque values of vendors --------------------------------------------------------------------------------------
-
     def signature(self, event: ReasoningSignature) -> None:
         """Write the signature of a message; without a message, write it in a reasoning message without text."""
         message = self._messages.get((event.on, event.block)) or self._message("REASONING", ("signed", event.block))
@@ -217,8 +211,6 @@ class AgUiEncoder(OneChoiceEncoder):
         text = signature_text(value, wire.VENDOR, kind)
         members = {"subtype": subtype, "entityId": orjson.Fragment(entity), "encryptedValue": text}
         self._event("REASONING_ENCRYPTED_VALUE", members)
-
-    # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_started(self, event: ToolCallStarted) -> None:
         self._ensure_started()
@@ -267,8 +259,6 @@ class AgUiEncoder(OneChoiceEncoder):
         message = self.encoding.make_id(wire.NOT_RUN_ID)
         self._of_call("TOOL_CALL_RESULT", call_id, messageId=message, role="tool", content=why)
 
-    # -- asides ----------------------------------------------------------------------------------------------------
-
     def aside(self, event: Aside) -> None:
         name, raw = event.type, event.raw
         if name == f"{wire.RUN_FINISHED}outcome" and (not isinstance(raw, dict) or raw.get("type") not in OUTCOMES):
@@ -300,8 +290,6 @@ class AgUiEncoder(OneChoiceEncoder):
             self._of_call("TOOL_CALL_ARGS", call_id, delta=call["arguments"])
         self._of_call("TOOL_CALL_END", call_id)
         self._event("TOOL_CALL_RESULT", call["result"])
-
-    # -- the end ---------------------------------------------------------------------------------------------------
 
     def finished(self, event: ResponseFinished) -> None:
         self._stop = event

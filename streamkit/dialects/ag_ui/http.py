@@ -26,7 +26,6 @@ PATH: Final = "/v1/ag-ui"  # a model's name may follow
 
 
 def _decode_error(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
-    """Return the failure in a body; None for a body in another envelope."""
     if document.get("type") != "RUN_ERROR" or text_of(document.get("message")) is None:
         return None
     failed = provider_failed({name: value for name, value in document.items() if name != "type"}, VENDOR, ERROR_CODES)
@@ -34,7 +33,6 @@ def _decode_error(document: dict[str, Any], _headers: Mapping[str, str]) -> Prov
 
 
 def _error_body(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """Return the body of an error, and no headers."""
     own = failed.raw if failed.vendor == VENDOR and isinstance(failed.raw, dict) else {}
     return {**own, "type": "RUN_ERROR", "message": failed.message, "code": error_code(failed, report)}, {}
 

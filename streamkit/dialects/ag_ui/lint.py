@@ -111,8 +111,6 @@ class AgUiLinter(GrammarChecker):
         if self._last not in {"RUN_FINISHED", "RUN_ERROR"}:
             self.broken("truncated", "the stream ends before RUN_FINISHED")
 
-    # -- the run ---------------------------------------------------------------------------------------------------
-
     def _usage(self, usage: object) -> None:
         if not isinstance(usage, list):
             self.broken("usage", f"usage is {shown(usage)}")
@@ -162,8 +160,6 @@ class AgUiLinter(GrammarChecker):
             self.broken("member", "message of RUN_ERROR is blank", "note")
         if "usage" in document:
             self._usage(document["usage"])
-
-    # -- messages and calls ----------------------------------------------------------------------------------------
 
     def _part(self, event: RunEvent, document: dict[str, Any]) -> None:
         """Check the message, call or other part of the run that the event opens, continues or ends."""

@@ -86,8 +86,6 @@ class AgUiRequestReader(TurnReader):
     def tool(self, tool: Fields) -> Tool:
         return function_tool(tool, tool)
 
-    # -- messages --------------------------------------------------------------------------------------------------
-
     def read_turns(self, fields: Fields) -> None:
         if context := [f"{entry.needed('description')}: {entry.needed('value')}" for entry in fields.each(CONTEXT)]:
             self.turns.append(Turn("system", [Text(text) for text in context], native_role=CONTEXT))
@@ -186,8 +184,6 @@ class AgUiRequestReader(TurnReader):
             raise part.wrong("must have `data`, `url` or `id`")
         return media
 
-    # -- calls and results -----------------------------------------------------------------------------------------
-
     def assistant(self, message: Fields) -> Turn:
         parts: list[Part] = []
         content, value = message.string("content"), message.string("encryptedValue")
@@ -204,7 +200,6 @@ class AgUiRequestReader(TurnReader):
         return read
 
     def result(self, message: Fields) -> ToolResult:
-        """Read a tool result: the output, or the error message."""
         result = ToolResult(message.string("toolCallId") or "", place=message.place)
         result.parts = content_of(message, self._part)
         error = message.string("error")

@@ -17,19 +17,9 @@ from typing import Any, Literal
 
 from attrs import define, field
 
+from streamkit.dialects.ai_sdk import wire
 from streamkit.dialects.ai_sdk.asides import read_file
 from streamkit.dialects.ai_sdk.provider_metadata import Read, read_metadata
-from streamkit.dialects.ai_sdk.wire import (
-    ANSWERED_CALL,
-    ASIDES,
-    CHUNKS,
-    FILE,
-    NEWEST,
-    SHOWN,
-    STOP_REASONS,
-    VENDOR,
-    decode_usage,
-)
 from streamkit.dialects.members.values import has_value, text_of
 from streamkit.dialects.streams.waiting_calls import WaitingCall, WaitingCallDecoder
 from streamkit.errors import HeldTooLong, TooManyBlocks, TooManyToolCalls
@@ -55,7 +45,7 @@ from streamkit.tool_calls.value_text import lenient_text
 
 OUTPUTS = frozenset({"tool-output-available", "tool-output-error", "tool-output-denied"})
 OF_RESPONSE = frozenset({"start", "start-step", "finish-step", "finish"})  # in these, an error is not of a tool
-OWN = CHUNKS.keys() - {"start", "error", "abort", "finish"}  # chunks that no other dialect has
+OWN = wire.CHUNKS.keys() - {"start", "error", "abort", "finish"}  # chunks that no other dialect has
 
 
 @define
@@ -98,7 +88,7 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
     """Decodes the chunks of a UI message stream."""
 
     dialect = "ai-sdk"
-    vendor = VENDOR
+    vendor = wire.VENDOR
     idle = frozenset()
 
     _id: str | None = None
@@ -119,13 +109,13 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
     def decode(self, document: dict[str, Any]) -> None:
         before = self.before_frame()
         kind = self.string(document.get("type"))
-        if kind in CHUNKS:
+        if kind in wire.CHUNKS:
             self.recognised = True
             if self._finished:
                 self.behind_end(self._read, document)
             else:
                 self._read(document)
-        elif kind in ASIDES or kind in NEWEST or kind.startswith("data-"):
+        elif kind in wire.ASIDES or kind in wire.NEWEST or kind.startswith("data-"):
             self.recognised = True
             if self._finished:
                 self.report.repair("after_end")
@@ -137,18 +127,20 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
 
     def _aside(self, kind: str, document: dict[str, Any], means: AsideKind | None = None) -> None:
         self.ensure_started()
-        if kind == FILE and (media := read_file(document)) is not None:
+        if kind == wire.FILE and (media := read_file(document)) is not None:
             self.out.append(media)
             return
         if means is None:
-            means = ASIDES[kind][0] if kind in ASIDES else "unknown_event" if kind in NEWEST else "metadata"
-        self.out.append(Aside(VENDOR, means, kind, document))
+            means = (
+                wire.ASIDES[kind][0] if kind in wire.ASIDES else "unknown_event" if kind in wire.NEWEST else "metadata"
+            )
+        self.out.append(Aside(wire.VENDOR, means, kind, document))
 
     def _read(self, document: dict[str, Any]) -> None:
         kind = document["type"]
         if kind not in {"start", "error"}:
             self.ensure_started()
-        chunk = CHUNKS[kind]
+        chunk = wire.CHUNKS[kind]
         self.read_and_keep(getattr(self, chunk.method), document, chunk.members, f"{kind}.")
         if kind in OF_RESPONSE:
             self.read_error(document)
@@ -163,9 +155,9 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
             return
         self._id = name
         metadata = self.fields(document.get("messageMetadata"))
-        self.start(ResponseStarted(name, vendor=VENDOR, extras={"messageMetadata": metadata} if metadata else None))
-
-    # -- text and reasoning ----------------------------------------------------------------------------------------
+        self.start(
+            ResponseStarted(name, vendor=wire.VENDOR, extras={"messageMetadata": metadata} if metadata else None)
+        )
 
     def _opened(self, document: dict[str, Any], *, starts: bool = False) -> ReadPart:
         """Return the part that a chunk belongs to; open a new one if none is open. Raises TooManyBlocks."""
@@ -225,9 +217,7 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
 
     def _keep_metadata_of_others(self, read: Read, of: str) -> None:
         if read.others:
-            self.out.append(Aside(VENDOR, "metadata", f"{of}.providerMetadata", read.others))
-
-    # -- tool calls ------------------------------------------------------------------------------------------------
+            self.out.append(Aside(wire.VENDOR, "metadata", f"{of}.providerMetadata", read.others))
 
     def _call(self, document: dict[str, Any]) -> ReadCall:
         """Return the call that a chunk names: a new one for a new id, or if its call has ended and starts again.
@@ -243,7 +233,7 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
             call = self._calls[name] = ReadCall(name, self.string(document.get("toolName")))
             call.kind = "custom" if document.get("inputEncoding") == "text" else "function"
             call.executed = self.truth(document.get("providerExecuted"))
-            call.shown = {name: value for name in SHOWN if has_value(value := document.get(name))}
+            call.shown = {name: value for name in wire.SHOWN if has_value(value := document.get(name))}
             if not call.executed:
                 self.begin_waiting(call)
                 self.waiting_bytes += len(self.frame.data)
@@ -307,7 +297,7 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         self._available -= call.available
         self.runs_calls = self._available > 0
         raw = {"toolCallId": call.id, "toolName": call.name, **call.shown, "arguments": call.arguments.whole()}
-        call.answered = Aside(VENDOR, "server_tool", ANSWERED_CALL, {**raw, "output": document})
+        call.answered = Aside(wire.VENDOR, "server_tool", wire.ANSWERED_CALL, {**raw, "output": document})
         return True
 
     def hand_on(self, call: ReadCall) -> None:
@@ -327,23 +317,21 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
             self._end_part(part)
         self._parts.clear()
 
-    # -- the end ---------------------------------------------------------------------------------------------------
-
     def _finish(self, document: dict[str, Any]) -> None:
         self._finished = True
         self.release()
         metadata = self.fields(document.get("messageMetadata"))
         if usage := self.fields(metadata.get("usage")):
-            self.tell_counts(decode_usage(usage))
+            self.tell_counts(wire.decode_usage(usage))
         self.keep_others(metadata, {"usage"}, "finish.messageMetadata.")
         native = self.string(document.get("finishReason"))
-        reason = self.stop_reason(native, STOP_REASONS) if native else "stop"
+        reason = self.stop_reason(native, wire.STOP_REASONS) if native else "stop"
         self.out += (StopReasonSeen(reason, native or "finish", covers_calls=not native), TerminatorSeen())
 
     def _error(self, document: dict[str, Any]) -> None:
         self.release()
         if text := text_of(document.get("errorText")):
-            self.out.append(ProviderFailed("server", text, raw=document, vendor=VENDOR))
+            self.out.append(ProviderFailed("server", text, raw=document, vendor=wire.VENDOR))
         else:
             self.report.repair("error_shape")
             self.fail(document)
@@ -352,4 +340,4 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         """Read an abort by the server as a failure, although the SDK's client takes the response so far for a success."""
         self.release()
         reason = self.string(document.get("reason")) or "the server aborted the response"
-        self.out.append(ProviderFailed("truncated", reason, raw=document, vendor=VENDOR))
+        self.out.append(ProviderFailed("truncated", reason, raw=document, vendor=wire.VENDOR))

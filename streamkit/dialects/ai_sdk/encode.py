@@ -99,10 +99,7 @@ class AISDKEncoder(OneChoiceEncoder):
         self._sources: set[str] = set()  # ids of cited pages
         self._parts_seen: set[tuple[str, int]] = set()  # kinds and blocks of the parts that were begun
 
-    # -- the message -----------------------------------------------------------------------------------------------
-
     def _chunk(self, kind: str, **members: Any) -> None:
-        """Write a chunk of the step."""
         self._payload(dumps({"type": kind, **members}))
 
     def _payload(self, payload: bytes) -> None:
@@ -127,8 +124,6 @@ class AISDKEncoder(OneChoiceEncoder):
         else:
             start |= extras
         self.write(b"data: %b\n\n" % dumps(start) + START_STEP)
-
-    # -- text and reasoning ----------------------------------------------------------------------------------------
 
     def _open(self, kind: Literal["text", "reasoning"], block: int) -> WrittenPart:
         """Return the part for a delta: the open one, or a new one with a new id."""
@@ -185,8 +180,6 @@ class AISDKEncoder(OneChoiceEncoder):
         self._chunk("reasoning-start", id=name, **metadata_of("opaque", Opaque(event.vendor, event.blob)))
         self._chunk("reasoning-end", id=name)
 
-    # -- tool calls ------------------------------------------------------------------------------------------------
-
     def call_started(self, event: ToolCallStarted) -> None:
         if not event.name:
             return  # a call without a name is withheld when it ends
@@ -231,8 +224,6 @@ class AISDKEncoder(OneChoiceEncoder):
         members |= {**begun.shown, **metadata_of("call", begun.start.signature)}
         self._chunk(kind, toolCallId=call.id, toolName=call.name, **members)
 
-    # -- asides ----------------------------------------------------------------------------------------------------
-
     def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
         return write_file(media)
 
@@ -268,8 +259,6 @@ class AISDKEncoder(OneChoiceEncoder):
         if raw["arguments"]:
             self._chunk("tool-input-delta", toolCallId=raw["toolCallId"], inputTextDelta=raw["arguments"])
         self.write(b"data: %b\n\n" % dumps(raw["output"]))
-
-    # -- the end ---------------------------------------------------------------------------------------------------
 
     def finished(self, event: ResponseFinished) -> None:
         self._stop = event

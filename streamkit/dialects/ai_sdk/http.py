@@ -34,7 +34,6 @@ def _name_answer(request: Request) -> None:
 
 
 def _decode_error(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
-    """Return the failure in a body; None for a body in another envelope."""
     message = text_of(document.get("errorText"))
     if document.get("type") != "error" or message is None:
         return None
@@ -42,7 +41,6 @@ def _decode_error(document: dict[str, Any], _headers: Mapping[str, str]) -> Prov
 
 
 def _error_body(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """Return the body of an error, and no headers."""
     if has_detail(failed, VENDOR):
         report.lose("error_detail")
     own = failed.raw if failed.vendor == VENDOR and isinstance(failed.raw, dict) else {}

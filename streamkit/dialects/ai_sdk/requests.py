@@ -86,8 +86,6 @@ class AISDKRequestReader(RequestReader):
     def _tool(self, name: str, tool: Fields) -> Tool:
         return Tool(name, tool.string("description"), tool.mapping("parameters"), extras=tool.rest() or None)
 
-    # -- messages --------------------------------------------------------------------------------------------------
-
     def read_turns(self, fields: Fields) -> None:
         if system := fields.string(wire.SYSTEM):
             self.turns.append(Turn("system", [Text(system)], native_role=wire.SYSTEM))
@@ -196,7 +194,6 @@ class AISDKRequestReader(RequestReader):
         return media
 
     def _reasoning(self, part: Fields) -> list[Part]:
-        """Read reasoning: its text, and data that only a vendor can read."""
         text = part.string("text") or ""
         read = self._metadata(part, "providerMetadata", is_empty=not text)
         part.take("state")
@@ -219,10 +216,7 @@ class AISDKRequestReader(RequestReader):
             part.replace(name, read.others)
         return read
 
-    # -- calls and results -----------------------------------------------------------------------------------------
-
     def _call(self, part: Fields, kind: str, answer: list[Part], results: list[Part]) -> None:
-        """Read a call, and the result if its part has one."""
         if part.peek("providerExecuted") is True:
             answer.append(Aside(wire.VENDOR, "server_tool", f"{CONTENT}{kind}", {"type": kind, **part.rest()}))
             return
@@ -422,7 +416,6 @@ class Messages:
 
 
 def _part(part: Part) -> dict[str, Any]:
-    """Return one part of a message."""
     match part:
         case Text():
             written = {"type": "text", "text": part.text, **metadata_of("text", part.signature)}
@@ -451,7 +444,6 @@ def _file(media: Media) -> dict[str, Any]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    """Return the part of a call without a result."""
     extras = call.extras or {}
     named: dict[str, Any] = {"type": f"{wire.TOOL}{call.name}"}
     if extras.get("type") == wire.DYNAMIC_TOOL:

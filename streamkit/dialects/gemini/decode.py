@@ -249,7 +249,6 @@ class GeminiDecoder(FrameDecoder):
             )
 
     def _others(self, candidate: dict[str, Any], of: Candidate, *, failed: bool) -> None:
-        """Keep the members of a candidate other than its content and reason."""
         for name, value in others_of(candidate, CANDIDATE_FIELDS).items():
             if not (name == MESSAGE and failed):
                 kind = ASIDES.get(name, "metadata")

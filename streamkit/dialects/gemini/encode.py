@@ -78,8 +78,6 @@ class GeminiEncoder(EventEncoder):
             self._write_text()  # a held text must not wait until the server sends more
         self.holds = False
 
-    # -- chunks ----------------------------------------------------------------------------------------------------
-
     def response_started(self, event: ResponseStarted) -> None:
         tail = without_none(
             modelVersion=event.model or self.encoding.profile.model or None,
@@ -96,8 +94,6 @@ class GeminiEncoder(EventEncoder):
 
     def _part(self, choice: int, part: bytes) -> None:
         self._chunk(b'"candidates":[{"content":{"parts":[{%b}],"role":"model"},"index":%d}]' % (part, choice))
-
-    # -- text and thoughts -----------------------------------------------------------------------------------------
 
     def text(self, event: TextDelta | ReasoningDelta) -> None:
         if self._text is not None:
@@ -167,12 +163,9 @@ class GeminiEncoder(EventEncoder):
         self._sign(event.choice, SIGNATURE + dumps(seal("opaque", event.vendor, event.blob)), thought=True)
 
     def _sign(self, number: int, signature: bytes, *, thought: bool) -> None:
-        """Write a signature on a part without text."""
         self._keep_order(number)
         self._part(number, b'"text":""%b%b' % (THOUGHT if thought else b"", signature))
         self._choices[number].kind = None
-
-    # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_started(self, event: ToolCallStarted) -> None:
         choice = self._choices[event.choice]
@@ -203,8 +196,6 @@ class GeminiEncoder(EventEncoder):
     def media_form(self, media: MediaGenerated) -> list[Aside]:
         return write_media(media)
 
-    # -- asides ----------------------------------------------------------------------------------------------------
-
     def aside(self, event: Aside) -> None:
         name, value = event.type, event.raw
         if event.kind == "unknown_event":
@@ -221,8 +212,6 @@ class GeminiEncoder(EventEncoder):
             self._blocked = value  # the feedback ends the stream, so it is written last
         else:
             self._chunk(dumps({name: value})[1:-1])
-
-    # -- the end ---------------------------------------------------------------------------------------------------
 
     def finished(self, event: ResponseFinished) -> None:
         self._stops.append(event)

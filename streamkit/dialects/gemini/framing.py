@@ -77,7 +77,6 @@ class GeminiParser(Link):
             self._parser.fault = fault
 
     def push(self, chunk: bytes, /) -> None:
-        """Read the frames that a chunk completes."""
         if self._parser is not None:
             self._parser.push(chunk)
             return
@@ -89,7 +88,6 @@ class GeminiParser(Link):
     push_batch = push
 
     def push_end(self) -> None:
-        """Read the frames at the end of the input."""
         self._begin(b"").push_end()
 
     def push_rest(self) -> None:

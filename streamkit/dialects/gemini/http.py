@@ -129,7 +129,6 @@ _DURATION: Final = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)s")  # a duration in pro
 
 
 def _decode_error(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
-    """Return the failure in a body; None if it is not an error body of this dialect."""
     error = document.get("error")
     if not isinstance(error, dict) or not isinstance(error.get("status"), str):
         return None
@@ -142,7 +141,6 @@ def _decode_error(document: dict[str, Any], _headers: Mapping[str, str]) -> Prov
 
 
 def _error_body(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """Return the error body, and no headers."""
     own = failed.vendor == VENDOR
     error = encode_error(failed if own else evolve(failed, http_status=gateway_status(failed)), report)
     details = objects_in(error.get("details"))

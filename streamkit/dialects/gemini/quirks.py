@@ -70,7 +70,6 @@ def _parts(*values: tuple[str, Any], named: bool = False, end: bool = True) -> C
 
 
 def _values(path: str, value: Any) -> list[dict[str, Any]]:
-    """Return the partial arguments for a value at a path: a text in two halves."""
     match value:
         case str():
             half = (len(value) + 1) // 2
@@ -88,7 +87,6 @@ def _call_as_text(payload: Payload) -> None:
 
 
 def _array_without_end(frames: Frames) -> Frames:
-    """Put all payloads in one array without its closing bracket."""
     payloads = [compact(payload) for payload in EVENTS.having(ANY, frames)]
     if not payloads:  # no events: the stream is an array already
         return (*frames[:-1], frames[-1].rstrip().removesuffix(b"]"))

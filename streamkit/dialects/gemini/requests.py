@@ -129,8 +129,6 @@ class GeminiRequestReader(RequestReader):
             self.references.append(("cachedContent", "send the cached contents in `contents`"))
         return Request(self.dialect, fields.string("model"))
 
-    # -- contents ------------------------------------------------------------------------------------------------------
-
     def read_turns(self, fields: Fields) -> None:
         """Read the system instruction, whose role has no meaning, and the contents."""
         instruction = fields.fields("systemInstruction")
@@ -171,8 +169,6 @@ class GeminiRequestReader(RequestReader):
         self.turns.append(turn)
         return turn
 
-    # -- parts -----------------------------------------------------------------------------------------------------
-
     def _part(self, part: Fields, turn: Turn) -> None:
         kind = _kind(part)
         speaks = turn.role == "assistant"
@@ -203,7 +199,6 @@ class GeminiRequestReader(RequestReader):
             turn.parts.append(text)
 
     def _spoken(self, part: Fields, parts: list[Part]) -> None:
-        """Read text or reasoning of the model."""
         text, thought, blob = part.string("text") or "", part.boolean("thought"), part.string("thoughtSignature")
         new: Text | Reasoning = Reasoning(text, "summary") if thought else Text(text)
         new.extras = part.rest() or None
@@ -233,8 +228,6 @@ class GeminiRequestReader(RequestReader):
                     parts.pop()
                 signed.text, signed.signature = "".join(reversed(texts)), opaque
                 parts.append(signed)
-
-    # -- calls and results -----------------------------------------------------------------------------------------
 
     def _call(self, part: Fields, parts: list[Part]) -> None:
         call, blob = part.needed_fields("functionCall"), part.string("thoughtSignature")
@@ -286,8 +279,6 @@ class GeminiRequestReader(RequestReader):
         else:
             result.parts.append(Text(response.text_of("response")))
 
-    # -- options ---------------------------------------------------------------------------------------------------
-
     def options(self, fields: Fields) -> Options:
         options, config = Options(), fields.fields("generationConfig")
         if config is not None:
@@ -332,8 +323,6 @@ class GeminiRequestReader(RequestReader):
             return OutputFormat("schema", json_schema(schema), native_schema=schema)
         return OutputFormat("json" if kind == JSON else "text")
 
-    # -- tools -----------------------------------------------------------------------------------------------------
-
     def tools(self, fields: Fields) -> list[Tool]:
         return [tool for each in fields.each("tools") for tool in self._tools(each)]
 
@@ -373,7 +362,6 @@ class GeminiRequestReader(RequestReader):
 
 
 def _media_of(part: Fields) -> Media:
-    """Read ``inlineData`` or ``fileData``."""
     is_inline = "inlineData" in part
     data = part.needed_fields("inlineData" if is_inline else "fileData")
     kind = data.string("mimeType")

@@ -123,8 +123,6 @@ class GeminiResponseWriter(ResponseWriter):
             self.report.lose(aside.kind, what=aside.type)
         place[name] = value
 
-    # -- parts of a candidate's content ----------------------------------------------------------------------------
-
     def _part(self, part: Part) -> None:
         match part:
             case Text() | Refusal():

@@ -48,7 +48,6 @@ def json_schema(schema: Any) -> Any:
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema, extended to accept null."""
     if "type" in schema:
         schema["type"] = [schema["type"], "null"]
     if isinstance(schema.get("anyOf"), list):

@@ -99,8 +99,6 @@ class InteractionsEncoder(BlockEncoder):
         begun = {**self._interaction, "status": "in_progress", **self.response_extras(event)}
         self._event("interaction.created", interaction=begun)
 
-    # -- steps -----------------------------------------------------------------------------------------------------
-
     def redacted(self, data: str, number: int) -> None:
         step = dumps({"type": "thought", "signature": data})
         self._blocks.end(self._blocks.add(("redacted_thinking", number), step))
@@ -149,8 +147,6 @@ class InteractionsEncoder(BlockEncoder):
             self._blocks.delta(block, dumps(delta))
         else:
             self.lose(event.kind)
-
-    # -- the end ---------------------------------------------------------------------------------------------------
 
     def stop(self) -> ResponseFinished:
         return self._stop if self._waits and self._stop is not None else super().stop()

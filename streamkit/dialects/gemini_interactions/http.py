@@ -48,7 +48,6 @@ def _refuse_state(request: Request) -> None:
 
 
 def _decode_error(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
-    """Return the failure in a body; None if it is not an error body of this dialect."""
     error = document.get("error")
     if not isinstance(error, dict) or not is_error(error) or not isinstance(error.get("code"), str):
         return None

@@ -106,8 +106,6 @@ class InteractionsLinter(GrammarChecker):
         if not self._ended and not self._failed:
             self.broken("truncated", "the stream ends before interaction.completed")
 
-    # -- the interaction -------------------------------------------------------------------------------------------
-
     def _created(self, document: dict[str, Any]) -> None:
         if self._started:
             self.broken("created", "interaction.created again")
@@ -154,8 +152,6 @@ class InteractionsLinter(GrammarChecker):
         for name, count in (self.counts(usage) or {}).items():
             if name.endswith("_tokens") and not is_index(count):
                 self.broken("usage", f"{name} is {shown(count)}")
-
-    # -- steps -----------------------------------------------------------------------------------------------------
 
     def _step_start(self, document: dict[str, Any]) -> None:
         index = document.get("index")

@@ -109,8 +109,6 @@ class InteractionsRequestReader(RequestReader):
         self.references += [(name, REMEDIES[name]) for name in REMEDIES if name in fields]
         return super().begun(fields)
 
-    # -- steps -----------------------------------------------------------------------------------------------------
-
     def read_turns(self, fields: Fields) -> None:
         if instruction := fields.string("system_instruction"):
             self.turns.append(Turn("system", [Text(instruction)]))
@@ -163,7 +161,6 @@ class InteractionsRequestReader(RequestReader):
         return self._user.parts
 
     def _assistants(self) -> list[Part]:
-        """Return the parts of the current model turn."""
         self._user = None
         if not self.turns or self.turns[-1].role != "assistant":
             self.turns.append(Turn("assistant"))
@@ -191,8 +188,6 @@ class InteractionsRequestReader(RequestReader):
         if extras := step.rest():
             parts.append(Aside(wire.VENDOR, "metadata", wire.OF_STEP, extras, block=number))
 
-    # -- contents --------------------------------------------------------------------------------------------------
-
     def _content(self, content: Fields, kind: str) -> Text | Media | Aside:
         if kind == "text":
             return Text(content.needed("text"), extras=content.rest() or None)
@@ -211,8 +206,6 @@ class InteractionsRequestReader(RequestReader):
             media.kind = "video" if uri.startswith(FILMS) else media.kind
         media.extras = content.rest() or None
         return media
-
-    # -- thoughts --------------------------------------------------------------------------------------------------
 
     def _thought(self, step: Fields) -> None:
         blob, number = step.string("signature"), self._thoughts
@@ -259,8 +252,6 @@ class InteractionsRequestReader(RequestReader):
                 parts.append(Text("", opaque))
         parts.extend(thoughts)
 
-    # -- calls and results -----------------------------------------------------------------------------------------
-
     def _call(self, step: Fields) -> None:
         parts, blob = self._assistants(), step.string("signature")
         call = ToolCall(self._calls, step.string("id") or "", step.needed("name"), "", place=step.place)
@@ -292,8 +283,6 @@ class InteractionsRequestReader(RequestReader):
             raise step.wrong(f"must be a string, an object or a list, not {kind_of(value)}", "result")
         result.extras = step.rest() or None
         return result
-
-    # -- options ---------------------------------------------------------------------------------------------------
 
     def options(self, fields: Fields) -> Options:
         options, config = Options(), fields.fields("generation_config")
@@ -331,8 +320,6 @@ class InteractionsRequestReader(RequestReader):
         if schema is not None:
             return OutputFormat("schema", schema)
         return OutputFormat("json" if as_json else "text")
-
-    # -- tools -----------------------------------------------------------------------------------------------------
 
     def tool(self, tool: Fields) -> Tool:
         kind = tool.needed("type")
