@@ -71,7 +71,7 @@ class Message:
     block: int
     is_open: bool = True
     #: Whether the model wrote the message. Events of any other message are kept whole as asides.
-    is_said: bool = True
+    is_from_model: bool = True
 
 
 @define
@@ -120,7 +120,7 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
             self.behind_end(reader, document)
             return
         if self._chunked is not None and kind not in PASSING_CHUNKS:
-            self._end_chunks(document, kind)
+            self._end_chunks(self._chunked, document, kind)
         before = self.before_frame()
         reader(document)
         self.keep_unread(document, event.members, where=f"{kind}.")
@@ -151,7 +151,8 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
             return self._latest.get(kind, THINKING)
         found = text_of(document.get(name))
         if found is None:
-            self.report.repair("index_missing")
+            if self._chunked is None or kind not in self._latest or not step.endswith("CHUNK"):
+                self.report.repair("index_missing")  # only chunks after the first may leave it out
             found = self._latest.get(kind, "")
         self._latest[kind] = found
         return found
@@ -170,14 +171,14 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
         elif message.block != self._blocks - 1:  # another message came between, so the rest needs a new block
             message.block = self._new_block()
         message.is_open = True
-        if not message.is_said:
+        if not message.is_from_model:
             self._kept(document)
 
     def _begin(self, key: Key, document: dict[str, Any]) -> Message:
         self.ensure_started()
         is_text = key[0]
         message = self._messages[key] = Message(not is_text, self._new_block())
-        message.is_said = not is_text or self.string(document.get("role")) in {"", "assistant"}
+        message.is_from_model = not is_text or self.string(document.get("role")) in {"", "assistant"}
         return message
 
     def _new_block(self) -> int:
@@ -196,7 +197,7 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
         self._say(message, document)
 
     def _say(self, message: Message, document: dict[str, Any]) -> None:
-        if not message.is_said:
+        if not message.is_from_model:
             self._kept(document)
         elif text := self.string(document.get("delta")):
             make = ReasoningDelta if message.is_reasoning else TextDelta
@@ -208,28 +209,19 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
             self.report.repair("block_unopened")
             return
         message.is_open = False
-        if not message.is_said:
+        if not message.is_from_model:
             self._kept(document)
 
     def _message_chunk(self, document: dict[str, Any]) -> None:
         """Read a piece of a message without start and end. The first piece has its id."""
-        key = document["type"].startswith("TEXT_"), self._chunk_id(document, "messageId")
+        key = self._key(document)
         message = self._chunked = self._messages.get(key) or self._begin(key, document)
         message.is_open = True
         self._say(message, document)
 
-    def _chunk_id(self, document: dict[str, Any], name: str) -> str:
-        """Return the id of a chunk's message or call. All chunks but the first may leave it out."""
-        kind = document["type"].partition("_")[0]
-        if self._chunked is not None and text_of(document.get(name)) is None and kind in self._latest:
-            return self._latest[kind]
-        return self._id(document, name)
-
-    def _end_chunks(self, document: dict[str, Any], kind: str) -> None:
+    def _end_chunks(self, chunked: Message | ReadCall, document: dict[str, Any], kind: str) -> None:
         """End the message or call that was sent as chunks, unless this event is its next chunk."""
-        chunked, name = self._chunked, "toolCallId" if kind == "TOOL_CALL_CHUNK" else "messageId"
-        if chunked is None:
-            return
+        name = "toolCallId" if kind == "TOOL_CALL_CHUNK" else "messageId"
         word = kind.partition("_")[0]
         named = text_of(document.get(name)) or self._latest.get(word, "")
         meant = self._calls.get(named) if word == "TOOL" else self._messages.get((word == "TEXT", named))
@@ -299,7 +291,7 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
 
     def _call_chunk(self, document: dict[str, Any]) -> None:
         """Read a piece of a call without start and end. The first piece has its id."""
-        call_id = self._chunk_id(document, "toolCallId")
+        call_id = self._id(document, "toolCallId")
         call = self._chunked = self._calls.get(call_id) or self._begin_call(call_id, document)
         call.is_open = call.answered is None
         self.append_arguments(call, self._fragment(document), late=call.answered is not None)

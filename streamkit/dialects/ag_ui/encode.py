@@ -261,6 +261,7 @@ class AgUiEncoder(OneChoiceEncoder):
 
     def aside(self, event: Aside) -> None:
         name, raw = event.type, event.raw
+        is_event = name in wire.ALONE and isinstance(raw, dict) and raw.get("type") == name
         if name == f"{wire.RUN_FINISHED}outcome" and (not isinstance(raw, dict) or raw.get("type") not in OUTCOMES):
             self.lose(event.kind)  # clients refuse an unknown outcome
         elif name.startswith(wire.RUN_FINISHED) and len(self._last) + len(self._metadata) < FEW:
@@ -269,12 +270,7 @@ class AgUiEncoder(OneChoiceEncoder):
         elif name == wire.ANSWERED_CALL and isinstance(raw, dict):
             self._ensure_started()
             self._answered(dumps(raw["toolCallId"]), raw)
-        elif (
-            name in wire.ALONE
-            and isinstance(raw, dict)
-            and raw.get("type") == name
-            and not wire.wrong_members(name, raw)
-        ):
+        elif is_event and not wire.wrong_members(name, raw):
             self._ensure_started()
             self._event(name, raw)
         else:

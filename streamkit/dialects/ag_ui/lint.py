@@ -93,15 +93,18 @@ class AgUiLinter(GrammarChecker):
         elif kind.startswith("THINKING_"):
             self.broken("version_0", f"the event is {kind}", "note")
         self._part(EVENTS[kind], document)
+        call_id = str(document.get("toolCallId"))
         match kind:
             case "TOOL_CALL_START":
-                self._inputs.setdefault(str(document.get("toolCallId")), CallInput())
-            case "TOOL_CALL_ARGS":
-                self._argument(str(document.get("toolCallId")), document.get("delta"))
+                self._inputs.setdefault(call_id, CallInput())
+            case "TOOL_CALL_ARGS" if call_id in self._inputs and is_text(document.get("delta")):
+                self._inputs[call_id].append(document["delta"])
             case "TOOL_CALL_END":
-                self._call_ended(str(document.get("toolCallId")))
+                self._broken_inputs.pop(call_id, None)
+                if call_id in self._inputs and (text := self._inputs[call_id].unparsable()) is not None:
+                    self._broken_inputs[call_id] = text
             case "TOOL_CALL_RESULT":
-                self._answered.add(str(document.get("toolCallId")))
+                self._answered.add(call_id)
             case "RUN_FINISHED":
                 self._finished(document)
             case "RUN_ERROR":
@@ -176,15 +179,3 @@ class AgUiLinter(GrammarChecker):
             self._open[what, name] = None
         elif event.ends:
             self._open.pop((what, name), None)
-
-    def _argument(self, call_id: str, delta: object) -> None:
-        call = self._inputs.get(call_id)
-        if call is not None and is_text(delta):
-            call.append(delta)
-
-    def _call_ended(self, call_id: str) -> None:
-        call = self._inputs.get(call_id)
-        text = call.unparsable() if call is not None else None
-        self._broken_inputs.pop(call_id, None)
-        if text is not None:
-            self._broken_inputs[call_id] = text

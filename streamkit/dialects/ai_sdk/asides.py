@@ -46,12 +46,9 @@ def write_search(searched: WebSearched, number: int, choice: int) -> list[Aside]
     else:
         pages = [{"url": url, "title": title} for url, title in searched.pages]
         end = {"type": "tool-output-available", **call, "output": pages}
-    chunks = (
-        {"type": "tool-input-start", **asked},
-        {"type": "tool-input-available", **asked, "input": {"query": searched.query}},
-        end,
-    )
-    return [Aside(VENDOR, "server_tool", str(chunk["type"]), chunk, choice) for chunk in chunks]
+    begin = {"type": "tool-input-start", **asked}
+    available = {"type": "tool-input-available", **asked, "input": {"query": searched.query}}
+    return [Aside(VENDOR, "server_tool", str(chunk["type"]), chunk, choice) for chunk in (begin, available, end)]
 
 
 CITATIONS: Final = CitationForm(vendor=VENDOR, unit="none", write=write_citations)

@@ -19,7 +19,6 @@ from attrs import define, field
 
 from streamkit.dialects.ai_sdk import wire
 from streamkit.dialects.ai_sdk.asides import read_file
-from streamkit.dialects.ai_sdk.provider_metadata import Read, read_metadata
 from streamkit.dialects.members.values import has_value, text_of
 from streamkit.dialects.streams.waiting_calls import WaitingCall, WaitingCallDecoder
 from streamkit.errors import HeldTooLong, TooManyBlocks, TooManyToolCalls
@@ -130,11 +129,10 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         if kind == wire.FILE and (media := read_file(document)) is not None:
             self.out.append(media)
             return
-        if means is None:
-            means = (
-                wire.ASIDES[kind][0] if kind in wire.ASIDES else "unknown_event" if kind in wire.NEWEST else "metadata"
-            )
-        self.out.append(Aside(wire.VENDOR, means, kind, document))
+        if means is None and kind in wire.ASIDES:
+            means = wire.ASIDES[kind][0]
+        other: AsideKind = "unknown_event" if kind in wire.NEWEST else "metadata"
+        self.out.append(Aside(wire.VENDOR, means or other, kind, document))
 
     def _read(self, document: dict[str, Any]) -> None:
         kind = document["type"]
@@ -184,9 +182,8 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         part = self._opened(document)
         if text := self.string(document.get("delta")):
             part.is_empty = False
-            self.out.append(
-                TextDelta(text, 0, part.block) if part.kind == "text" else ReasoningDelta(text, 0, part.block)
-            )
+            make = TextDelta if part.kind == "text" else ReasoningDelta
+            self.out.append(make(text, 0, part.block))
         self._keep_metadata(part, document)
 
     def _part_end(self, document: dict[str, Any]) -> None:
@@ -209,13 +206,13 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         self._held_bytes -= part.held_bytes
         if part.metadata is None:
             return
-        read = read_metadata(part.metadata, is_empty=part.is_empty and part.kind == "reasoning")
+        read = wire.read_metadata(part.metadata, is_empty=part.is_empty and part.kind == "reasoning")
         on: Literal["text", "reasoning"] = "text" if part.kind == "text" else "reasoning"
         self.out += [ReasoningSignature(each.blob, each.vendor, 0, part.block, on) for each in read.signatures]
         self.out += [ReasoningOpaque(each.blob, each.vendor, 0, part.block) for each in read.redacted]
         self._keep_metadata_of_others(read, part.kind)
 
-    def _keep_metadata_of_others(self, read: Read, of: str) -> None:
+    def _keep_metadata_of_others(self, read: wire.Read, of: str) -> None:
         if read.others:
             self.out.append(Aside(wire.VENDOR, "metadata", f"{of}.providerMetadata", read.others))
 
@@ -261,7 +258,7 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         """Read the opaque values in a call's chunk. They replace earlier ones, because clients keep only the last."""
         if document.get("providerMetadata") is None:
             return
-        read = read_metadata(self.fields(document["providerMetadata"]), is_empty=False)
+        read = wire.read_metadata(self.fields(document["providerMetadata"]), is_empty=False)
         for signature in (*read.signatures, *read.redacted):
             call.signature = signature
         self._keep_metadata_of_others(read, "tool")

@@ -20,7 +20,6 @@ from attrs import define, field
 from streamkit.conversation.messages import Request
 from streamkit.dialects.ai_sdk import wire
 from streamkit.dialects.ai_sdk.asides import MADE_SOURCE, write_file
-from streamkit.dialects.ai_sdk.provider_metadata import metadata_of
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, stop_word
 from streamkit.dialects.vocabulary.error_bodies import has_detail
@@ -143,7 +142,7 @@ class AISDKEncoder(OneChoiceEncoder):
         part, self._part = self._part, None
         if part is not None:
             opaque = Opaque(part.signer, "".join(part.signature)) if part.signature else None
-            self._chunk(f"{part.kind}-end", id=part.id.decode(), **metadata_of(part.kind, opaque))
+            self._chunk(f"{part.kind}-end", id=part.id.decode(), **wire.metadata_of(part.kind, opaque))
 
     def _delta(self, part: WrittenPart, text: str) -> bytes:
         return b'data: {"type":"%b-delta","id":"%b","delta":%b}\n\n' % (part.kind.encode(), part.id, dumps(text))
@@ -177,7 +176,7 @@ class AISDKEncoder(OneChoiceEncoder):
         self._close_part()
         name = f"r{self._parts_begun}"
         self._parts_begun += 1
-        self._chunk("reasoning-start", id=name, **metadata_of("opaque", Opaque(event.vendor, event.blob)))
+        self._chunk("reasoning-start", id=name, **wire.metadata_of("opaque", Opaque(event.vendor, event.blob)))
         self._chunk("reasoning-end", id=name)
 
     def call_started(self, event: ToolCallStarted) -> None:
@@ -221,7 +220,7 @@ class AISDKEncoder(OneChoiceEncoder):
             kind, members["errorText"] = "tool-input-error", verdict.reason or "the arguments cannot be read"
         elif call.kind != "custom":  # in valid JSON, line ends are only between tokens
             members["input"] = orjson.Fragment(text.replace("\r", " ").replace("\n", " ").encode())
-        members |= {**begun.shown, **metadata_of("call", begun.start.signature)}
+        members |= {**begun.shown, **wire.metadata_of("call", begun.start.signature)}
         self._chunk(kind, toolCallId=call.id, toolName=call.name, **members)
 
     def media_form(self, media: MediaGenerated) -> Sequence[Aside]:

@@ -39,7 +39,6 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.ai_sdk import wire
-from streamkit.dialects.ai_sdk.provider_metadata import Read, metadata_of, read_metadata
 from streamkit.dialects.bodies.json_members import add_missing, members_of, without_none
 from streamkit.dialects.bodies.media_types import data_uri, kind_of_type, media_type_of
 from streamkit.dialects.bodies.request_reader import CONTENT, RequestReader, read_options, unknown_part
@@ -177,12 +176,9 @@ class AISDKRequestReader(RequestReader):
         """Read a file at a URL (which may be a ``data:`` URI), or by its id at a provider."""
         media_type, url, reference = part.string("mediaType"), part.string("url"), part.peek("providerReference")
         media = Media(kind_of_type(media_type), media_type, name=part.string("filename"), place=part.place)
-        if (
-            isinstance(reference, dict)
-            and len(reference) == 1
-            and isinstance(each := next(iter(reference.values())), str)
-        ):
-            media.file_id = each
+        ids = [*reference.values()] if isinstance(reference, dict) else []
+        if len(ids) == 1 and isinstance(ids[0], str):
+            media.file_id = ids[0]
         elif url is None:
             raise part.wrong("is missing; must be a string", "url")
         elif is_data_uri(url):
@@ -206,10 +202,10 @@ class AISDKRequestReader(RequestReader):
             first.extras = extras
         return parts
 
-    def _metadata(self, part: Fields, name: str, *, is_empty: bool) -> Read:
+    def _metadata(self, part: Fields, name: str, *, is_empty: bool) -> wire.Read:
         """Read the opaque values in ``providerMetadata``; its other members stay in the part."""
         metadata = part.mapping(name)
-        read = read_metadata(metadata or {}, is_empty=is_empty)
+        read = wire.read_metadata(metadata or {}, is_empty=is_empty)
         for _ in read.signatures[1:]:  # a part has room for one signature
             self.report.lose("reasoning_signature")
         if read.others:
@@ -418,11 +414,11 @@ class Messages:
 def _part(part: Part) -> dict[str, Any]:
     match part:
         case Text():
-            written = {"type": "text", "text": part.text, **metadata_of("text", part.signature)}
+            written = {"type": "text", "text": part.text, **wire.metadata_of("text", part.signature)}
         case Reasoning():
-            written = {"type": "reasoning", "text": part.text, **metadata_of("reasoning", part.signature)}
+            written = {"type": "reasoning", "text": part.text, **wire.metadata_of("reasoning", part.signature)}
         case RedactedReasoning():
-            written = {"type": "reasoning", "text": "", **metadata_of("opaque", part.opaque)}
+            written = {"type": "reasoning", "text": "", **wire.metadata_of("opaque", part.opaque)}
         case Media():
             written = _file(part)
         case ToolCall():
@@ -449,7 +445,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
     if extras.get("type") == wire.DYNAMIC_TOOL:
         named = {"type": wire.DYNAMIC_TOOL, "toolName": call.name}
     part = {**named, "toolCallId": call.id, "state": _waiting(extras), "input": _input(call)}
-    return part | metadata_of("call", call.signature, "callProviderMetadata")
+    return part | wire.metadata_of("call", call.signature, "callProviderMetadata")
 
 
 def _waiting(extras: Extras) -> str:

@@ -1,6 +1,9 @@
 """Names and values of the AI SDK's stream: reasons, token counts, types of chunks, and JSON that its client refuses.
 
-Source: ui-protocols.md §1.2, §1.3, §1.4.
+Vendors' opaque values are in ``providerMetadata``: as the SDK's own providers write them, or in streamkit's entry. Clients
+return them unchanged in the parts of the next request. A value belongs to the part that contains it.
+
+Source: ui-protocols.md §1.2, §1.3, §1.4; dialects.md §7.4.
 """
 
 from __future__ import annotations
@@ -9,41 +12,40 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.known import Event, Members
 from streamkit.dialects.members.values import count_of
 from streamkit.dialects.profiles import Profile
+from streamkit.dialects.vocabulary.sealed_reasoning import MADE, Kind, seal, unseal
 from streamkit.dialects.vocabulary.usage_counts import UI_COUNTS, has_more
-from streamkit.events import AsideKind, StopReason, UsageReported
+from streamkit.events import AsideKind, Opaque, StopReason, UsageReported
 from streamkit.report import StreamReport
 
 VENDOR: Final = "ai-sdk"
 FILE: Final = "file"  # the type of the chunk and of the part for media
-#: All words that clients accept. Another word ends the stream with an error.
-FINISH_REASONS: Final = frozenset({"stop", "length", "content-filter", "tool-calls", "error", "other"})
-#: Stop reasons to write. ``error`` is not written, because clients show it as a success.
-WORDS: Final[Mapping[StopReason, str]] = {
+#: The stop reasons that have a word of their own. For any other, a loss is counted.
+EXACT: Final[Mapping[StopReason, str]] = {
     "stop": "stop",
-    "stop_sequence": "stop",
     "length": "length",
-    "context_full": "length",
     "tool_calls": "tool-calls",
     "content_filter": "content-filter",
+}
+#: Stop reasons to write. ``error`` is not written, because clients show it as a success.
+WORDS: Final[Mapping[StopReason, str]] = {
+    **EXACT,
+    "stop_sequence": "stop",
+    "context_full": "length",
     "refusal": "content-filter",
 }
-EXACT: Final = frozenset({"stop", "length", "tool_calls", "content_filter"})  # for any other, a loss is counted
 STOP_REASONS: Final[Mapping[str, StopReason]] = {
-    "stop": "stop",
-    "length": "length",
-    "tool-calls": "tool_calls",
-    "content-filter": "content_filter",
-    "error": "error",
-    "interrupted": "error",
-    "other": "other",
-    "unknown": "other",  # only version 5 writes this word
+    **{word: reason for reason, word in EXACT.items()},
+    **dict.fromkeys(("error", "interrupted"), "error"),
+    **dict.fromkeys(("other", "unknown"), "other"),  # only version 5 writes ``unknown``
 }
+#: All words that clients accept. Another word ends the stream with an error.
+FINISH_REASONS: Final = frozenset({*EXACT.values(), "error", "other"})
 SHOWN: Final = ("dynamic", "title", "toolMetadata")  # members that say how to display a call
 _METADATA: Final = "providerMetadata"
 _CALL: Final = ("inputEncoding", "input", _METADATA, "providerExecuted", *SHOWN)
@@ -168,3 +170,73 @@ CLIENTS: Final = (UIClient(name="ai-sdk-5", title="the AI SDK 5 before 5.0.217, 
 def is_strict(profile: Profile) -> bool:
     """Return whether the client refuses members of later versions."""
     return isinstance(profile, UIClient) and profile.strict
+
+
+# -- opaque values -----------------------------------------------------------------------------------------------------
+
+#: For each provider, which has its vendor's name: its member for a signature, or for encrypted reasoning.
+SIGNATURES: Final[Mapping[str, str]] = {
+    "anthropic": "signature",
+    "bedrock": "signature",
+    "google": "thoughtSignature",
+    "openai": "reasoningEncryptedContent",
+}
+REDACTED: Final[Mapping[str, str]] = {
+    "anthropic": "redactedData",
+    "bedrock": "redactedData",
+    "openai": "reasoningEncryptedContent",
+}
+SEALED: Final = "sealed"  # the member of streamkit's entry, for vendors without an SDK provider
+
+
+@define
+class Read:
+    """The contents of one ``providerMetadata``."""
+
+    signatures: list[Opaque] = field(factory=list)  # values that a vendor bound to the part or the call
+    redacted: list[Opaque] = field(factory=list)  # encrypted reasoning that is a part itself
+    others: dict[str, Any] = field(factory=dict)  # other members, by provider
+
+
+def read_metadata(metadata: Mapping[str, Any], *, is_empty: bool) -> Read:
+    """Return the metadata of a part or call. ``is_empty``: it has no text, only OpenAI's encrypted reasoning."""
+    read = Read()
+    for provider, members in metadata.items():
+        if not isinstance(members, dict):
+            read.others[provider] = members
+            continue
+        left = {name: value for name, value in members.items() if not _take(read, provider, name, value, is_empty)}
+        if left:
+            read.others[provider] = left
+    return read
+
+
+def _take(read: Read, provider: str, name: str, value: Any, is_empty: bool) -> bool:
+    """Add a member with a known meaning to ``read``. Return False if the member must be kept among the others."""
+    if value is None:
+        return True
+    if not isinstance(value, str) or not value:
+        return False
+    if provider == MADE and name == SEALED:
+        sealed = unseal(value)
+        if sealed is None:
+            return False
+        (read.redacted if sealed.kind == "opaque" else read.signatures).append(sealed.opaque)
+        return True
+    if REDACTED.get(provider) == name and (is_empty or SIGNATURES[provider] != name):
+        read.redacted.append(Opaque(provider, value))
+        return True
+    if SIGNATURES.get(provider) == name:
+        read.signatures.append(Opaque(provider, value))
+        return True
+    return False
+
+
+def metadata_of(kind: Kind, opaque: Opaque | None, name: str = "providerMetadata") -> dict[str, Any]:
+    """Return the member called ``name`` with the opaque value of a part of that kind; an empty object if there is none."""
+    if opaque is None:
+        return {}
+    member = (REDACTED if kind == "opaque" else SIGNATURES).get(opaque.vendor)
+    if member is None:
+        return {name: {MADE: {SEALED: seal(kind, opaque.vendor, opaque.blob)}}}
+    return {name: {opaque.vendor: {member: opaque.blob}}}

@@ -51,13 +51,12 @@ def _supported(pages: Sequence[tuple[str, str | None] | None], supports: object)
 
 def pages_of(raw: Mapping[str, Any]) -> list[tuple[str, str | None] | None]:
     """Return URL and title of each page, in order; None for a page that is not on the web."""
-    return [_page(chunk) for chunk in _listed(raw.get("groundingChunks"))]
-
-
-def _page(chunk: Any) -> tuple[str, str | None] | None:
-    web = details_of(chunk, "web") if isinstance(chunk, dict) else {}
-    url, title = web.get("uri"), web.get("title")
-    return (url, title if isinstance(title, str) else None) if isinstance(url, str) else None
+    pages: list[tuple[str, str | None] | None] = []
+    for chunk in _listed(raw.get("groundingChunks")):
+        web = details_of(chunk, "web") if isinstance(chunk, dict) else {}
+        url, title = web.get("uri"), web.get("title")
+        pages.append((url, title if isinstance(title, str) else None) if isinstance(url, str) else None)
+    return pages
 
 
 def _listed(value: Any) -> list[Any]:

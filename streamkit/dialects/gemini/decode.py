@@ -19,13 +19,13 @@ Source: dialects.md §5.1-§5.4, §7.6, quirks.md R14, 22, 89.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from attrs import define, field
 
 from streamkit.dialects.gemini.asides import MEDIA, read_media
 from streamkit.dialects.gemini.partial_args import PartialArgs
-from streamkit.dialects.gemini.wire import STOP_REASONS, UNSPECIFIED, USAGE
+from streamkit.dialects.gemini.wire import CHUNK_FIELDS, STOP_REASONS, UNSPECIFIED, USAGE
 from streamkit.dialects.members.known import UNREAD, Members
 from streamkit.dialects.members.values import decode_time, has_value, others_of, text_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
@@ -52,9 +52,6 @@ from streamkit.report import StreamReport
 from streamkit.tool_calls.failed_turns import FAILING
 from streamkit.tool_calls.value_text import lenient_text, member_texts
 
-CHUNK_FIELDS = frozenset(
-    {"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "createTime", "error"}
-)
 CONTENT = Members("parts", "role")
 MESSAGE = "finishMessage"  # explains the finish reason, or is the error message if the reason means a failure
 CANDIDATE_FIELDS = frozenset({"index", "content", "finishReason"})
@@ -186,15 +183,9 @@ class GeminiDecoder(FrameDecoder):
     def _start(self, document: dict[str, Any]) -> None:
         self._started = True
         self._extras = others_of(document, CHUNK_FIELDS)
-        self.out.append(
-            ResponseStarted(
-                text_of(document.get("responseId")),
-                text_of(document.get("modelVersion")),
-                decode_time(document.get("createTime")),
-                VENDOR,
-                self._extras or None,
-            )
-        )
+        response_id, model = text_of(document.get("responseId")), text_of(document.get("modelVersion"))
+        created = decode_time(document.get("createTime"))
+        self.out.append(ResponseStarted(response_id, model, created, VENDOR, self._extras or None))
 
     def _choice(self, index: int) -> Candidate:
         """Return a new candidate for a choice that was not seen before. Raises TooManyChoices."""
@@ -243,10 +234,9 @@ class GeminiDecoder(FrameDecoder):
         if native is not None and native not in UNSPECIFIED:
             reason = STOP_REASONS.get(native) or self.stop_reason(native, STOP_REASONS)
             of.stopped = reason == "stop" and of.stopped is not False
-            message = text_of(candidate.get(MESSAGE)) if failed else None
-            self.out.append(
-                StopReasonSeen(reason, native, index, covers_calls=True, message=message, ends_failed=failed)
-            )
+            seen = StopReasonSeen(reason, native, index, covers_calls=True, ends_failed=failed)
+            seen.message = text_of(candidate.get(MESSAGE)) if failed else None
+            self.out.append(seen)
 
     def _others(self, candidate: dict[str, Any], of: Candidate, *, failed: bool) -> None:
         for name, value in others_of(candidate, CANDIDATE_FIELDS).items():
@@ -299,10 +289,9 @@ class GeminiDecoder(FrameDecoder):
             kind = "audio"
         of.kind = None
         aside = Aside(VENDOR, kind, "part", part, of.choice, max(of.block, 0))
-        is_draft = bool(part.get("thought"))  # media in a thought are not part of the response
-        media = (
-            read_media(name, data, aside) if kind == "metadata" and isinstance(data, dict) and not is_draft else None
-        )
+        # media in a thought are a draft, not part of the response
+        is_media = kind == "metadata" and isinstance(data, dict) and not part.get("thought")
+        media = read_media(name, data, aside) if is_media else None
         if media is not None:
             self._begin(of, None)
             media.block = aside.block = of.block
@@ -343,9 +332,8 @@ class GeminiDecoder(FrameDecoder):
         of.kind = None
 
     def _signature(self, opaque: Opaque, of: Candidate, *, text: bool) -> None:
-        self.out.append(
-            ReasoningSignature(opaque.blob, opaque.vendor, of.choice, of.block, "text" if text else "reasoning")
-        )
+        on: Literal["text", "reasoning"] = "text" if text else "reasoning"
+        self.out.append(ReasoningSignature(opaque.blob, opaque.vendor, of.choice, of.block, on))
 
     def _begin(self, of: Candidate, kind: type | None) -> None:
         """Begin a new block. Raises TooManyBlocks."""

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from attrs import define
 
+from streamkit.dialects.gemini.wire import CHUNK_FIELDS
 from streamkit.dialects.linting.explain import COMMON_HINTS, KNOWN, READS, TORN, UNFINISHED, Hint, Hints, like
 from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
 from streamkit.dialects.vocabulary.google import is_base64
@@ -55,9 +56,7 @@ HINTS: Hints = {
     "error": (like("error_shape"),),
     "after_error": (like("after_error"),),
 }
-FIELDS = frozenset(
-    {"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "createTime", "modelStatus"}
-)
+FIELDS = (CHUNK_FIELDS - {"error"}) | {"modelStatus"}
 VALUES = frozenset({"stringValue", "numberValue", "boolValue", "nullValue"})
 
 

@@ -39,7 +39,6 @@ TEXT: Final = "candidates.0.content.parts.0.text"
 THOUGHT: Final = "candidates.0.content.parts.0.thought"
 CALL: Final = "candidates.0.content.parts.0.functionCall"
 NAME: Final = "candidates.0.content.parts.0.functionCall.name"
-ARGS: Final = "candidates.0.content.parts.0.functionCall.args"
 ID: Final = "candidates.0.content.parts.0.functionCall.id"
 FINISH: Final = "candidates.0.finishReason"
 FOREIGN: Final = {"STOP": "end_turn", "MAX_TOKENS": "length"}
@@ -110,7 +109,7 @@ QUIRKS: Final[Mapping[str, Change]] = {
     "list_missing": edit(every(PARTS), turn(PARTS, lambda parts: parts[0])),
     "list_unasked": edit(every(CONTENT), turn(CONTENT, lambda content: [content])),
     "object_missing": edit(last(TEXT), turn(PART, lambda part: part["text"])),
-    "arguments_not_object": edit(every(NAME), turn(ARGS, compact)),
+    "arguments_not_object": edit(every(NAME), turn(f"{CALL}.args", compact)),
     "block_unclosed": EVENTS.when(first(NAME, at=1), _parts(end=False)),
     "identity_blank": edit(every(NAME), put(ID, " ")),
     "id_duplicate": EVENTS.share(first(NAME), ID, every(NAME), ID),

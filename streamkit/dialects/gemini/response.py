@@ -88,7 +88,7 @@ class GeminiResponseWriter(ResponseWriter):
             self._part(part)
         written: dict[str, Any] = {"content": {"parts": self._parts or [{"text": ""}], "role": "model"}}
         for aside in choice.asides:
-            self._beside(aside, written)
+            self._candidate_aside(aside, written)
         feedback = self.members.get("promptFeedback")
         is_blocked = choice.index == 0 and isinstance(feedback, dict) and bool(feedback.get("blockReason"))
         if is_blocked and not self._parts:
@@ -101,7 +101,7 @@ class GeminiResponseWriter(ResponseWriter):
             self.report.lose("stop_sequence")
         return {**written, "index": choice.index}
 
-    def _beside(self, aside: Aside, candidate: dict[str, Any]) -> None:
+    def _candidate_aside(self, aside: Aside, candidate: dict[str, Any]) -> None:
         """Write an aside of this dialect as a member of the candidate or of the response; count any other as lost."""
         name = aside.type
         if aside.vendor != VENDOR or aside.kind == "unknown_event":
@@ -176,7 +176,7 @@ class GeminiResponseWriter(ResponseWriter):
     def _aside(self, aside: Aside) -> None:
         """Write an aside that is a whole part, or a member of the part before it."""
         if aside.vendor != VENDOR or aside.kind == "unknown_event":
-            return  # counted in ``_beside``
+            return  # counted in ``_candidate_aside``
         if aside.type == "part":
             self._parts.append(dict(aside.raw))
             self._kind = None

@@ -10,6 +10,9 @@ from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.vocabulary.google import FUNCTION_NAMES, VENDOR, UsageForm
 from streamkit.events import StopReason
 
+CHUNK_FIELDS: Final = frozenset(
+    {"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "createTime", "error"}
+)
 #: By the word in ``finishReason``: the stop reason. Google writes ``STOP`` also if the model calls tools.
 STOP_REASONS: Mapping[str, StopReason] = {
     "STOP": "stop",

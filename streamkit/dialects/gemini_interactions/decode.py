@@ -158,11 +158,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
             return {**renewed, "event_type": "step.start", "step": content}
         if content_type == wire.CALL:
             content = {"type": "arguments_delta", "arguments": content.get("arguments")}
-        elif (
-            content_type in {wire.THOUGHT, "thought_summary"}
-            and "content" not in content
-            and "signature" not in content
-        ):
+        elif content_type in {wire.THOUGHT, "thought_summary"} and not {"content", "signature"} & content.keys():
             text = content.get("text") or content.get(wire.THOUGHT)
             content = {"type": "thought_summary", "content": {"type": "text", "text": text}}
         elif content_type == wire.THOUGHT:
@@ -250,8 +246,8 @@ class InteractionsDecoder(BlockDecoder[Block]):
 
     def _count(self, usage: object) -> None:
         counts = self.fields(usage)
-        if counts and (told := wire.USAGE.decode(counts)) is not None:
-            self.tell_counts(told)
+        if counts and (found := wire.USAGE.decode(counts)) is not None:
+            self.tell_counts(found)
         for name, value in counts.items():
             if value is not None and wire.USAGE.is_bad(name, value):
                 self.keep_invalid(value)
@@ -308,7 +304,9 @@ class InteractionsDecoder(BlockDecoder[Block]):
         kind = self.string(delta.get("type"))
         belongs = STEPS.get(kind, "unknown")
         index = self.block_index(document.get("index"))
-        block = self.blocks.get(index) or self._closed_call(index, belongs)
+        block = self.blocks.get(index)
+        if block is None and (closed := self._closed.get(index)) is not None and closed.kind == belongs == wire.CALL:
+            block = closed  # a call that has ended: the accumulator reports the late delta
         if block is None:
             self.report.repair("block_unopened")
             block = self.open_block(index, belongs)
@@ -332,11 +330,6 @@ class InteractionsDecoder(BlockDecoder[Block]):
                 return
         self.keep_others(delta, {"type", wire.DELTAS[kind][0]}, "delta.", 0, block.number)
 
-    def _closed_call(self, index: int, belongs: str) -> Block | None:
-        """Return the ended call that a late delta belongs to, if any. The accumulator reports the delta."""
-        closed = self._closed.get(index)
-        return closed if closed is not None and closed.kind == belongs == wire.CALL else None
-
     def _step_stop(self, document: dict[str, Any]) -> None:
         index = self.block_index(document.get("index"))
         self._count(document.get("usage"))
@@ -358,9 +351,8 @@ class InteractionsDecoder(BlockDecoder[Block]):
         kind = content.get("type", "text")
         if kind == "text":
             if text := self.string(content.get("text")):
-                self.out.append(
-                    ReasoningDelta(text, 0, block.number, "summary") if thought else TextDelta(text, 0, block.number)
-                )
+                number = block.number
+                self.out.append(ReasoningDelta(text, 0, number, "summary") if thought else TextDelta(text, 0, number))
             self._cited(content.get("annotations"), block)
             self.keep_unread(content, CONTENT, block=block.number, where="content.")
         elif thought:
@@ -393,9 +385,8 @@ class InteractionsDecoder(BlockDecoder[Block]):
 
     def _aside(self, document: dict[str, Any], block: Block) -> None:
         """Emit a frame of a step that only Google understands as an aside, from which an encoder can write it again."""
-        self.out.append(
-            Aside(wire.VENDOR, aside_kind(block.kind), str(document.get("event_type")), document, block=block.number)
-        )
+        kind, name = aside_kind(block.kind), str(document.get("event_type"))
+        self.out.append(Aside(wire.VENDOR, kind, name, document, block=block.number))
 
 
 def aside_kind(step: str) -> AsideKind:

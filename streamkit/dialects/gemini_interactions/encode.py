@@ -42,12 +42,6 @@ STARTS: Final[Mapping[str, bytes]] = {
     **dict.fromkeys(("text", "refusal"), b'{"type":"model_output"}'),
     "thinking": b'{"type":"thought"}',
 }
-#: Members of the events of a step that only Google understands.
-STEP_FRAMES: Final[Mapping[str, frozenset[str]]] = {
-    "step.start": frozenset({"event_type", "event_id", "index", "step"}),
-    "step.delta": frozenset({"event_type", "event_id", "index", "delta", "metadata"}),
-    "step.stop": frozenset({"event_type", "event_id", "index", "usage"}),
-}
 
 
 class StepWriter(BlockQueue):
@@ -82,7 +76,7 @@ class InteractionsEncoder(BlockEncoder):
 
     _interaction: Mapping[str, Any] = {}
     _waits = False  # whether the server waits for a tool's result that only a client of this dialect can send
-    _beside: Mapping[str, Any] = {}  # kept members for the interaction in the last event
+    _last_members: Mapping[str, Any] = {}  # kept members for the interaction in the last event
 
     def _event(self, name: str, **members: Any) -> None:
         payload = dumps({"event_type": name, **members})
@@ -126,9 +120,9 @@ class InteractionsEncoder(BlockEncoder):
         elif event.type == wire.THOUGHT_DELTA:
             self._thought.add(event.block)
             self._blocks.text(("thinking", event.block), dumps(event.raw))
-        elif event.type.startswith(wire.INTERACTION_MEMBER) and len(self._beside) < FEW:
-            self._beside = {**self._beside, event.type.removeprefix(wire.INTERACTION_MEMBER): event.raw}
-        elif event.type in STEP_FRAMES:
+        elif event.type.startswith(wire.INTERACTION_MEMBER) and len(self._last_members) < FEW:
+            self._last_members = {**self._last_members, event.type.removeprefix(wire.INTERACTION_MEMBER): event.raw}
+        elif event.type in {"step.start", "step.delta", "step.stop"}:
             self._raw_step(event)
         else:
             self.lose(event.kind)
@@ -137,7 +131,7 @@ class InteractionsEncoder(BlockEncoder):
         """Write an event of a step that only Google understands."""
         key = ("raw", event.block)
         block, step, delta = self._blocks.find(key), details_of(event.raw, "step"), details_of(event.raw, "delta")
-        if not event.raw.keys() <= STEP_FRAMES[event.type]:  # members next to the step have no place
+        if not event.raw.keys() <= wire.EVENTS[event.type].members.names:  # members next to the step have no place
             self.lose(event.kind)
         if event.type == "step.start" and isinstance(step.get("type"), str):
             self._blocks.add(key, dumps(step), needs_end=True)
@@ -160,9 +154,9 @@ class InteractionsEncoder(BlockEncoder):
         ended = {**self._interaction, "status": status}
         if self._usage is not None:
             ended["usage"] = wire.USAGE.encode(self._usage, self.report)
-        self._event("interaction.completed", interaction={**self._beside, **ended})
+        self._event("interaction.completed", interaction={**self._last_members, **ended})
 
     def error(self, event: ProviderFailed) -> None:
-        for _ in self._beside:  # members kept for a last event that is never written
+        for _ in self._last_members:  # members kept for a last event that is never written
             self.lose("metadata")
         self._event("error", error=wire.encode_error(event, self.report))

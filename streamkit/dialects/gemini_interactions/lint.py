@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 
 from attrs import define, field
 
-from streamkit.dialects.gemini_interactions.wire import CALL, DELTAS, EVENTS, RUNNING, TEXT, THOUGHT
+from streamkit.dialects.gemini_interactions.wire import CALL, DELTAS, EVENTS, RUNNING, TEXT, THOUGHT, is_error
 from streamkit.dialects.linting.explain import KNOWN, MESSAGE_HINTS, NO_RULE, READS, Hint, Hints, like
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
@@ -141,11 +141,7 @@ class InteractionsLinter(GrammarChecker):
     def _error(self, document: dict[str, Any]) -> None:
         self._failed = True
         error = document.get("error")
-        if (
-            not isinstance(error, dict)
-            or not is_text(error.get("message"))
-            or not isinstance(error.get("code"), str | None)
-        ):
+        if not is_error(error):
             self.broken("error", f"error is {shown(error)}")
 
     def _usage(self, usage: object) -> None:

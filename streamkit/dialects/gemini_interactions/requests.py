@@ -142,9 +142,8 @@ class InteractionsRequestReader(RequestReader):
             case "function_result":
                 self._user_parts("result").append(self._of_result(item))
             case _:
-                self._assistants().append(
-                    Aside(wire.VENDOR, aside_kind(kind), wire.STEP, {"type": kind, **item.rest()})
-                )
+                raw = {"type": kind, **item.rest()}
+                self._assistants().append(Aside(wire.VENDOR, aside_kind(kind), wire.STEP, raw))
 
     def _close(self) -> None:
         """End the last turn, so that the next step begins a new one."""

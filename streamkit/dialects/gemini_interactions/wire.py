@@ -127,9 +127,9 @@ ERROR_CODES: Final[Mapping[ErrorType, str]] = {
 
 def is_error(value: object) -> bool:
     """Whether the official client can read an error: its message is text, and its code is text or missing."""
-    return (
-        isinstance(value, dict) and isinstance(value.get("message"), str) and isinstance(value.get("code"), str | None)
-    )
+    if not isinstance(value, dict):
+        return False
+    return isinstance(value.get("message"), str) and isinstance(value.get("code"), str | None)
 
 
 def encode_error(failure: ProviderFailed, report: StreamReport) -> dict[str, Any]:
