@@ -45,8 +45,6 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
 STARTED_FIELDS: Final = wire.PASSED_OVER | {"runId", "input"}  # members of RUN_STARTED that are no extras
-#: Members of RUN_FINISHED that the decoder reads or ignores. It keeps other members as asides.
-FINISHED_FIELDS: Final = wire.PASSED_OVER | {"threadId", "runId", "usage", "metadata", "outcome"}
 FAILED: Final = frozenset({"error", "failed", "failure"})  # outcomes of agents that do not send RUN_ERROR
 #: Members of TOOL_CALL_RESULT that the decoder reads or ignores if this result says that the call was not run.
 RESULT: Final = Members(*wire.PASSED_OVER, "messageId", "toolCallId", "content", "role")
@@ -328,7 +326,8 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
         kind = self.string(outcome.get("type"))
         if outcome != {"type": "success"}:
             self.keep_others({"outcome": outcome}, (), wire.RUN_FINISHED)
-        self.keep_others(document, FINISHED_FIELDS, wire.RUN_FINISHED)
+        known = wire.PASSED_OVER | {"threadId", "runId", "usage", "metadata", "outcome"}
+        self.keep_others(document, known, wire.RUN_FINISHED)
         self.keep_others(metadata, {wire.FINISH_REASON, wire.STOP_SEQUENCE}, f"{wire.RUN_FINISHED}metadata.")
         self._over = True
         self._usage(document)

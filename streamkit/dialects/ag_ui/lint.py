@@ -12,15 +12,7 @@ from typing import Any, ClassVar
 
 from streamkit.dialects.ag_ui.wire import COUNTS, EVENTS, HIDDEN_CODE, RunEvent, wrong_members
 from streamkit.dialects.linting.explain import COMMON_HINTS, READS, TORN, Hint, Hints, like
-from streamkit.dialects.linting.grammar import (
-    COMMON_RULES,
-    CallInput,
-    GrammarChecker,
-    is_filled,
-    is_index,
-    is_text,
-    shown,
-)
+from streamkit.dialects.linting.grammar import COMMON_RULES, CallInput, GrammarChecker, is_index, is_text, shown
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
@@ -159,7 +151,7 @@ class AgUiLinter(GrammarChecker):
                 self.broken("unanswered", f"{shown(call_id)} has no result")
         if document.get("code") == HIDDEN_CODE:
             self.broken("hidden_error", "code is 'abort'")
-        if is_text(document.get("message")) and not is_filled(document["message"]):
+        if is_text(document.get("message")) and not document["message"].strip():
             self.broken("member", "message of RUN_ERROR is blank", "note")
         if "usage" in document:
             self._usage(document["usage"])

@@ -7,12 +7,11 @@ are for agents and never reach a model.
 A reasoning message becomes a part of the assistant turn after it. An activity message is only for the user interface: it is
 dropped and counted.
 
-What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
-``capabilities`` says what agents take, and this module has the passes that only AG-UI needs. The ids of the run and of its
-messages are the client's, or made up. Reasoning is written as a message before the assistant's, opaque reasoning as one with
-no text; each call and each message has a member for data that only a vendor can read. The agent chooses its options itself: no
-member sets them, and the tools that may be called are the only ones offered. A model is named in ``forwardedProps``, which
-agents may ignore.
+Before a request is written, everything that agents do not take (``capabilities``) is dropped (``translation/lowering``). The
+ids of the run and of its messages are the client's, or made up. Reasoning is written as a message before the assistant's,
+opaque reasoning as one with no text; each call and each message has a member for data that only a vendor can read. The agent
+chooses its options itself: no member sets them, and the tools that may be called are the only ones offered. A model is named
+in ``forwardedProps``, which agents may ignore.
 
 Source: ui-protocols.md §2.6; @ag-ui/core 1.0.0, ``RunAgentInputSchema``.
 """

@@ -216,10 +216,10 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         if read.others:
             self.out.append(Aside(wire.VENDOR, "metadata", f"{of}.providerMetadata", read.others))
 
-    def _call(self, document: dict[str, Any]) -> ReadCall:
+    def _call(self, document: dict[str, Any]) -> ReadCall | None:
         """Return the call that a chunk names: a new one for a new id, or if its call has ended and starts again.
 
-        Raises TooManyToolCalls.
+        Return None, and keep the chunk as an aside, if the provider runs the call. Raises TooManyToolCalls.
         """
         name = self.string(document.get("toolCallId"))
         call = self._calls.get(name)
@@ -234,20 +234,17 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
             if not call.executed:
                 self.begin_waiting(call)
                 self.waiting_bytes += len(self.frame.data)
+        if call.executed:
+            self._aside(document["type"], document, "server_tool")
+            return None
         return call
 
     def _call_start(self, document: dict[str, Any]) -> None:
-        call = self._call(document)
-        if call.executed:
-            self._aside(document["type"], document, "server_tool")
-        else:
+        if (call := self._call(document)) is not None:
             self._sign(call, document)
 
     def _call_delta(self, document: dict[str, Any]) -> None:
-        call = self._call(document)
-        if call.executed:
-            self._aside(document["type"], document, "server_tool")
-        else:
+        if (call := self._call(document)) is not None:
             self._append(call, self.string(document.get("inputTextDelta")))
 
     def _append(self, call: ReadCall, fragment: str) -> None:
@@ -265,8 +262,7 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
 
     def _call_end(self, document: dict[str, Any]) -> None:
         call = self._call(document)
-        if call.executed:
-            self._aside(document["type"], document, "server_tool")
+        if call is None:
             return
         self._sign(call, document)
         if "input" in document and (call.ended or not call.arguments.chars):

@@ -11,7 +11,7 @@ Source: ui-protocols.md §1.2 to §1.6.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 import orjson
@@ -27,7 +27,6 @@ from streamkit.dialects.vocabulary.stop_reasons import REFUSED
 from streamkit.errors import HeldTooLong
 from streamkit.events import (
     Aside,
-    MediaGenerated,
     Opaque,
     ProviderFailed,
     ReasoningDelta,
@@ -82,6 +81,7 @@ class AISDKEncoder(OneChoiceEncoder):
 
     native = wire.VENDOR
     vendor = wire.VENDOR
+    media_form = staticmethod(write_file)
 
     _begun = False
     _drawn = False  # whether the step has content
@@ -223,16 +223,15 @@ class AISDKEncoder(OneChoiceEncoder):
         members |= {**begun.shown, **wire.metadata_of("call", begun.start.signature)}
         self._chunk(kind, toolCallId=call.id, toolName=call.name, **members)
 
-    def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
-        return write_file(media)
-
     def aside(self, event: Aside) -> None:
         raw = event.raw
         is_chunk = isinstance(raw, dict) and raw.get("type") == event.type
         if is_chunk and (event.type in wire.ASIDES or event.type.startswith(("data-", "tool-input-"))):
-            written = dumps(raw)
-            if self._is_repeated(raw):
-                return
+            source, written = raw.get("sourceId"), dumps(raw)
+            if isinstance(source, str) and source.startswith(MADE_SOURCE):  # an id that streamkit made from a URL
+                if source in self._sources:
+                    return
+                self._sources.add(source)
             if not wire.is_refused(written):
                 self._payload(written)
                 return
@@ -240,16 +239,6 @@ class AISDKEncoder(OneChoiceEncoder):
             self._answered(raw)
             return
         self.lose(event.kind)
-
-    def _is_repeated(self, raw: Mapping[str, Any]) -> bool:
-        """Return whether a page was cited before. Only ids that streamkit made from a URL are compared."""
-        source = raw.get("sourceId")
-        if not isinstance(source, str) or not source.startswith(MADE_SOURCE):
-            return False
-        if source in self._sources:
-            return True
-        self._sources.add(source)
-        return False
 
     def _answered(self, raw: Mapping[str, Any]) -> None:
         """Write a call that the server ran. Its input never becomes available, because a client would run the call, too."""

@@ -7,11 +7,10 @@ whose input was still streaming is truncated, so it is dropped and counted: the 
 Parts that are only for a user interface (sources, data, metadata) are kept for this dialect, and are a counted loss for
 others. Whether a text was still streaming (``state``) is ignored.
 
-What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
-``capabilities`` says what a route of the AI SDK takes. A result is in the part of its call, so all turns between two user
-messages are one assistant message, with a step for each. The model and the tools (by name) are members next to the messages,
-as assistant-ui writes them; a route may ignore them. The route chooses its options itself, and the tools that may be called
-are the only ones offered.
+Before a request is written, everything that a route does not take (``capabilities``) is dropped (``translation/lowering``). A
+result is in the part of its call, so all turns between two user messages are one assistant message, with a step for each. The
+model and the tools (by name) are members next to the messages, as assistant-ui writes them; a route may ignore them. The route
+chooses its options itself, and the tools that may be called are the only ones offered.
 
 Source: ui-protocols.md §1.4, §1.8; ai 7.0.173, ``convertToModelMessages``, ``validateUIMessages``.
 """
@@ -250,16 +249,14 @@ class AISDKRequestReader(RequestReader):
         refused = isinstance(approval, dict) and approval.get("approved") is False
         result = ToolResult(call.id, name=call.name, place=part.place)
         match state:
-            case "output-available":
-                if part.peek("preliminary") is True:
-                    return None
+            case "output-available" if part.peek("preliminary") is not True:
                 return self._output(part, result)
             case "output-error":
                 text = part.string("errorText") or ""
             case _ if state == wire.DENIED or (state == wire.RESPONDED and refused):
                 reason = approval.get("reason") if isinstance(approval, dict) else None
                 text, result.native = reason if isinstance(reason, str) and reason else wire.NOT_ALLOWED, state
-            case "input-available" | "approval-requested" | wire.RESPONDED:
+            case "output-available" | "input-available" | "approval-requested" | wire.RESPONDED:
                 return None
             case _:
                 raise part.wrong(f"unknown state {quoted(state)} of a tool call", "state")

@@ -172,8 +172,6 @@ def is_strict(profile: Profile) -> bool:
     return isinstance(profile, UIClient) and profile.strict
 
 
-# -- opaque values -----------------------------------------------------------------------------------------------------
-
 #: For each provider, which has its vendor's name: its member for a signature, or for encrypted reasoning.
 SIGNATURES: Final[Mapping[str, str]] = {
     "anthropic": "signature",

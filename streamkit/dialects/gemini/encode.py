@@ -27,7 +27,6 @@ from streamkit.dialects.vocabulary.google import VENDOR, encode_error, signature
 from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.events import (
     Aside,
-    MediaGenerated,
     ProviderFailed,
     ReasoningDelta,
     ReasoningOpaque,
@@ -64,6 +63,7 @@ class GeminiEncoder(EventEncoder):
 
     vendor = VENDOR
     waits = True
+    media_form = staticmethod(write_media)
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
@@ -136,13 +136,15 @@ class GeminiEncoder(EventEncoder):
         blob = signature_blob(event.on, event.vendor, event.blob)
         field = SIGNATURE + dumps(blob)
         is_own = event.vendor == VENDOR and blob == event.blob
+        text, kind = self._text, TextDelta if event.on == "text" else ReasoningDelta
         # only for Gemini's streams: in others, text and signature may arrive in separate reads, and the output must not differ
-        if is_own and self._vendor == VENDOR and self._is_alone(event):
+        is_alone = type(text) is kind and (text.choice, text.block) == (event.choice, event.block)
+        if is_own and self._vendor == VENDOR and is_alone and not self._goes_on(kind, event):
             self._write_text(field)
             return
-        if self._text is not None:
+        if text is not None:
             self._write_text()
-        if is_own and self._goes_on(TextDelta if event.on == "text" else ReasoningDelta, event):
+        if is_own and self._goes_on(kind, event):
             self.lose("block_boundary")  # clients take the signed part as a separate block
         self._sign(event.choice, field, thought=event.on == "reasoning")
 
@@ -150,13 +152,6 @@ class GeminiEncoder(EventEncoder):
         """Return whether the text that was written last belongs to the signed block."""
         choice = self._choices[event.choice]
         return choice.kind is kind and choice.block == event.block
-
-    def _is_alone(self, event: ReasoningSignature) -> bool:
-        """Return whether the held text is the whole signed block, so that text and signature can be written as one part."""
-        text, kind = self._text, TextDelta if event.on == "text" else ReasoningDelta
-        if type(text) is not kind or (text.choice, text.block) != (event.choice, event.block):
-            return False
-        return not self._goes_on(kind, event)
 
     def opaque(self, event: ReasoningOpaque) -> None:
         """Write opaque reasoning in streamkit's marked form ("sealed"), even Google's, because Gemini has no block for it."""
@@ -192,9 +187,6 @@ class GeminiEncoder(EventEncoder):
         call = dumps(event.name), arguments, dumps(event.id), extras, signature
         self._part(event.choice, b'"functionCall":{"name":%b,"args":%b,"id":%b%b}%b' % call)
         choice.called, choice.kind = True, None
-
-    def media_form(self, media: MediaGenerated) -> list[Aside]:
-        return write_media(media)
 
     def aside(self, event: Aside) -> None:
         name, value = event.type, event.raw

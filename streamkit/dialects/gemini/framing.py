@@ -119,9 +119,6 @@ def continued(parser: object, last: bytes, frame: bytes) -> bytes | None:
     return separator + frame.removeprefix(b"data: ").removesuffix(EVENT_END) + b"\r\n]"
 
 
-# -- an array, written -------------------------------------------------------------------------------------------------
-
-
 class ArrayWriter:
     """A machine that turns complete frames of an event stream into bytes of an array."""
 

@@ -57,9 +57,6 @@ _VERSIONED: Final = re.compile(r"/v\d\w*$|/publishers/[^/]+$")
 _OF_A_LOCATION: Final = frozenset({"publishers", "endpoints"})
 
 
-# -- sending requests to a server --------------------------------------------------------------------------------------
-
-
 def _place(base: str, model: str) -> str:
     """Return the URL of a model. ``v1beta`` is used because it accepts everything of ``v1``, and preview fields."""
     root = base if _VERSIONED.search(base) else f"{base}/v1beta"
@@ -75,9 +72,6 @@ def resource(model: str) -> str:
     """Return the resource name of a model, ``models/gemini-x``. A name that has a collection is not changed."""
     collection, _, name = model.partition("/")
     return model if collection in {"models", "tunedModels"} and name else f"models/{model}"
-
-
-# -- serving clients ---------------------------------------------------------------------------------------------------
 
 
 def _address(line: RequestLine, _request: Request) -> Address:
@@ -120,8 +114,6 @@ def _model(card: ModelCard) -> dict[str, Any]:
 def _paths(*methods: str) -> tuple[str, ...]:
     return tuple(f"/{version}/{NAME}:{method}" for version in VERSIONS for method in methods)
 
-
-# -- errors ------------------------------------------------------------------------------------------------------------
 
 REASONS: Final[Mapping[str, ErrorType]] = {"API_KEY_INVALID": "auth"}
 RETRY_INFO: Final = "type.googleapis.com/google.rpc.RetryInfo"

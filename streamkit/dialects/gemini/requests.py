@@ -15,9 +15,8 @@ The server takes each member under two names (``functionCall`` and ``function_ca
 whether to stream, are in the URL. A schema has two forms; the older one (``parameters``, ``responseSchema``) is read as the
 JSON schema with the same meaning, and the original is kept, too.
 
-What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
-``capabilities`` says what the servers take, and this module has the passes that only Gemini needs. All system messages are
-joined to one instruction.
+Before a request is written, everything that the servers do not take (``capabilities``) is dropped (``translation/lowering``).
+All system messages are joined to one instruction.
 
 A signature is written on the same part on which it was read. Signatures of other vendors are dropped, and so is reasoning of
 other models. Where the server demands a signature, Google's placeholder for a missing one is written.
@@ -68,15 +67,7 @@ from streamkit.dialects.lowering import Capabilities, Lowering, OfParts, Place, 
 from streamkit.dialects.members.fields import Fields, base64_of, kind_of
 from streamkit.dialects.members.values import has_member, has_value
 from streamkit.dialects.profiles import Target
-from streamkit.dialects.vocabulary.google import (
-    FILMS,
-    LEVELS,
-    OWN_URIS,
-    SERVICE_TIERS,
-    VENDOR,
-    is_own_uri,
-    standard_base64,
-)
+from streamkit.dialects.vocabulary.google import FILMS, LEVELS, SERVICE_TIERS, VENDOR, is_own_uri, standard_base64
 from streamkit.dialects.vocabulary.models import UNKNOWN
 from streamkit.dialects.vocabulary.reasoning_effort import COMMON, budget_of
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
@@ -293,9 +284,8 @@ class GeminiRequestReader(RequestReader):
         word, budget = thinking.string("thinkingLevel") or "", thinking.integer("thinkingBudget")
         level = word.lower()
         if level not in {*LEVELS, "", NO_LEVEL}:
-            raise thinking.wrong(
-                f"must be one of {', '.join(sorted(LEVELS)).upper()}, not {quoted(word)}", "thinkingLevel"
-            )
+            words = ", ".join(sorted(LEVELS)).upper()
+            raise thinking.wrong(f"must be one of {words}, not {quoted(word)}", "thinkingLevel")
         shown = thinking.boolean("includeThoughts")
         read = Thinking(level if level in LEVELS else None)
         if budget is not None and budget <= 0:
@@ -311,9 +301,7 @@ class GeminiRequestReader(RequestReader):
         if not isinstance(kind, str | None):
             kind = config.string("responseMimeType")  # raises the error
         older, newer = "responseSchema" in config, "responseJsonSchema" in config
-        if kind not in {None, JSON, PLAIN} or not (kind or older or newer):
-            return None
-        if kind == PLAIN and (older or newer):
+        if kind not in {None, JSON, PLAIN} or (kind == PLAIN and (older or newer)) or not (kind or older or newer):
             return None
         config.take("responseMimeType")
         if newer:
@@ -370,7 +358,7 @@ def _media_of(part: Fields) -> Media:
         media.data = base64_of(standard_base64(data.needed("data")), data.at("data"))
     else:
         uri = data.needed("fileUri")
-        if uri.startswith(OWN_URIS):
+        if is_own_uri(uri):
             media.file_id = uri
         else:
             media.url = uri
@@ -397,7 +385,7 @@ def _keep_members(part: Fields, parts: list[Part]) -> None:
             parts.append(Aside(VENDOR, "metadata", f"part.{name}", value))
 
 
-# -- what the servers take: parts --------------------------------------------------------------------------------------
+# -- what the servers take ---------------------------------------------------------------------------------------------
 
 
 def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
@@ -455,9 +443,6 @@ def _object_of(result: ToolResult) -> str | None:
     return texts[0] if is_object else None
 
 
-# -- what the servers take: turns --------------------------------------------------------------------------------------
-
-
 def results_by_call(request: Request, to: Lowering) -> None:
     """Sort results into the order of their calls, if calls have no ids: on the wire only names and order link the two."""
     calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
@@ -498,9 +483,6 @@ def _is_member(part: Part) -> TypeGuard[Aside]:
 def no_roles(turn: Turn, _to: Lowering) -> Turn:
     """Drop another dialect's word for the role of an instruction."""
     return evolve(turn, native_role=None) if turn.native_role else turn
-
-
-# -- what the servers take: tools and options --------------------------------------------------------------------------
 
 
 def can_search(request: Request) -> bool:
@@ -737,9 +719,6 @@ def _response(result: ToolResult) -> Any:
             return orjson.Fragment(only or "{}")
     member = result.native or ("error" if result.is_error else "output")
     return {member: texts if len(texts) > 1 else "".join(texts)}
-
-
-# -- options and tools -------------------------------------------------------------------------------------------------
 
 
 def _generation_config(options: Options) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from streamkit.dialects.gemini.wire import USAGE, finish_reason
 from streamkit.dialects.streams.event_encoder import encode_time, object_arguments, stop_word
 from streamkit.dialects.vocabulary.google import VENDOR, encode_error, is_base64, signature_blob
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
-from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed, WireEvent
+from streamkit.events import Aside, Opaque, ProviderFailed, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.framing.json_array import JSONArrayParser
 from streamkit.limits import Limits
@@ -55,6 +55,7 @@ class GeminiResponseWriter(ResponseWriter):
     """Writes a response as one body."""
 
     vendor = VENDOR
+    media_form = staticmethod(write_media)
     # The next three are reset for each candidate:
     _parts: list[dict[str, Any]]  # the parts written so far
     _called: bool  # whether a call was written
@@ -75,9 +76,6 @@ class GeminiResponseWriter(ResponseWriter):
             responseId=response.id,
         )
         return add_missing(add_missing(body, self.members), self.own_extras(response.extras, "response_fields"))
-
-    def media_form(self, media: MediaGenerated) -> list[Aside]:
-        return write_media(media)
 
     def candidate(self, choice: Choice) -> dict[str, Any]:
         """Return one candidate; an empty object if the prompt was blocked, because ``promptFeedback`` then has the reason."""

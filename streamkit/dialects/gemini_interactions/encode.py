@@ -10,7 +10,7 @@ Source: dialects.md §5.5, quirks.md R14.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 import orjson
@@ -24,15 +24,7 @@ from streamkit.dialects.streams.block_queue import BlockQueue, QueuedBlock
 from streamkit.dialects.streams.client_calls import WAITS
 from streamkit.dialects.streams.event_encoder import encode_time, stop_word
 from streamkit.dialects.vocabulary import google
-from streamkit.events import (
-    Aside,
-    MediaGenerated,
-    Opaque,
-    ProviderFailed,
-    ResponseFinished,
-    ResponseStarted,
-    ToolCallStarted,
-)
+from streamkit.events import Aside, Opaque, ProviderFailed, ResponseFinished, ResponseStarted, ToolCallStarted
 
 dumps = orjson.dumps
 DELTA_EVENT: Final = b'event: step.delta\ndata: {"event_type":"step.delta","index":%d,"delta":'
@@ -70,6 +62,7 @@ class InteractionsEncoder(BlockEncoder):
     vendor = native = wire.VENDOR
     writer = StepWriter
     signer = google.VENDOR
+    media_form = staticmethod(write_media)
     inexact_stops = wire.INEXACT_STOPS
     text_delta = b'{"type":"text","text":%b}'
     thinking_delta = b'{"type":"thought_summary","content":{"type":"text","text":%b}}'
@@ -108,9 +101,6 @@ class InteractionsEncoder(BlockEncoder):
         if event.signature is not None and self.carries(event.signature):
             call["signature"] = event.signature.blob
         return dumps({**call, **self.own_extras(event.extras)})
-
-    def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
-        return write_media(media)
 
     def aside(self, event: Aside) -> None:
         if event.type == WAITS:  # the status expresses this

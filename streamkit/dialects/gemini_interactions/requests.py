@@ -9,10 +9,9 @@ the original with the text that it signs; any other signature is Google's. A res
 member that names data on the server, such as a previous interaction, becomes a reference. A result whose call only the server
 has becomes an aside, since it can't be paired here.
 
-What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
-``capabilities`` says what the servers take, and this module has the passes that only this dialect needs. A user's turn is
-written as a ``user_input``, after one step for each result. The model's texts and media are written as one ``model_output``
-for each block label. All system messages are joined to one ``system_instruction``.
+Before a request is written, everything that the servers do not take (``capabilities``) is dropped (``translation/lowering``).
+A user's turn is written as a ``user_input``, after one step for each result; the model's texts and media as one
+``model_output`` for each block label. All system messages are joined to one ``system_instruction``.
 
 Thoughts and calls are sent back with Google's signature; signatures and thoughts of other vendors are dropped. Arguments are
 objects, and so is a result that was read as one. A request of another dialect is written with ``store: false``, since Google
@@ -635,9 +634,6 @@ def _short(steps: list[Step]) -> str | list[Step]:
         if len(content) == 1 and content[0].keys() == PLAIN_TEXT:
             return str(content[0]["text"])
     return steps
-
-
-# -- options and tools -------------------------------------------------------------------------------------------------
 
 
 def _generation_config(options: Options, choice: ToolChoice | None) -> dict[str, Any]:

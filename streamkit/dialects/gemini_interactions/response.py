@@ -9,7 +9,7 @@ Source: dialects.md §5.5, §7.2, §7.5; quirks.md R14 (opaque data must survive
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
@@ -25,7 +25,7 @@ from streamkit.dialects.members.values import details_of
 from streamkit.dialects.streams.client_calls import WAITS
 from streamkit.dialects.streams.event_encoder import encode_time, only_choice, stop_word
 from streamkit.dialects.vocabulary import google
-from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed
+from streamkit.events import Aside, Opaque, ProviderFailed
 from streamkit.report import StreamReport
 
 TELLING: Final = frozenset({"steps", "outputs", "status"})  # members that show that a body is an interaction
@@ -109,6 +109,7 @@ class InteractionsResponseWriter(BlockResponseWriter):
 
     vendor = wire.VENDOR
     signer = google.VENDOR
+    media_form = staticmethod(write_media)
     inexact_stops = wire.INEXACT_STOPS
     block_list = Steps
     blocks: Steps
@@ -132,9 +133,6 @@ class InteractionsResponseWriter(BlockResponseWriter):
             usage=None if response.usage is None else wire.USAGE.encode(response.usage, self.report),
         )
         return add_missing(add_missing(body, self.members), self.own_extras(response.extras, "response_fields"))
-
-    def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
-        return write_media(media)
 
     def text(self, text: str, label: int) -> None:
         self.blocks.put({"type": "text", "text": text}, label)

@@ -14,8 +14,6 @@ from streamkit.report import StreamReport
 #: The vendor of this dialect's asides, counts and errors. The vendor of its signatures is ``google.VENDOR``.
 VENDOR: Final = "google-interactions"
 
-# -- responses ---------------------------------------------------------------------------------------------------------
-
 _STEP: Final = Members("type", "content", "summary", "signature")
 _COMMON: Final = ("event_type", "event_id")  # members of every event
 EVENTS: Final[Mapping[str, Event]] = {
@@ -45,9 +43,7 @@ STATUSES: Final[Mapping[StopReason, str]] = {
     **dict.fromkeys(("malformed_tool", "error"), "failed"),
 }
 #: Stop reasons for which ``status`` has no exact word.
-INEXACT_STOPS: Final = frozenset(
-    {"stop_sequence", "context_full", "compaction", "content_filter", "refusal", "other", "malformed_tool"}
-)
+INEXACT_STOPS: Final = frozenset(reason for reason, status in STATUSES.items() if STOP_REASONS[status] != reason)
 RUNNING: Final = frozenset({"in_progress", "queued", "idle"})  # the interaction continues
 TEXT, THOUGHT, CALL = "model_output", "thought", "function_call"  # types of steps
 #: For each delta that is not media: the member with its content, the type of that member, and the step that it belongs to.
@@ -96,8 +92,6 @@ USAGE: Final = google.UsageForm(
     ),
 )
 
-# -- errors ------------------------------------------------------------------------------------------------------------
-
 #: Words of ``code`` and their meanings, including those of Google's other APIs in lower case.
 ERROR_TYPES: Final[Mapping[str, ErrorType]] = {
     **google.ERROR_TYPES,
@@ -143,8 +137,6 @@ def encode_error(failure: ProviderFailed, report: StreamReport) -> dict[str, Any
         report.lose("error_detail")
     return {"code": ERROR_CODES[failure.type], "message": failure.message}
 
-
-# -- requests ----------------------------------------------------------------------------------------------------------
 
 #: By the field of streamkit's ``Options``: the member of ``generation_config``.
 OPTIONS: Final[Mapping[str, str]] = {
