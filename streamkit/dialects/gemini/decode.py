@@ -1,4 +1,4 @@
-"""Decode Gemini chunks to wire events, in either framing.
+"""Decode Gemini chunks to wire events, in either framing, and whole bodies: a response has the shape of a chunk.
 
 There is no terminator: a stream is complete when every candidate has its ``finishReason``, or when the prompt was blocked.
 Reading continues after a reason, because some servers write ``STOP`` in every chunk. Usage is a growing total. Unknown fields
@@ -46,7 +46,9 @@ from streamkit.events import (
     TextDelta,
     ToolCallDelta,
     ToolCallEnded,
+    WireEvent,
 )
+from streamkit.framing.json_array import JSONArrayParser
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.tool_calls.failed_turns import FAILING
@@ -135,6 +137,20 @@ class GeminiDecoder(FrameDecoder):
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._candidates: dict[int, Candidate] = {}
+
+    @classmethod
+    def decode_response(cls, body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
+        """Read a whole body: a response, a streamed array of responses, or an error."""
+        if body.lstrip()[:1] != b"[":
+            return super().decode_response(body, limits, report)
+        # the bytes are already counted as one body: only repairs of the array go into ``report``
+        parser = JSONArrayParser(limits=limits, report=(counted := StreamReport()))
+        frames = [*parser.feed(body), *parser.finish()]
+        if parser.fault is not None:
+            raise parser.fault
+        for repair in counted.repairs:
+            report.repair(repair)
+        return cls(limits, report).read_whole(frames)
 
     def close(self) -> None:
         """Emit the held arguments of open calls. If the model stopped by itself, end the calls whose values are complete."""

@@ -7,6 +7,8 @@ arguments are streamed as text. Only Google understands other steps, so their fr
 raises an error at an early end, so nothing but this event counts as success. Steps that only ``interaction.completed``
 contains are read like those of a whole response. ``event_id`` is ignored: clients use it only to resume a stream.
 
+The ``steps`` of a whole interaction (``outputs`` before the revision of May 2026) are read as the end of a stream.
+
 Source: dialects.md §5.5, ui-protocols.md §4.
 """
 
@@ -394,3 +396,21 @@ def aside_kind(step: str) -> AsideKind:
     if step == wire.INPUT:
         return "metadata"
     return "server_tool" if step.endswith(("_call", "_result")) else "unknown_event"
+
+
+TELLING: Final = frozenset({"steps", "outputs", "status"})  # members that show that a body is an interaction
+
+
+class InteractionsBodyDecoder(InteractionsDecoder):
+    """Reads a whole body: an interaction or an error."""
+
+    error_forms = (dict,)
+
+    def decode(self, document: dict[str, Any]) -> None:
+        is_error = document.get("steps") is None and self.read_error(document, alone=True)
+        if not is_error and any(document.get(name) is not None for name in TELLING):
+            self.recognised = True
+            self._begin(document, AT_END)
+            self.end_of(document)
+        elif not is_error:
+            self.foreign_frame()
