@@ -20,11 +20,8 @@ from streamkit.tool_calls.failed_turns import FAILING
 VENDOR: Final = "ag-ui"
 
 NOT_RUN_ID: Final = f"{MADE}_not_run_"  # how the id of a tool message for a call that was not run begins
-#: The content of a tool message for a call that was not run because the run failed.
 RUN_FAILED: Final = "Error: this tool call was not run, because the response of the model was interrupted"
-#: The content of a tool message for a call that was not run because the response was refused or filtered.
 WAS_REFUSED: Final = "Error: this tool call was not run, because the response was refused or filtered"
-#: The content of a tool message for a call that was not run because its arguments are no JSON object.
 NO_OBJECT: Final = "Error: this tool call was not run, because its arguments are not a JSON object"
 
 #: Events about the state of an application. Each is independent of others, and is written again unchanged.
@@ -98,13 +95,11 @@ STOP_REASONS: Final[Mapping[str, StopReason]] = {
     reason: reason for reason in cast("tuple[StopReason, ...]", get_args(StopReason)) if reason not in FAILING
 }
 HIDDEN_CODE: Final = "abort"  # CopilotKit shows no error with this code
-#: Codes that streamkit reads and writes: the names of its own types of errors.
 ERROR_CODES: Final[Mapping[str, ErrorType]] = {
     kind: kind for kind in cast("tuple[ErrorType, ...]", get_args(ErrorType))
 }
 #: By the field of ``UsageReported``: the count in ``usage``. In both, input includes the cache, and output the reasoning.
 COUNTS: Final[Mapping[str, str]] = {**UI_COUNTS, "input_cache_write": "cacheWriteInputTokens"}
-#: Members of a request that identify the exchange or belong to the conversation (``EXCHANGE``). They are written unchanged.
 CONTEXT: Final = "context"
 EXCHANGE: Final = ("threadId", "runId", "parentRunId", "protocolVersion", CONTEXT)
 TOOLS: Final = ToolRules(names=re.compile(r"(?s).+"))  # no limits on names are documented

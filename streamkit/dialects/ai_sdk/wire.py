@@ -133,7 +133,6 @@ def decode_usage(counts: dict[str, Any]) -> UsageReported:
 
 
 TOOLS: Final = ToolRules(names=re.compile(r"(?s).+"))  # no limits on names are documented
-#: Members of a request that identify the exchange or belong to the conversation (``EXCHANGE``). They are written unchanged.
 SYSTEM: Final = "system"
 EXCHANGE: Final = ("id", "messageId", "trigger", SYSTEM)
 ANSWER_ID: Final = "answerId"  # the key in ``Request.exchange`` for the response's id, which the application chose

@@ -81,7 +81,6 @@ KINDS: Final = frozenset({"text", "functionCall", *ASIDE_PARTS})  # the members 
 #: By Gemini's role: streamkit's role. ``function`` is an older name, which the server now refuses.
 ROLES: Final[Mapping[str, Literal["user", "assistant"]]] = {"user": "user", "model": "assistant", "function": "user"}
 OUTPUTS: Final = frozenset({"output", "result", "error"})  # names of a tool's output, if it is the only member
-#: By the value of ``mode`` in a request: the mode of streamkit's ``ToolChoice``.
 CHOICES: Final[Mapping[str, Literal["auto", "none", "required"]]] = {
     "MODE_UNSPECIFIED": "auto",
     VALIDATED: "auto",
@@ -90,7 +89,6 @@ CHOICES: Final[Mapping[str, Literal["auto", "none", "required"]]] = {
 SEARCHES: Final = frozenset({"googleSearch", "googleSearchRetrieval"})  # the second is the older name
 NO_LEVEL: Final = "thinking_level_unspecified"
 PartBody: TypeAlias = dict[str, Any]
-#: Media types that Gemini takes.
 MEDIA_TYPES: Final = re.compile(
     r"(?:image|audio|video|text)/.+|application/(?:pdf|json|rtf|(?:x-)?(?:java|type)script)"
 )

@@ -36,7 +36,6 @@ FINISH_REASONS: Mapping[StopReason, str] = {
     "error": "OTHER",
 }
 INEXACT_REASONS = frozenset({"stop_sequence", "context_full", "refusal", "compaction", "other"})
-#: By the field of streamkit's ``Options``: the member of ``generationConfig``.
 OPTIONS: Mapping[str, str] = {
     "max_tokens": "maxOutputTokens",
     "temperature": "temperature",

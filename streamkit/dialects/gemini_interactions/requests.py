@@ -73,7 +73,6 @@ REMEDIES: Final[Mapping[str, str]] = {
 }
 #: Members that refer to a part of the conversation which only the server has.
 STORED: Final = ("previous_interaction_id", "continuation_token")
-#: By the value of ``tool_choice`` in a request: the mode of streamkit's ``ToolChoice``.
 CHOICES: Final[Mapping[str, Literal["auto", "none", "required"]]] = {
     wire.VALIDATED: "auto",
     **{word: ours for ours, word in wire.MODES.items()},

@@ -42,7 +42,6 @@ STATUSES: Final[Mapping[StopReason, str]] = {
     "pause": "requires_continuation",
     **dict.fromkeys(("malformed_tool", "error"), "failed"),
 }
-#: Stop reasons for which ``status`` has no exact word.
 INEXACT_STOPS: Final = frozenset(reason for reason, status in STATUSES.items() if STOP_REASONS[status] != reason)
 RUNNING: Final = frozenset({"in_progress", "queued", "idle"})  # the interaction continues
 TEXT, THOUGHT, CALL = "model_output", "thought", "function_call"  # types of steps
@@ -60,7 +59,6 @@ def _types(beginning: str, ends: str) -> frozenset[str]:
     return frozenset(beginning + end for end in ends.split())
 
 
-#: The media types that each kind may have.
 MEDIA_TYPES: Final[Mapping[str, frozenset[str]]] = {
     "image": _types("image/", "png jpeg webp heic heif gif bmp tiff"),
     "audio": _types("audio/", "wav mp3 aiff aac ogg flac mpeg m4a l16 opus alaw mulaw webm"),
@@ -138,7 +136,6 @@ def encode_error(failure: ProviderFailed, report: StreamReport) -> dict[str, Any
     return {"code": ERROR_CODES[failure.type], "message": failure.message}
 
 
-#: By the field of streamkit's ``Options``: the member of ``generation_config``.
 OPTIONS: Final[Mapping[str, str]] = {
     "max_tokens": "max_output_tokens",
     "temperature": "temperature",
