@@ -131,19 +131,19 @@ class AgUiEncoder(OneChoiceEncoder):
 
     def response_started(self, event: ResponseStarted) -> None:
         """Start the run, with the ids of the request."""
-        asked, extras = self.encoding.profile.settings, dict(self.response_extras(event))
+        settings, extras = self.encoding.profile.settings, dict(self.response_extras(event))
         thread, make_id = extras.pop("threadId", None), self.encoding.make_id
         for name in wire.wrong_members("RUN_STARTED", {"threadId": thread or "", "runId": "", **extras}):
             self.lose("response_fields")
             thread = None if name == "threadId" else thread
             extras.pop(name, None)
         ids = {
-            "threadId": asked.get("threadId") or thread or make_id("thread_"),
-            "runId": asked.get("runId") or event.id or make_id("run_"),
+            "threadId": settings.get("threadId") or thread or make_id("thread_"),
+            "runId": settings.get("runId") or event.id or make_id("run_"),
         }
         self._ids = dumps(ids)[1:-1]
         self._model = event.model
-        self._event("RUN_STARTED", {**extras, **asked, **ids})
+        self._event("RUN_STARTED", {**extras, **settings, **ids})
 
     def _ensure_started(self) -> None:
         if not self._ids:

@@ -40,14 +40,14 @@ def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
 def write_search(searched: WebSearched, number: int, choice: int) -> list[Aside]:
     """Return the chunks for a finished search: the call and its output."""
     call = {"toolCallId": f"search_{number}", "providerExecuted": True}
-    asked = {**call, "toolName": SEARCH}
+    named = {**call, "toolName": SEARCH}
     if searched.failed:
         end = {"type": "tool-output-error", **call, "errorText": "the search failed"}
     else:
         pages = [{"url": url, "title": title} for url, title in searched.pages]
         end = {"type": "tool-output-available", **call, "output": pages}
-    begin = {"type": "tool-input-start", **asked}
-    available = {"type": "tool-input-available", **asked, "input": {"query": searched.query}}
+    begin = {"type": "tool-input-start", **named}
+    available = {"type": "tool-input-available", **named, "input": {"query": searched.query}}
     return [Aside(VENDOR, "server_tool", str(chunk["type"]), chunk, choice) for chunk in (begin, available, end)]
 
 

@@ -197,9 +197,9 @@ class GeminiRequestReader(RequestReader):
         if text or new.signature or new.extras:
             parts.append(new)
         if sealed is not None:
-            self._foreign(sealed, parts)
+            self._restore(sealed, parts)
 
-    def _foreign(self, sealed: Sealed, parts: list[Part]) -> None:
+    def _restore(self, sealed: Sealed, parts: list[Part]) -> None:
         """Restore another vendor's signature or opaque data. A signature covers all text of its kind before it."""
         opaque = sealed.opaque
         match sealed.kind:
