@@ -415,19 +415,19 @@ BAD = [
     ({"contents": ...}, "contents", "must be a list"),
     ({"contents": HI}, "contents", "must be a list, not an object"),
     ({"contents": ["Hi"]}, "contents[0]", "must be an object, not a string"),
-    ({"contents": [{"role": "assistant", "parts": []}]}, "contents[0].role", "'user' or 'model' is needed, not 'assistant'"),
+    ({"contents": [{"role": "assistant", "parts": []}]}, "contents[0].role", "must be 'user' or 'model', not 'assistant'"),
     ({"contents": [{"role": 5, "parts": []}]}, "contents[0].role", "must be a string"),
     ({"contents": [{"parts": "Hi"}]}, "contents[0].parts", "must be a list"),
     (parts({"text": 5}), "contents[1].parts[0].text", "must be a string, not an integer"),
     (parts({"text": "a", "thought": 1}, role="model"), "contents[1].parts[0].thought", "must be a boolean"),
-    (parts({"text": "a", "thought": True}), "contents[1].parts[0].thought", "only stand in a content of the model"),
-    (parts({"text": "a", "inlineData": {}}), "contents[1].parts[0]", "one thing, and here are text and inlineData"),
-    (parts(call()), "contents[1].parts[0].functionCall", "only stand in a content of the model"),
+    (parts({"text": "a", "thought": True}), "contents[1].parts[0].thought", "must be in a content with the role 'model'"),
+    (parts({"text": "a", "inlineData": {}}), "contents[1].parts[0]", "must have only one of text and inlineData"),
+    (parts(call()), "contents[1].parts[0].functionCall", "must be in a content with the role 'model'"),
     (parts({"functionCall": 5}, role="model"), "contents[1].parts[0].functionCall", "must be an object"),
     (parts({"function_call": {"args": {}}}, role="model"), "contents[1].parts[0].function_call.name", "must be a string"),
     (parts(call(args=[1]), role="model"), "contents[1].parts[0].functionCall.args", "must be an object, not a list"),
     (parts({"functionResponse": {"response": {}}}), "contents[1].parts[0].functionResponse.name", "must be a string"),
-    (parts(answer("done")), "contents[1].parts[0].functionResponse.response", "must be an object, not a string"),
+    (parts(answer("done")), "contents[1].parts[0].functionResponse.response", "must be an object"),
     (
         parts(answer(parts=[{"inline_data": {"data": "?"}}])), "contents[1].parts[0].functionResponse.parts[0].inline_data.data",
         "must be base64",
@@ -439,14 +439,14 @@ BAD = [
     ),
     (parts({"fileData": {}}), "contents[1].parts[0].fileData.fileUri", "must be a string"),
     ({"systemInstruction": "rules"}, "systemInstruction", "must be an object, not a string"),
-    ({"system_instruction": {"parts": [call()]}}, "system_instruction.parts[0].functionCall", "only stand in a content of the model"),
+    ({"system_instruction": {"parts": [call()]}}, "system_instruction.parts[0].functionCall", "must be in a content with the role 'model'"),
     ({"generationConfig": []}, "generationConfig", "must be an object"),
     (configured(temperature="hot"), "generationConfig.temperature", "must be a number"),
     ({"generation_config": {"top_k": 1.5}}, "generation_config.top_k", "must be an integer"),
     (configured(stopSequences=[5]), "generationConfig.stopSequences[0]", "must be a string"),
     (
         configured(thinkingConfig={"thinkingLevel": "DEEP"}), "generationConfig.thinkingConfig.thinkingLevel",
-        "one of HIGH, LOW, MEDIUM, MINIMAL, XHIGH is needed, not 'DEEP'",
+        "must be one of HIGH, LOW, MEDIUM, MINIMAL, XHIGH, not 'DEEP'",
     ),
     (configured(responseMimeType="application/json", responseSchema=[]), "generationConfig.responseSchema", "must be an object"),
     ({"tools": [{"functionDeclarations": {}}]}, "tools[0].functionDeclarations", "must be a list"),
@@ -457,7 +457,7 @@ BAD = [
     ),
     (
         calling(mode="SOME"), "toolConfig.functionCallingConfig.mode",
-        "one of MODE_UNSPECIFIED, VALIDATED, AUTO, NONE, ANY is needed, not 'SOME'",
+        "must be one of MODE_UNSPECIFIED, VALIDATED, AUTO, NONE, ANY, not 'SOME'",
     ),
     ({"safetySettings": SAFE, "safety_settings": SAFE}, "safety_settings", "the member is also given as safetySettings"),
 ]  # fmt: skip
@@ -862,8 +862,8 @@ ROWS = {
     "validated is auto for others": GEMINI.translated(
         "openai-chat", {"tools": [{"functionDeclarations": [FUNCTION]}], **calling(mode="VALIDATED")}, {"tool_choice": "auto"}, [("metadata", "mode")]
     ),
-    "contents that only Google's cache has": GEMINI.refused(CACHED, "cachedContent", "send the contents themselves", to="openai-chat"),
-    "they stay in its dialect": GEMINI.kept(CACHED, extras=CACHED, stored=[("cachedContent", "send the contents themselves")]),
+    "contents that only Google's cache has": GEMINI.refused(CACHED, "cachedContent", "send the cached contents in `contents`", to="openai-chat"),
+    "they stay in its dialect": GEMINI.kept(CACHED, extras=CACHED, stored=[("cachedContent", "send the cached contents in `contents`")]),
 }  # fmt: skip
 
 #: Rows with something that Google's own client does not let its user write.

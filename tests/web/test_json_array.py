@@ -11,7 +11,7 @@ import pytest
 from attrs import asdict
 
 from streamkit import collect, parse_json_array, pipe, transcode
-from streamkit.dialects.gemini.array import ARRAY, ArrayWriter
+from streamkit.dialects.gemini.framing import ARRAY, ArrayWriter
 from streamkit.errors import BrokenFrame, EventTooLong, SourceFailed
 from streamkit.events import ProviderFailed
 from streamkit.limits import Limits

@@ -52,7 +52,7 @@ IN_PATH = {"gemini", "ag-ui", "ai-sdk"}
         ({"model": "m", "previous_interaction_id": "v1_1"}, "previous_interaction_id: this gateway is stateless"),
         ({"model": "m", "continuation_token": "t"}, "continuation_token: this gateway is stateless"),
         ({"model": "m", "background": True}, "background: this gateway is stateless"),
-        ({"agent": "deep-research"}, "agent: this gateway asks models and runs no agents"),
+        ({"agent": "deep-research"}, "agent: this gateway sends requests to models and runs no agents"),
     ],
 )
 @pytest.mark.parametrize("path", ["/v1/interactions", "/v1beta/interactions"])
@@ -128,7 +128,7 @@ async def test_geminis_models_have_slashes_colons_and_prefixes(asked, path, mode
 
 async def test_gemini_has_no_other_framing(asked):
     status, message = await refused(asked, "/v1/models/m:streamGenerateContent?alt=proto", CONTENTS)
-    assert (status, message) == (400, "alt: 'sse' or 'json' is needed, not 'proto'")
+    assert (status, message) == (400, "alt: must be 'sse' or 'json', not 'proto'")
 
 
 # -- counts ------------------------------------------------------------------------------------------------------------
@@ -160,8 +160,8 @@ async def test_the_numbers_of_a_request_inside_a_request_keep_their_digits(asked
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({"generateContentRequest": CONTENTS, **CONTENTS}, "contents: this stands beside generateContentRequest"),
-        ({"generateContentRequest": "x"}, "generateContentRequest: an object is needed"),
+        ({"generateContentRequest": CONTENTS, **CONTENTS}, "contents: a count has either contents or"),
+        ({"generateContentRequest": "x"}, "generateContentRequest: must be an object"),
         ({"generateContentRequest": {}}, "generateContentRequest.contents: is missing; must be a list"),
     ],
 )

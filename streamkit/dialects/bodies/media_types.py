@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
 
 from streamkit.conversation.messages import Media
-from streamkit.events import MediaGenerated
+from streamkit.events import MediaGenerated, MediaKind
 
+#: The types of parts with media in several dialects, and the kinds of media.
+KINDS: Final[Mapping[str, MediaKind]] = {"image": "image", "audio": "audio", "video": "video", "document": "file"}
+TYPES: Final[Mapping[str, str]] = {kind: name for name, kind in KINDS.items()}
 #: The first characters of images and documents in base64, and their media types.
 _BEGINNINGS: Final[Mapping[str, str]] = {
     "iVBORw0KGgo": "image/png",
@@ -35,6 +38,12 @@ _SAME_IMAGES: Final[Mapping[str, str]] = {
 def data_uri(media: Media | MediaGenerated) -> str:
     """Return media as a ``data:`` URI. ``media.data`` must be set."""
     return f"data:{media_type_of(media)};base64,{media.data}"
+
+
+def kind_of_type(media_type: str | None) -> MediaKind:
+    """Return the kind of media of a media type, or of the first half of a type (``image``)."""
+    first = (media_type or "").partition("/")[0].lower()
+    return cast("MediaKind", first) if first in {"image", "audio", "video"} else "file"
 
 
 def media_type_of(media: Media | MediaGenerated) -> str:

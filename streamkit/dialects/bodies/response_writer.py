@@ -68,7 +68,7 @@ class ResponseWriter:
         """Return the body of the provider's error, instead of a response."""
         raise NotImplementedError
 
-    def media_form(self, _media: MediaGenerated) -> Sequence[Aside]:
+    def media_form(self, _media: MediaGenerated, /) -> Sequence[Aside]:
         """Return this dialect's asides for media of another vendor's model; empty if the dialect has no place for media."""
         return ()
 

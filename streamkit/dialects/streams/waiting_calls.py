@@ -131,3 +131,6 @@ class WaitingCallDecoder(FrameDecoder, Generic[C]):
                 self.out.append(first.answered)
             else:
                 self.hand_on(first)
+
+    def close(self) -> None:
+        self.release()

@@ -6,9 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from attrs import frozen
+
 from streamkit.dialects.members import values
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
-from streamkit.dialects.vocabulary.usage_counts import has_more
+from streamkit.dialects.vocabulary.usage_counts import has_more, total_of
 from streamkit.events import ErrorType, ProviderFailed, UsageReported
 from streamkit.report import StreamReport
 
@@ -94,15 +96,50 @@ def standard_base64(text: str) -> str:
     return text + "=" * (-len(text) % 4)
 
 
-def output_counts(usage: UsageReported, vendor: str, report: StreamReport) -> tuple[int | None, int | None]:
-    """Return the tokens of the output, and of the thoughts, which Google counts separately. ``vendor`` is the target's.
+@frozen
+class UsageForm:
+    """The token counts of a Google dialect. Thoughts are not part of the output, nor the input of tools of the input."""
 
-    Counts of another vendor are counted as lost if they include cache writes, or thoughts that are not part of the output.
-    """
-    output, thoughts = usage.output_total, usage.output_reasoning
-    beside = usage.input_cache_write is not None or (thoughts or 0) > (output or 0)
-    if usage.vendor != vendor and (beside or has_more(usage, vendor)):
-        report.lose("usage_detail")
-    if output is not None and thoughts is not None and thoughts <= output:
-        output -= thoughts  # an output below the thoughts does not include them
-    return output, thoughts
+    vendor: str
+    ending: str  #: how the names of all counts end
+    #: The names of the counts: input, input of tools, output, thoughts, input from the cache, total.
+    names: tuple[str, str, str, str, str, str]
+
+    def decode(self, raw: Mapping[str, Any]) -> UsageReported | None:
+        """Return the counts so far of a usage object; None if it has none."""
+        whole, tools, output, thoughts, cached, total = values.counts_of(raw, self.names)
+        if tools is not None:
+            whole = (whole or 0) + tools
+        if thoughts is not None:
+            output = (output or 0) + thoughts
+        if whole is output is cached is total is None:
+            return None
+        return UsageReported(whole, cached, None, output, thoughts, total, raw, self.vendor)
+
+    def encode(self, usage: UsageReported, report: StreamReport) -> dict[str, Any]:
+        """Return a usage object without unknown counts. The dialect's own is returned without malformed counts.
+
+        Another vendor's counts are lost if the cache was written to, or if its thoughts are not part of its output.
+        """
+        if usage.vendor == self.vendor and usage.raw is not None:
+            return {name: value for name, value in usage.raw.items() if not self.is_bad(name, value)}
+        output, thoughts = usage.output_total, usage.output_reasoning
+        is_inexact = usage.input_cache_write is not None or (thoughts or 0) > (output or 0)
+        if usage.vendor != self.vendor and (is_inexact or has_more(usage, self.vendor)):
+            report.lose("usage_detail")
+        if output is not None and thoughts is not None and thoughts <= output:
+            output -= thoughts  # an output below the thoughts does not include them
+        total = total_of(usage.input_total, usage.output_total) if usage.total is None else usage.total
+        whole_name, _, output_name, thoughts_name, cached_name, total_name = self.names
+        counts = {
+            whole_name: usage.input_total,
+            cached_name: usage.input_cached,
+            output_name: output,
+            thoughts_name: thoughts,
+            total_name: total,
+        }
+        return {name: count for name, count in counts.items() if count is not None}
+
+    def is_bad(self, name: str, value: object) -> bool:
+        """Return whether a member is named like a count but is no number, so it must not be written again."""
+        return name.endswith(self.ending) and not is_count(value)
