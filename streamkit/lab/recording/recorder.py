@@ -18,24 +18,27 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from streamkit.lab.recording.directory import Directory, RecorderLimits, Unrecorded
-from streamkit.lab.recording.headers import Headers
-from streamkit.lab.recording.request_bodies import Bodies
-from streamkit.lab.recording.writer import Answered, Asked, Ended, RecordedStep, RecordingWriter
+from streamkit.lab.recording.headers import Bodies, Headers
+from streamkit.lab.recording.writer import (
+    Answered,
+    Asked,
+    Directory,
+    Ended,
+    RecordedStep,
+    RecorderLimits,
+    RecordingWriter,
+    Unrecorded,
+)
 from streamkit.text.known_keys import KnownKeys
 
-#: The interval at which the thread writes, in seconds.
-WRITE_S: Final = 0.02
+WRITE_S: Final = 0.02  #: the interval at which the thread writes, in seconds
 #: The longest turn of the thread, in seconds. The event loop waits while the thread holds the interpreter.
 TURN_S: Final = 0.0003
-#: The thread's pause after each such turn, in seconds.
-PAUSE_S: Final = 0.0002
-#: Estimated size of a queue item without its data, in bytes.
-ITEM_BYTES: Final = 200
-#: How long closing a recorder waits for unwritten data, in seconds.
-CLOSE_S: Final = 5.0
+PAUSE_S: Final = 0.0002  #: the thread's pause after each such turn, in seconds
+ITEM_BYTES: Final = 200  #: estimated size of a queue item without its data, in bytes
+CLOSE_S: Final = 5.0  #: how long closing a recorder waits for unwritten data, in seconds
 #: Called in the writing thread with the file (None: not recorded) and the end that is written in the file.
-Saved: TypeAlias = Callable[[Path | None, str], None]
+Saved: TypeAlias = Callable[[Path | None, str], object]
 
 
 class Recorder:
@@ -69,12 +72,10 @@ class Recorder:
 
     @property
     def files(self) -> int:
-        """Number of files begun."""
         return self._directory.files
 
     @property
     def bytes(self) -> int:
-        """Number of bytes written."""
         return self._directory.bytes
 
     @property
@@ -180,7 +181,6 @@ class OpenRecording:
         self._recorder.put(self, 0.0, Asked(method, target, tuple(headers), body), size)
 
     def response(self, status: int, headers: Headers) -> None:
-        """Record that the response's headers have arrived."""
         if self._started is not None and not self.is_over:
             self._recorder.put(self, time.monotonic() - self._started, Answered(status, tuple(headers)))
 
