@@ -79,11 +79,11 @@ async def run(options: argparse.Namespace) -> Status:
         refuse(options, report.error)
     elif not options.quiet:
         what = f"{report.frames} frames" if failed is None else f"status {failed.http_status}"
-        tell(report, f"{title_of(options)}: {what}, {ending(report)}")
+        print_report(report, f"{title_of(options)}: {what}, {ending(report)}")
     return report.status
 
 
-def tell(report: StreamReport, title: str) -> None:
+def print_report(report: StreamReport, title: str) -> None:
     """Print the report: each kind of repair and loss with its count and meaning, and the names of lost parts."""
     say(title)
     for kind, times in report.repairs.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import get_args
 
-from streamkit.cli.convert import tell
+from streamkit.cli.convert import print_report
 from streamkit.cli.options import ONE, OTHER, add_dialects, client, source
 from streamkit.cli.streams import add_body, body_of, refuse, title_of, write_body
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS
@@ -97,5 +97,5 @@ async def run(options: argparse.Namespace) -> Status:
     if not options.quiet:
         turns, tools = len(request.turns), len(request.tools)
         size = f"{turns} turn{'' if turns == 1 else 's'}, {tools} tool{'' if tools == 1 else 's'}"
-        tell(report, f"{title_of(options)}: {size}")
+        print_report(report, f"{title_of(options)}: {size}")
     return Status.DONE

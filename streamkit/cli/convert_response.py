@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from streamkit.cli.convert import ending, tell
+from streamkit.cli.convert import ending, print_report
 from streamkit.cli.inputs import open_named
 from streamkit.cli.options import ONE, OTHER, add_dialects, add_in_text, add_policy, client, policy_of, source
 from streamkit.cli.streams import add_body, refuse, title_of, write_body
@@ -59,5 +59,5 @@ async def run(options: argparse.Namespace) -> Status:
     write_body(encode_response(response, options.target), options)
     if not options.quiet:
         status = "" if failed is None else f"status {failed.http_status}, "
-        tell(report, f"{title_of(options)}: {status}{ending(report)}")
+        print_report(report, f"{title_of(options)}: {status}{ending(report)}")
     return report.status

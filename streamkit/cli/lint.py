@@ -93,14 +93,14 @@ async def lint(path: str, dialect: str, *, as_json: bool) -> Status:
         head = {"file": path, "dialect": check.dialect.name, "verdict": VERDICTS.get(status, "broken")}
         write_json(head | members_of(check))
     else:
-        _tell(path, check, status)
+        _print(path, check, status)
     return status
 
 
 # -- printing the result --------------------------------------------------------------------------------------------------
 
 
-def _tell(path: str, check: Check, status: Status) -> None:
+def _print(path: str, check: Check, status: Status) -> None:
     groups: dict[object, list[Found]] = {}
     for found in check.found:
         groups.setdefault(found.kind, []).append(found)

@@ -26,7 +26,7 @@ from streamkit.gateway.routing import Route, Target
 from streamkit.text.redact import without_secrets
 from streamkit.toml.document import TOMLDocument, parse_toml, read_toml
 from streamkit.toml.findings import ConfigError, Finding, KeyPath, Refusal, meant, quoted
-from streamkit.toml.tables import SCALARS, ToldElsewhere, exactly, faults_of, strict_converter, table_hook
+from streamkit.toml.tables import SCALARS, ReportedElsewhere, exactly, faults_of, strict_converter, table_hook
 from streamkit.web.upstream import Auth, Secret, Upstream
 
 T = TypeVar("T")
@@ -182,7 +182,7 @@ def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None]) -> Conv
             raise Refusal(f"unknown upstream {quoted(name)}{meant(name, upstreams)}")
         found = upstreams[name]
         if found is None:
-            raise ToldElsewhere
+            raise ReportedElsewhere
         return found
 
     def target(value: Any, kind: Any) -> Target:

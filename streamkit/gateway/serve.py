@@ -135,7 +135,7 @@ async def _alone(config: Config, announce: Callable[[str], None], *, inspection:
         _public(config, metrics, captures=captures) as bound,
     ):
         announce(url_of(bound))
-        _say(config, bound, private)
+        _log_start(config, bound, private)
         await stop.wait()
         log.info("stopping")
     return 0
@@ -154,7 +154,7 @@ async def _parent(config: Config, announce: Callable[[str], None], *, directory:
                 if not announced and all(worker.listens() for worker in workers):
                     announced = True
                     announce(url_of(bound))
-                    _say(config, bound, private)
+                    _log_start(config, bound, private)
                 await _wait(stop, LOOK_S)
                 workers = await _kept(workers, partial(_started, theirs, directory), stop)
             log.info("stopping")
@@ -337,7 +337,7 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
             await event.wait()
 
 
-def _say(config: Config, bound: tuple[str, int], private: tuple[str, int] | None) -> None:
+def _log_start(config: Config, bound: tuple[str, int], private: tuple[str, int] | None) -> None:
     fields = {"url": url_of(bound), "workers": config.server.workers, "private": url_of(private) if private else "off"}
     log.info("serving", extra={"fields": fields})
     for warning in config.warnings:

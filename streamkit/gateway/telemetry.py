@@ -148,7 +148,7 @@ class RequestTrace:
         settings = self.telemetry.settings
         if settings.content == "on" and span.is_recording():
             tried.content = Content(settings.content_chars, self.record.hide)
-            _tell(span, partial(tried.content.of_request, ask.request))
+            _add_content(span, partial(tried.content.of_request, ask.request))
             if ask.stream:
                 tried.reading = _Reading(upstream.dialect, settings.content_chars)
         return tried
@@ -215,9 +215,9 @@ class AttemptSpan:
         """End the span. ``answer`` is the response if it is whole."""
         if self.content is not None:
             if answer is not None:
-                _tell(self.span, partial(self.content.of_answer, answer))
+                _add_content(self.span, partial(self.content.of_answer, answer))
             elif self.reading is not None:
-                _tell(self.span, partial(self.reading.attributes, self.content))
+                _add_content(self.span, partial(self.reading.attributes, self.content))
         error_type = "" if attempt.outcome in ANSWERS else attempt.outcome
         ending = attempt.outcome if attempt.outcome in LEFT else ""
         first_s = attempt.first_output_s if self.is_streamed else None
@@ -263,7 +263,7 @@ class _Reading:
             log.exception(CONTENT_FAILED)
 
 
-def _tell(span: Span, attributes: Callable[[], dict[str, str | bool]]) -> None:
+def _add_content(span: Span, attributes: Callable[[], dict[str, str | bool]]) -> None:
     """Add prompts and responses to a span. If that raises, log it and continue, since the client's response matters more."""
     try:
         span.set_attributes(attributes())

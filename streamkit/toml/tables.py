@@ -28,7 +28,7 @@ MOST: Final = 3.2e9
 SCALARS: Final[Mapping[type, str]] = {str: "a string", bool: "true or false", int: "an integer"}
 
 
-class ToldElsewhere(Exception):
+class ReportedElsewhere(Exception):
     """Raised for a value that is invalid only because of another value, which is reported instead."""
 
 
@@ -75,7 +75,7 @@ def faults_of(error: Exception) -> Iterator[tuple[KeyPath, str]]:
             yield (() if field == "name" else (field,)), reason
         case ValueError():  # from a validator of attrs; the message begins with the field: 'port' must be >= 0: -1
             yield (), str(error).rpartition("' ")[2]
-        case ToldElsewhere():
+        case ReportedElsewhere():
             pass
         case _:
             raise error

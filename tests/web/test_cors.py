@@ -82,5 +82,5 @@ def test_what_no_browser_says_of_a_page_is_refused_in_the_configuration(origin):
 def test_any_page_without_keys_is_warned_of():
     config = Config(server=Server(cors=(PAGE, "*")), upstreams={}, routes=())
     assert [path for path, _ in warnings(config, {}, {})][:1] == [("server", "cors", 1)]
-    assert f"pages of {PAGE}, * may ask" in describe(config)
+    assert f"pages of {PAGE}, * may send requests" in describe(config)
     assert not list(warnings(Config(server=Server(cors=(PAGE,)), upstreams={}, routes=()), {}, {}))

@@ -108,7 +108,7 @@ class Playback:
                 yield from self._finish(step.at)
                 yield self._begin(step)
             case "read":
-                yield from self._came(step)
+                yield from self._read_step(step)
             case _:
                 yield self._write(step.at, step.data, kind=step.kind)
 
@@ -122,7 +122,7 @@ class Playback:
         about = {"upstream": attempt.upstream, "dialect": attempt.dialect}
         return {"type": "attempt", "at": step.at, "attempt": self._attempt, **about}
 
-    def _came(self, step: CapturedStep) -> Iterator[dict[str, Any]]:
+    def _read_step(self, step: CapturedStep) -> Iterator[dict[str, Any]]:
         found: list[Seen] = []
         if self._observer is not None and self._observer.fault is None:
             found = _up_to_fault(self._observer.feed(step.data))

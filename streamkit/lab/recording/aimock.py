@@ -43,7 +43,7 @@ RATE_LIMITED: Final = 429  #: for this status, a response gets ``retry-after: 1`
 _INPUT: Final = ("prompt_tokens", "input_tokens", "promptTokenCount")
 _OUTPUT: Final = ("completion_tokens", "output_tokens", "candidatesTokenCount")
 _TOTAL: Final = ("total_tokens", "totalTokenCount")
-_SAID: Final = frozenset({"content", "toolCalls", "blocks"})
+_CHAT_MEMBERS: Final = frozenset({"content", "toolCalls", "blocks"})
 
 
 def is_aimock(content: bytes) -> bool:
@@ -78,11 +78,11 @@ def _recording(entry: dict[str, Any], dialect: Dialect) -> Recording:
     response = entry["response"]
     if isinstance(response.get("error"), dict):
         return _refusal(response, dialect)
-    if not _SAID & response.keys():
+    if not _CHAT_MEMBERS & response.keys():
         raise ValueError(f"it is not a chat response: it has {quoted_all(sorted(response))}")
     delays = _delays(entry)
     chunk_chars = max(1, int(entry.get("chunkSize") or CHUNK_CHARS))
-    pieces = _pieces(_meant(response, dialect), dialect, chunk_chars)
+    pieces = _pieces(_response(response, dialect), dialect, chunk_chars)
     times = accumulate(next(delays) for _ in pieces)
     reads = [Read(t, piece) for t, piece in zip(times, pieces, strict=True)]
     kept, end = _cut(reads, entry)
@@ -119,16 +119,18 @@ def _refusal(response: dict[str, Any], dialect: Dialect) -> Recording:
 # -- the content of a response -----------------------------------------------------------------------------------------
 
 
-def _meant(response: dict[str, Any], dialect: Dialect) -> Response:
+def _response(response: dict[str, Any], dialect: Dialect) -> Response:
     parts: list[Part] = []
     if response.get("reasoning"):
         parts.append(Reasoning(str(response["reasoning"])))
     if response.get("blocks"):
         for block in response["blocks"]:
-            parts.append(_spoken(block["text"], parts) if block["type"] == "text" else _call(block, parts))
+            parts.append(
+                Text(_text(block["text"]), block=len(parts)) if block["type"] == "text" else _call(block, parts)
+            )
     else:
         if response.get("content"):
-            parts.append(_spoken(response["content"], parts))
+            parts.append(Text(_text(response["content"]), block=len(parts)))
         for call in response.get("toolCalls") or ():
             parts.append(_call(call, parts))
     calls = any(isinstance(part, ToolCall) for part in parts)
@@ -143,10 +145,6 @@ def _meant(response: dict[str, Any], dialect: Dialect) -> Response:
         usage=_usage(response.get("usage")),
         clean=True,
     )
-
-
-def _spoken(content: Any, before: list[Part]) -> Text:
-    return Text(_text(content), block=len(before))
 
 
 def _call(call: dict[str, Any], before: list[Part]) -> ToolCall:

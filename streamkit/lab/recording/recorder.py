@@ -62,7 +62,7 @@ class Recorder:
         self.queue: deque[tuple[OpenRecording, float, RecordedStep]] = deque()
         self.queued_bytes = 0  #: bytes of all items that were ever queued
         self.taken_bytes = 0  #: bytes of the items that the thread has taken
-        self._directory = Directory(directory, self.limits, warn)
+        self.directory = Directory(directory, self.limits, warn)
         self._keys, self._bodies = KnownKeys(keys), bodies
         self._open = 0  # exchanges whose end the thread has not reached
         self._wake = threading.Event()
@@ -72,16 +72,16 @@ class Recorder:
 
     @property
     def files(self) -> int:
-        return self._directory.files
+        return self.directory.files
 
     @property
     def bytes(self) -> int:
-        return self._directory.bytes
+        return self.directory.bytes
 
     @property
     def unrecorded(self) -> Counter[Unrecorded]:
         """Number of exchanges without a file or without their end, by reason."""
-        return self._directory.unrecorded
+        return self.directory.unrecorded
 
     def open(
         self, *, dialect: str | None = "", provider: str = "", exact: bool = True, saved: Saved | None = None
@@ -90,7 +90,7 @@ class Recorder:
 
         ``saved`` is called with the file's path and end once the file is closed.
         """
-        writer = RecordingWriter(self._directory, self._keys, self._bodies, dialect, provider, exact)
+        writer = RecordingWriter(self.directory, self._keys, self._bodies, dialect, provider, exact)
         return OpenRecording(self, writer, saved)
 
     def put(self, recording: OpenRecording, at: float, step: RecordedStep, size: int = 0) -> None:
@@ -103,10 +103,6 @@ class Recorder:
     def has_room(self, size: int) -> bool:
         """Return whether the queue has room for ``size`` more bytes."""
         return self.queued_bytes - self.taken_bytes + size <= self.limits.queue_bytes
-
-    def refused(self) -> None:
-        """Count an exchange that is not recorded because the queue is full."""
-        self._directory.failed("slow_disk")
 
     def close(self, within_s: float = CLOSE_S) -> bool:
         """Write what is queued and end the thread. Block for up to ``within_s`` seconds; return whether the thread ended."""
@@ -175,7 +171,7 @@ class OpenRecording:
         """Record that a request is sent. Times count from now. ``target`` is path and query, percent-encoded as sent."""
         size = len(body or b"")
         if not self._recorder.has_room(size):
-            self._recorder.refused()
+            self._recorder.directory.failed("slow_disk")
             return
         self._started = time.monotonic()
         self._recorder.put(self, 0.0, Asked(method, target, tuple(headers), body), size)

@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -379,7 +380,7 @@ class RecordingWriter:
         else:
             self._release(len(data))
         if self._detector is not None:
-            self._detect(self._detector, data)
+            self._detect(partial(self._detector.feed, data))
 
     def _release(self, until: int) -> None:
         """Add lines for the held reads that end at or before byte ``until`` of all held bytes."""
@@ -393,21 +394,18 @@ class RecordingWriter:
                 self._tail = (self._tail + read.data)[-self.keys.longest_bytes :]
             self._add(read.t, read_line(read))
 
-    def _detect(self, detector: Detector, data: bytes) -> None:
+    def _detect(self, find: Callable[[], str | None]) -> None:
+        """Make the file if ``find`` returns the dialect, or raises because there is none."""
         try:
-            dialect = detector.feed(data)
+            dialect = find()
         except NotThisDialect:
             dialect = ""
         if dialect is not None:
             self._open(dialect)
 
     def _end(self, at: float, kind: str) -> None:
-        if self._detector is not None:
-            try:
-                dialect = self._detector.finish()
-            except NotThisDialect:
-                dialect = ""
-            self._open(dialect if self._reads else "")
+        if self._detector is not None and self._reads:
+            self._detect(self._detector.finish)
         self._release(sum(len(read.data) for read in self._held))
         self._finish(at, kind)
 
