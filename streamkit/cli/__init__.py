@@ -33,7 +33,8 @@ exit status:
 """
 
 
-#: The subcommands in the order of ``streamkit --help``. Each has a module in this package.
+#: The subcommands in the order of ``streamkit --help``. Each has a module in this package, with ``HELP``,
+#: ``DETAIL``, ``add_options`` and ``run``.
 COMMANDS: Final = (
     "convert",
     "convert-request",
@@ -51,11 +52,10 @@ COMMANDS: Final = (
 
 
 class Parser(argparse.ArgumentParser):
-    """The parser of the command and of its subcommands. It keeps the layout of help texts and adds the exit statuses."""
+    """The parser of the command and of its subcommands. It keeps the layout of help texts."""
 
     def __init__(self, **settings: Any) -> None:
-        laid_out = {"epilog": STATUSES, "formatter_class": argparse.RawDescriptionHelpFormatter}
-        super().__init__(**{**laid_out, **settings})
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
 
 
 class Version(argparse.Action):
@@ -68,11 +68,16 @@ class Version(argparse.Action):
 
 def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     """Return the parser of these commands, and import their modules. Its ``--help`` is the commands' documentation."""
-    top = Parser(prog="streamkit", description="Parse, check and translate the streams of LLM providers.")
+    about = "Parse, check and translate the streams of LLM providers."
+    top = Parser(prog="streamkit", description=about, epilog=STATUSES)
     top.add_argument("--version", action=Version, nargs=0, help="show program's version number and exit")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=Parser)
     for name in names:
-        import_module(f"streamkit.cli.{name.replace('-', '_')}").add_to(commands)
+        module = import_module(f"streamkit.cli.{name.replace('-', '_')}")
+        epilog = getattr(module, "STATUSES", STATUSES)
+        command = commands.add_parser(name, help=module.HELP, description=module.DETAIL, epilog=epilog)
+        command.set_defaults(run=module.run)
+        module.add_options(command)
     return top
 
 

@@ -198,7 +198,7 @@ def test_what_goes_with_the_page_alone_is_refused_without_it(option):
 def test_what_the_page_does_not_show_is_refused_with_it(option):
     done = run("inspect", "--web", option, str(DEMO))
     assert done.returncode == 2
-    assert b"do not go with --web" in done.stderr
+    assert b"cannot be used with --web" in done.stderr
 
 
 def test_a_port_that_is_taken_is_said():

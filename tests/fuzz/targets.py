@@ -30,10 +30,9 @@ from streamkit.framing.json_array import JSONArrayParser
 from streamkit.framing.ndjson import NDJSONParser
 from streamkit.framing.sse import SSEParser
 from streamkit.http_errors import decode_error, encode_error
-from streamkit.lab.recording.lines import lines_of
+from streamkit.lab.recording import lines_of, parse_recording
 from streamkit.lab.recording.loading import parse_any
 from streamkit.lab.recording.matching import RequestMatcher
-from streamkit.lab.recording.recording import parse_recording
 from streamkit.lab.recording.source import failure, refusal
 from streamkit.lint import Check
 from streamkit.machines import Chain

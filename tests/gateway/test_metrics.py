@@ -13,8 +13,7 @@ from attrs import evolve
 from prometheus_client.parser import text_string_to_metric_families
 
 from streamkit.events import ResponseFinished, UsageReported
-from streamkit.gateway.metric_files import MULTIPROCESS_DIR
-from streamkit.gateway.metrics import BUCKETS, Metrics, exposition
+from streamkit.gateway.metrics import BUCKETS, MULTIPROCESS_DIR, Metrics, exposition
 from streamkit.gateway.record import Attempt, Record
 from streamkit.report import StreamReport
 from streamkit.resume import MemoryStore

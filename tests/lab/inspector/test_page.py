@@ -12,7 +12,7 @@ from streamkit.gateway.demo import demo_config, start_demo
 from streamkit.gateway.metrics import Metrics
 from streamkit.lab.inspector.app import inspector_app
 from streamkit.lab.inspector.captures import Captures
-from streamkit.lab.inspector.recordings import follow
+from streamkit.lab.inspector.playback import follow
 from streamkit.lab.recording import parse_recording
 from streamkit.lab.recording.source import RecordedSource
 from streamkit.read_options import DEFAULT_OPTIONS

@@ -41,7 +41,7 @@ async def test_the_reads_come_as_they_were_cut_each_at_its_time():
     [
         (recorded("cut"), SourceFailed, "the connection to the upstream broke"),
         (recorded("reset"), SourceFailed, "the connection to the upstream broke: Connection reset by peer"),
-        (recorded("client_left"), SourceFailed, "the client left before the answer ended"),
+        (recorded("client_left"), SourceFailed, "the client disconnected before the response ended"),
         (recorded("unreachable", reads=()), SourceFailed, "no connection to the upstream could be made"),
         (recorded("timeout:idle"), IdleTimeout, "The upstream sent no further bytes within 60 s"),
         (recorded("timeout:first_byte", reads=()), FirstByteTimeout, "The upstream sent no first byte within 61.2 s"),
@@ -49,10 +49,10 @@ async def test_the_reads_come_as_they_were_cut_each_at_its_time():
         (recorded("timeout:connect", reads=()), ConnectTimeout, "The upstream could not be reached within 61.2 s"),
         (recorded("timeout:lunch"), SourceFailed, "the recording ends with 'timeout:lunch'"),
         (recorded("shut_down"), Interrupted, "the server was shutting down"),
-        (recorded("truncated_by_recorder"), SourceFailed, "the recording ends before the answer did: it would have been too large"),
-        (recorded("withheld"), SourceFailed, "the recording ends before the answer did: a key came next"),
-        (recorded("whole", dropped=3, reads=()), SourceFailed, "the recording lacks 3 reads, which came faster than they could be kept"),
-        (Recording(id="1", reads=READS), SourceFailed, "the recording has no end: its recorder was stopped"),
+        (recorded("truncated_by_recorder"), SourceFailed, "the recording ends before the response, which was too large"),
+        (recorded("withheld"), SourceFailed, "the recording ends before the response, in which a key came next"),
+        (recorded("whole", dropped=3, reads=()), SourceFailed, "the recording lacks 3 reads, which came too fast to be written"),
+        (Recording(id="1", reads=READS), SourceFailed, "the recording has no end: its recorder was killed"),
     ],
 )  # fmt: skip
 async def test_what_ended_it_is_raised(recording, kind, message):
