@@ -33,7 +33,7 @@ from streamkit.gateway.metric_files import MULTIPROCESS_DIR, use_count_files
 from streamkit.gateway.record import Attempt, Record
 from streamkit.lab.recording.recorder import Recorder
 from streamkit.resume.log import Lost
-from streamkit.web.output_times import GAP_BOUNDS
+from streamkit.web.observers import GAP_BOUNDS
 from streamkit.web.resume.settings import ResumeCounts
 
 #: Histogram bounds for durations, in seconds: from the time of one token to the time of a long response.

@@ -17,10 +17,10 @@ from streamkit.conversation.messages import Response
 from streamkit.gateway.log import log
 from streamkit.gateway.routing import Route, Target
 from streamkit.report import StageTiming, StreamReport
-from streamkit.resume.identity import LOG_ID
+from streamkit.resume.log import LOG_ID
 from streamkit.text.known_keys import KEY_CHARS
 from streamkit.text.redact import excerpt
-from streamkit.web.output_times import OutputTimes
+from streamkit.web.observers import OutputTimes
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream.hiding import Cut
 

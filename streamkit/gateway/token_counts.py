@@ -16,8 +16,7 @@ from streamkit.gateway.attempts import failed_outcome
 from streamkit.gateway.record import Attempt, Record
 from streamkit.gateway.routing import Route
 from streamkit.web.surfaces import Ask
-from streamkit.web.token_counts import Count, first_count
-from streamkit.web.token_estimate import ESTIMATED, CountTokens
+from streamkit.web.token_counts import ESTIMATED, Count, CountTokens, first_count
 from streamkit.web.upstream import path_of
 
 

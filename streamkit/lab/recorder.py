@@ -32,7 +32,7 @@ from streamkit.limits import MIB
 from streamkit.text.quoting import quoted
 from streamkit.web.client_dialect import client_dialect, expected, no_socket, wants_socket
 from streamkit.web.hosts import Hosts, guarded
-from streamkit.web.recording import CLIENT_LEFT, SHUT_DOWN, end_of
+from streamkit.web.observers import CLIENT_LEFT, SHUT_DOWN, end_of
 from streamkit.web.refusals import Refused, with_status
 from streamkit.web.source import TimedSource, Timeouts, iter_upstream
 from streamkit.web.surfaces import surfaces

@@ -16,8 +16,19 @@ from typing import Final
 
 from streamkit.errors import SourceFailed, StreamError
 from streamkit.resume.closing import closing
-from streamkit.resume.identity import boot_in, checked_id, is_owner
-from streamkit.resume.log import DEFAULT_LOG_LIMITS, BadCursor, End, LogGone, LogLimits, Lost, Meta, StoreDown
+from streamkit.resume.log import (
+    DEFAULT_LOG_LIMITS,
+    BadCursor,
+    End,
+    LogGone,
+    LogLimits,
+    Lost,
+    Meta,
+    StoreDown,
+    boot_in,
+    checked_id,
+    is_owner,
+)
 from streamkit.text.identifiers import random_id
 
 #: The most bytes of a log that a reader gets at once.

@@ -24,8 +24,7 @@ from attrs import frozen
 
 from streamkit.dialects import client_named
 from streamkit.errors import UsageError
-from streamkit.resume.identity import BOOT, LARGEST_OFFSET
-from streamkit.resume.log import ENDS, End, LogGap, Meta
+from streamkit.resume.log import BOOT, ENDS, LARGEST_OFFSET, End, LogGap, Meta
 
 #: A Redis command: its name and its arguments.
 Command: TypeAlias = tuple[Any, ...]

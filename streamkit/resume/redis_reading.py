@@ -21,8 +21,7 @@ from attrs import define, field
 
 from streamkit.errors import StreamError
 from streamkit.resume.closing import closing
-from streamkit.resume.identity import LARGEST_OFFSET
-from streamkit.resume.log import End, LogError, LogGap, LogGone, Meta, StoreDown
+from streamkit.resume.log import LARGEST_OFFSET, End, LogError, LogGap, LogGone, Meta, StoreDown
 from streamkit.resume.redis_client import AGAIN_S, Calls, is_smaller, is_wrong_type, patiently
 from streamkit.resume.redis_entries import FIRST, Entry, Keys, behind, entry_of, message, message_in, seal
 

@@ -22,7 +22,6 @@ from attrs.validators import ge, gt
 
 from streamkit.limits import MIB
 from streamkit.resume import MemoryStore
-from streamkit.resume.identity import checked_id, is_owner
 from streamkit.resume.log import (
     DEFAULT_LOG_LIMITS,
     BadCursor,
@@ -33,6 +32,8 @@ from streamkit.resume.log import (
     Meta,
     Reading,
     StoreDown,
+    checked_id,
+    is_owner,
 )
 from streamkit.resume.memory import new_boot
 from streamkit.resume.redis_client import CALL_S, Calls, faults_of, is_smaller

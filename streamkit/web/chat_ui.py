@@ -28,9 +28,8 @@ from streamkit.web.refusals import Refused
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, reply_to
 from streamkit.web.resume.answer import resumable_outlet
 from streamkit.web.resume.conversation import Conversation
-from streamkit.web.resume.look_up import refusal
 from streamkit.web.resume.routes import resumed
-from streamkit.web.resume.settings import RESUMING, Resumable
+from streamkit.web.resume.settings import RESUMING, Resumable, refusal
 from streamkit.web.setup import add_answering, answered
 from streamkit.web.surfaces import read_ask, surfaces
 from streamkit.web.upstream import Upstream

@@ -20,8 +20,7 @@ from aiohttp import web
 
 from streamkit.errors import UsageError
 from streamkit.events import ProviderFailed
-from streamkit.web.cors import Origins
-from streamkit.web.hosts import is_foreign
+from streamkit.web.hosts import Origins, is_foreign
 from streamkit.web.refusals import Refused
 
 #: Other headers in which some providers' clients send their key (clients.md §10.3).

@@ -40,14 +40,13 @@ from streamkit.translation.web_searches import carry_searches_of
 from streamkit.web.continuing import Continuing, Onward, Opened
 from streamkit.web.forms import Came, form_of
 from streamkit.web.heavy import beside, count_values, is_heavy
-from streamkit.web.output_times import OutputTimes
-from streamkit.web.recording import ExchangeRecording
+from streamkit.web.observers import ExchangeRecording, OutputTimes
 from streamkit.web.reply import Reply, failure_in
 from streamkit.web.source import TimedSource, whole_body
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream, hidden, path_of
-from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream.hiding import Cut
+from streamkit.web.upstream.requests import NO_HEADERS
 from streamkit.web.upstream_request import open_answer
 
 T = TypeVar("T")

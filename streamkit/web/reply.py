@@ -24,23 +24,22 @@ from attrs import field, frozen
 from attrs.validators import ge, gt
 
 from streamkit.dialects import client_named, keep_alive
+from streamkit.dialects.http import ArrayForm
 from streamkit.dialects.profiles import Encoding, KeepAliveForm
 from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import Interrupted
 from streamkit.events import ProviderFailed, StreamEnded
-from streamkit.limits import MIB
-from streamkit.pipeline import Pipe
+from streamkit.limits import DEFAULT_LIMITS, MIB, Limits
+from streamkit.pipeline import Pipe, Stage, pipe
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
 from streamkit.resume.log import End
 from streamkit.text.quoting import quoted
 from streamkit.web.client_connection import Gone, StreamBody, Watch, bound_unsent
-from streamkit.web.json_array import as_array
+from streamkit.web.observers import Tap
 from streamkit.web.refusals import error_answer
-from streamkit.web.shutdown import LIVE
 from streamkit.web.source import DRAIN_S
 from streamkit.web.surfaces import Ask
-from streamkit.web.tap import Tap
 from streamkit.web.upstream.hiding import Cut, hidden, without_keys
 
 log = logging.getLogger("streamkit.web")
@@ -582,3 +581,74 @@ def _error_frame(failed: ProviderFailed, client: str) -> bytes:
     dialect, profile = client_named(client)
     encoder = dialect.encoder(Encoding(profile=profile), StreamReport())
     return encoder.feed([failed, StreamEnded(clean=False)])
+
+
+# -- a stream as one JSON array ----------------------------------------------------------------------------------------
+
+
+def events_to_array(form: ArrayForm, *, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, bytes]:
+    """Return a stage that converts the dialect's stream, in whole frames, to one JSON array.
+
+    Raises BrokenFrame for a frame that the stream's end truncated, and LimitExceeded.
+    """
+    return Stage("events to array", lambda _report: form.writer(limits), takes="bytes", gives="bytes")
+
+
+def as_array(stream: Pipe[bytes], form: ArrayForm) -> Pipe[bytes]:
+    """Return a pipe that yields ``stream`` as an array. Enter it instead of ``stream``; it has the same report."""
+    return pipe(Entered(stream), events_to_array(form), report=stream.report)
+
+
+class Entered:
+    """Makes a pipe the source of another pipe. It enters the pipe at the first read, and leaves it when it is closed."""
+
+    def __init__(self, stream: Pipe[bytes]) -> None:
+        self._stream = stream
+        self._entered = False
+
+    def __aiter__(self) -> Entered:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._entered:
+            self._entered = True
+            await self._stream.__aenter__()
+        return await anext(self._stream)
+
+    async def aclose(self) -> None:
+        await self._stream.__aexit__()
+
+
+# -- responses in progress when the server stops: aiohttp does not know about long streams -----------------------------
+
+#: The last seconds of the grace period, in which unfinished streams get their error frames.
+FRAMES_S: Final = 1.0
+#: Seconds between two checks whether streams are still in progress.
+LOOK_S: Final = 0.05
+
+
+#: The key of an application's responses in progress. ``end_streams_on_shutdown`` adds it.
+LIVE: Final = web.AppKey("streamkit-live", set[Reply])
+
+
+def end_streams_on_shutdown(app: web.Application, *, grace_s: float = 30.0) -> None:
+    """Give live streams ``grace_s`` seconds to end when ``app`` shuts down; then end the others with an error frame.
+
+    aiohttp calls this after it has stopped accepting connections. Its own ``shutdown_timeout`` starts after this.
+    """
+    live = app[LIVE] = set()
+
+    async def shut_down(_app: web.Application) -> None:
+        loop = asyncio.get_running_loop()
+        await _emptied(live, loop.time() + max(0.0, grace_s - FRAMES_S))
+        for reply in list(live):
+            reply.interrupt(Interrupted("the server is shutting down; ask again"))
+        await _emptied(live, loop.time() + FRAMES_S)
+
+    app.on_shutdown.append(shut_down)
+
+
+async def _emptied(live: set[Reply], until: float) -> None:
+    loop = asyncio.get_running_loop()
+    while live and loop.time() < until:  # noqa: ASYNC110 - a set does not notify anyone of changes
+        await asyncio.sleep(LOOK_S)

@@ -31,9 +31,7 @@ from attrs.validators import gt, optional
 from streamkit.errors import BodyTooLong, FirstByteTimeout, IdleTimeout, Interrupted, SourceFailed, TotalTimeout
 from streamkit.pipeline import close_each
 from streamkit.report import StreamReport
-from streamkit.web.output_times import OutputTimes
-from streamkit.web.recording import CLIENT_LEFT, TIMEOUT, ExchangeRecording, end_of
-from streamkit.web.tap import Tap
+from streamkit.web.observers import CLIENT_LEFT, TIMEOUT, ExchangeRecording, OutputTimes, Tap, end_of
 
 
 @frozen(kw_only=True)

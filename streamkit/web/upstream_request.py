@@ -28,13 +28,13 @@ from streamkit.translation.bodies import encode_request
 from streamkit.web.budget import Hold
 from streamkit.web.fetching import with_fetched_media
 from streamkit.web.heavy import beside
-from streamkit.web.recording import ExchangeRecording
+from streamkit.web.observers import ExchangeRecording
 from streamkit.web.refusals import Refused
 from streamkit.web.source import TimedSource, iter_upstream
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream, count_request, error_of, redactor, response_headers, send
-from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream.hiding import Cut
+from streamkit.web.upstream.requests import NO_HEADERS
 from streamkit.web.upstream.socket import ask as ask_over_socket
 
 #: The code of a failure: the upstream's dialect can't express the request.

@@ -18,7 +18,7 @@ from streamkit.gateway.metrics import BUCKETS, Metrics, exposition
 from streamkit.gateway.record import Attempt, Record
 from streamkit.report import StreamReport
 from streamkit.resume import MemoryStore
-from streamkit.web.output_times import OutputTimes
+from streamkit.web.observers import OutputTimes
 from streamkit.web.resume.settings import ResumeCounts
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Upstream

@@ -64,7 +64,7 @@ from streamkit.web.client_keys import client_keys
 from streamkit.web.forms import form_of
 from streamkit.web.refusals import Refused, with_status
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, _Body
-from streamkit.web.token_estimate import estimated
+from streamkit.web.token_counts import estimated
 from tests.framing import binary
 from tests.laws.judging import Case
 from tests.laws.running import CLOCK, OURS, Stream, chain_of, maker, read, translate

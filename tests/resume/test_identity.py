@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamkit.resume import BadCursor, Cursor, LogGone, MemoryStore, cursor_in, offset_in, owner_of
-from streamkit.resume.identity import LARGEST_OFFSET, boot_in, checked_id, is_owner
+from streamkit.resume.log import LARGEST_OFFSET, boot_in, checked_id, is_owner
 from streamkit.resume.memory import new_boot
 
 LOG = "st_" + "aB3" * 7 + "x"

@@ -9,7 +9,7 @@ from streamkit.pipeline import pipe
 from streamkit.recipes import transcode
 from streamkit.resume import LogGone, MemoryStore, Meta, StoredLog, keep, read
 from streamkit.testing import FaultySource, PlannedFailure, open_sources, source_of
-from streamkit.web.json_array import Entered
+from streamkit.web.reply import Entered
 from tests.laws.running import OURS
 from tests.resume.answers import frames_of
 

@@ -9,8 +9,7 @@ from aiohttp import web
 
 from streamkit.gateway.app import gateway_app, private_app
 from streamkit.gateway.metrics import Metrics
-from streamkit.web.client_http import HEAD_BYTES, HEADERS, LINE_BYTES
-from streamkit.web.listening import listening
+from streamkit.web.listening import HEAD_BYTES, HEADERS, LINE_BYTES, listening
 from streamkit.web.upstream import Secret
 from tests.gateway.running import asking, config_of, upstream_at
 from tests.web.evil import EvilUpstream

@@ -29,7 +29,7 @@ from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
 from streamkit.web.source import iter_upstream
 from streamkit.web.upstream import Upstream, send
-from streamkit.web.upstream.addresses import address
+from streamkit.web.upstream.requests import address
 
 #: Limits of a response, in case a server ignores the requested bound: events for each token, additional events for the start
 #: and end of a stream, and bytes. A longer response is abandoned. A token has about four characters, an event at least one.

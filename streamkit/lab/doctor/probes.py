@@ -34,7 +34,7 @@ from streamkit.dialects import source_named
 from streamkit.errors import BadRequest, UsageError
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import encode_request
-from streamkit.web.token_estimate import TOKEN_BYTES
+from streamkit.web.token_counts import TOKEN_BYTES
 
 MAX_REQUESTS: Final = 10
 MAX_TOKENS: Final = 2000

@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 
 from streamkit.limits import MIB
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
-from streamkit.web.output_times import STALL_S
+from streamkit.web.observers import STALL_S
 
 #: Most streams that are kept. When another one starts, the oldest ended stream is dropped.
 CAPTURES: Final = 100

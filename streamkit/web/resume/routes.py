@@ -16,13 +16,12 @@ from aiohttp import web
 from attrs import frozen
 
 from streamkit.resume import BadCursor, Cursor, LogError, cursor_in, offset_in, owner_of
-from streamkit.resume.identity import checked_id
+from streamkit.resume.log import checked_id
 from streamkit.web.client_dialect import expected, in_dialect
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply
 from streamkit.web.resume.answer import takes_ids
 from streamkit.web.resume.following import Following, follow
-from streamkit.web.resume.look_up import opened, refusal
-from streamkit.web.resume.settings import RESUMING, Resuming
+from streamkit.web.resume.settings import RESUMING, Resuming, opened, refusal
 from streamkit.web.resume.stored import add_stored
 
 LAST_EVENT_ID: Final = "Last-Event-ID"

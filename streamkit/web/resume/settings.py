@@ -1,6 +1,6 @@
-"""How an application keeps responses, and the key under which it stores these settings.
+"""How an application keeps responses, the key under which it stores these settings, and the opening of a kept response.
 
-Source: resume.md §5, §14.
+Source: resume.md §5, §13.2, §14; R16.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from aiohttp import web
 from attrs import field, frozen
 from attrs.validators import ge, gt
 
+from streamkit.events import ErrorType, ProviderFailed
 from streamkit.limits import MIB
-from streamkit.resume import Store
+from streamkit.resume import BadCursor, LogError, LogGone, Reading, Store, owner_of
+from streamkit.resume.log import checked_id
+from streamkit.web.refusals import Refused
 
 #: Which streams can be resumed: those for which the client asks with a header; all; none.
 Resumable: TypeAlias = Literal["asked", "always", "never"]
@@ -77,3 +80,30 @@ class Resuming:
 
 #: The settings of an application. An application without this key keeps no responses.
 RESUMING: Final = web.AppKey("streamkit-resuming", Resuming)
+
+
+#: Seconds after which a client may retry if the store can't be read.
+RETRY_S: Final = 1.0
+
+
+async def opened(request: web.Request, resuming: Resuming, log_id: str, offset: int) -> tuple[Reading, str]:
+    """Open a log that belongs to the client. Return its reading and its owner. Raises Refused."""
+    try:
+        owner = owner_of(resuming.key(request), checked_id(log_id))
+        return await resuming.store.open(log_id, owner, offset), owner
+    except LogError as error:
+        raise refusal(resuming, error) from error
+
+
+def refusal(resuming: Resuming, error: LogError) -> Refused:
+    """Return the refusal for a client that can't resume."""
+    kind: ErrorType
+    kind, count = "unavailable", "unavailable"
+    if isinstance(error, LogGone):
+        kind, count = "not_found", "not_found"
+    elif isinstance(error, BadCursor):
+        kind, count = "invalid_request", "bad_cursor"
+    resuming.counts.resumed(count)
+    retry_after_s = RETRY_S if kind == "unavailable" else None
+    message = str(LogGone()) if kind == "not_found" else str(error)
+    return Refused(ProviderFailed(kind, message, retry_after_s=retry_after_s))

@@ -41,13 +41,11 @@ from streamkit.dialects.vocabulary.error_bodies import REDIRECTED
 from streamkit.errors import ConnectTimeout, FirstByteTimeout, SourceFailed, TotalTimeout
 from streamkit.events import ProviderFailed
 from streamkit.http_errors import BODY_BYTES, decode_error
-from streamkit.web.recording import CLIENT_LEFT, TIMEOUT, WHOLE, ExchangeRecording
+from streamkit.web.observers import CLIENT_LEFT, TIMEOUT, WHOLE, ExchangeRecording
 from streamkit.web.source import READ_BYTES, Timeouts, because, is_reset
-from streamkit.web.upstream.addresses import address
-from streamkit.web.upstream.auth import authorised
 from streamkit.web.upstream.connections import Connector, sent_once_more
-from streamkit.web.upstream.headers import NO_HEADERS, request_headers
 from streamkit.web.upstream.hiding import redactor
+from streamkit.web.upstream.requests import NO_HEADERS, address, authorised, request_headers
 from streamkit.web.upstream.value import Upstream
 
 #: Limits on an upstream's headers: bytes of one line, and number of lines. Cookies may take 10 KiB and more.

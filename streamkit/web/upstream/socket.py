@@ -42,13 +42,11 @@ from streamkit.events import ProviderFailed
 from streamkit.framing.sse import KEEP_ALIVE
 from streamkit.http_errors import decode_error
 from streamkit.limits import DEFAULT_LIMITS
-from streamkit.web.recording import WHOLE, ExchangeRecording
+from streamkit.web.observers import WHOLE, ExchangeRecording
 from streamkit.web.source import TimedSource, because
-from streamkit.web.upstream.addresses import address
-from streamkit.web.upstream.auth import authorised
 from streamkit.web.upstream.connections import sent_once_more
-from streamkit.web.upstream.headers import NO_HEADERS, request_headers
 from streamkit.web.upstream.hiding import redactor
+from streamkit.web.upstream.requests import NO_HEADERS, address, authorised, request_headers
 from streamkit.web.upstream.sending import HEADER_BYTES, HEADERS, error_of, not_answered
 from streamkit.web.upstream.value import Upstream
 

@@ -8,6 +8,7 @@ Source: limits.md T5, T6, T7.
 
 from __future__ import annotations
 
+import hmac
 import re
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -24,13 +25,42 @@ from streamkit.errors import UsageError
 from streamkit.policy import AssistantFirst, AssistantLast, TextCalls, ThinkTags
 from streamkit.text.quoting import quoted
 from streamkit.web.source import DEFAULT_TIMEOUTS, Timeouts
-from streamkit.web.upstream.secret import Secret
+
+SHOWN: Final = "[secret]"
+
+
+class Secret:
+    """A text that is shown as ``[secret]``. Comparison takes the same time wherever two texts differ.
+
+    It is not a ``str``, so no join, slice, serialiser or f-string can write it by accident (limits.md T6).
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return SHOWN
+
+    def __format__(self, spec: str) -> str:
+        return format(SHOWN, spec)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        return hmac.compare_digest(self._text.encode(), other._text.encode())
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._text))
+
 
 #: How a request is authorised: ``none``, ``sigv4``, ``google``, one of ``KEY_HEADERS``, or a way that one dialect defines
 #: (``Endpoint.keys``). ``azure`` means the header ``api-key`` and Azure's URLs for deployments.
 Auth: TypeAlias = str
-
-
 #: A valid header value: printable ASCII with no space at either end (RFC 9110 §5.5: servers treat other values differently).
 HEADER_TEXT: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 #: Headers that belong to one connection or to the body: ``send`` writes them, or they are never sent (T7).

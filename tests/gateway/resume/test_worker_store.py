@@ -10,14 +10,14 @@ import pytest
 
 from streamkit.resume import LogGone, MemoryStore, StoreDown, closing, worker_store
 from streamkit.resume.memory import new_boot
-from streamkit.resume.worker_store import WorkerStore
-from streamkit.resume.worker_wire import (
+from streamkit.resume.worker_store import (
     DATA,
     ERROR,
     FRAME_BYTES,
     OPENED,
     Frames,
     Question,
+    WorkerStore,
     frame,
     opened_frame,
     socket_path,

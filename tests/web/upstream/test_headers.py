@@ -8,7 +8,7 @@ from multidict import CIMultiDict
 from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest, UsageError
 from streamkit.web.upstream import Secret, Upstream, response_headers
-from streamkit.web.upstream.headers import PASSED_HEADERS, VALUE_CHARS, request_headers
+from streamkit.web.upstream.requests import PASSED_HEADERS, VALUE_CHARS, request_headers
 
 CANARY = "canary-0123456789"
 #: What a client, or what stands in front of the gateway, may send and no upstream may get.
