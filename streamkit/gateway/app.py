@@ -40,7 +40,8 @@ from streamkit.web.inventory import add_inventory, add_misspelt_inventory, keyle
 from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_model
 from streamkit.web.reply import LIVE, Delivery, Outlet, Reply, end_streams_on_shutdown, reply_to
 from streamkit.web.resume.answer import ResumableOutlet, keeping
-from streamkit.web.resume.routes import add_resuming, attached
+from streamkit.web.resume.following import attached
+from streamkit.web.resume.routes import add_resuming
 from streamkit.web.resume.settings import RESUMING, Resuming
 from streamkit.web.service import Service
 from streamkit.web.socket import Message, Socket, SocketLimits, close_sockets_on_shutdown
@@ -150,9 +151,10 @@ class Gateway(Service):
         found = await attached(request, self.delivery)
         if found is None:
             return None
-        if found.reply is not None:
-            _read_to_the_end(request, found.reply)
-        return found.response
+        response, reply = found
+        if reply is not None:
+            _read_to_the_end(request, reply)
+        return response
 
     async def answer(self, request: web.Request, ask: Ask, message: Message | None = None) -> web.StreamResponse:
         record: Record = request[RECORD] if message is None else message.about

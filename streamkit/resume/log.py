@@ -81,20 +81,15 @@ DEFAULT_LOG_LIMITS: Final = LogLimits()
 class Meta:
     """What is known of a response before its first byte."""
 
-    #: The client's dialect, or the name of a known client (``claude-code``). Errors to readers have this format.
-    dialect: str
+    dialect: str  #: The client's dialect, or the name of a known client (``claude-code``). Errors to readers have this format.
     media_type: str = "text/event-stream"
-    #: Whether the stream is one JSON array (``Surface.array``).
-    is_array: bool = False
+    is_array: bool = False  #: whether the stream is one JSON array (``Surface.array``)
     #: Identifies who may read the log: the result of ``owner_of`` for the client's key and the log's id. Empty: anyone who has
     #: the id.
     owner: str = field(default="", repr=False)
-    #: When the log was created, in seconds since the epoch.
-    created: float = 0.0
-    #: The client's name for the model.
-    model: str = ""
-    #: Whether the response continues in the background, even without readers.
-    background: bool = False
+    created: float = 0.0  #: when the log was created, in seconds since the epoch
+    model: str = ""  #: the client's name for the model
+    background: bool = False  #: whether the response continues in the background, even without readers
 
 
 class Reading(Protocol):
@@ -206,8 +201,7 @@ class StoredLog:
 BOOT: Final = re.compile(r"[A-Za-z0-9_-]{12}")
 #: Matches a log's id: a prefix, 22 random characters and, if the log is in a process's memory, the name of that process.
 LOG_ID: Final = re.compile(r"[a-z]{2,8}_[A-Za-z0-9]{22}(?:\.[A-Za-z0-9_-]{12})?")
-#: The largest byte offset in a log that any store supports.
-LARGEST_OFFSET: Final = 2**53 - 2
+LARGEST_OFFSET: Final = 2**53 - 2  #: the largest byte offset in a log that any store supports
 _OFFSET: Final = re.compile(r"0|[1-9][0-9]{0,15}")
 
 

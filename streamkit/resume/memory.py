@@ -31,12 +31,11 @@ from streamkit.resume.log import (
 )
 from streamkit.text.identifiers import random_id
 
-#: The most bytes of a log that a reader gets at once.
-READ_BYTES: Final = 64 * 1024
-#: The error message for readers of a response that was interrupted.
-BROKEN_OFF: Final = "the answer broke off; ask again"
-#: The estimated memory of a log in addition to the log's bytes.
-LOG_OVERHEAD: Final = 2048
+READ_BYTES: Final = 64 * 1024  #: the most bytes of a log that a reader gets at once
+BROKEN_OFF: Final = (
+    "the answer broke off; ask again"  #: the error message for readers of a response that was interrupted
+)
+LOG_OVERHEAD: Final = 2048  #: the estimated memory of a log in addition to the log's bytes
 #: The memory of a value in addition to its bytes and names (measured: 493 bytes, including its timer).
 VALUE_OVERHEAD: Final = 512
 

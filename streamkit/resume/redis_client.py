@@ -27,10 +27,8 @@ from streamkit.resume.redis_entries import Command
 
 T = TypeVar("T")
 
-#: Seconds that one call to Redis may take.
-CALL_S: Final = 1.0
-#: Seconds between two attempts of the same call.
-AGAIN_S: Final = 0.1
+CALL_S: Final = 1.0  #: seconds that one call to Redis may take
+AGAIN_S: Final = 0.1  #: seconds between two attempts of the same call
 #: How many calls may run at the same time. Reads that wait at the server for new entries use additional connections.
 CALLS: Final = 16
 #: Prefixes of Redis errors that are permanent, so that a retry makes no sense. All other errors are temporary: the server is

@@ -26,8 +26,7 @@ from streamkit.dialects import client_named
 from streamkit.errors import UsageError
 from streamkit.resume.log import BOOT, ENDS, LARGEST_OFFSET, End, LogGap, Meta
 
-#: A Redis command: its name and its arguments.
-Command: TypeAlias = tuple[Any, ...]
+Command: TypeAlias = tuple[Any, ...]  #: A Redis command: its name and its arguments
 
 FIRST: Final = b"0-1"
 #: The entry id of a log's end. It is larger than that of every offset, so Redis refuses to append anything after the end.

@@ -29,8 +29,7 @@ from streamkit.resume.redis_entries import FIRST, Entry, Keys, behind, entry_of,
 BLOCK_S: Final = 0.25
 #: After a process's lease has expired: seconds to wait before checking whether the process has renewed the lease.
 LOOK_S: Final = 0.01
-#: Entries of one log that are read at once.
-PAGE: Final = 256
+PAGE: Final = 256  #: entries of one log that are read at once
 #: The most bytes that the hub keeps for one slow reader. The reader later reads further bytes from Redis itself.
 WAITING_BYTES: Final = 256 * 1024
 #: Seconds for re-reading the bytes that a client already has, so that an error can be written that continues them.

@@ -44,24 +44,20 @@ from streamkit.text.identifiers import random_id
 
 events = logging.getLogger("streamkit.resume")
 
-#: Seconds for writing the remaining bytes when the store is closed.
-CLOSE_S: Final = 2.0
-#: How many heartbeats a process writes to Redis within one lease.
-BEATS: Final = 3.3
+CLOSE_S: Final = 2.0  #: seconds for writing the remaining bytes when the store is closed
+BEATS: Final = 3.3  #: how many heartbeats a process writes to Redis within one lease
 
 
 @frozen(kw_only=True)
 class RedisSettings:
     """How Redis is used. resume.md §14 has the reasons for the defaults."""
 
-    #: The prefix of all keys. Other users of the same Redis need another prefix.
-    prefix: str = "sk"
+    prefix: str = "sk"  #: The prefix of all keys. Other users of the same Redis need another prefix.
     #: Seconds without a heartbeat after which other processes consider a process dead.
     lease_s: float = field(default=10.0, validator=gt(0))
     #: Seconds that bytes wait so that several writes go to Redis together.
     flush_s: float = field(default=0.05, validator=ge(0))
-    #: Seconds that readers retry while Redis can't be reached.
-    retry_s: float = field(default=10.0, validator=ge(0))
+    retry_s: float = field(default=10.0, validator=ge(0))  #: seconds that readers retry while Redis can't be reached
     call_s: float = field(default=CALL_S, validator=gt(0))
     #: Bytes that may wait to be written to Redis: for one log, and for all logs of a process.
     behind_bytes: int = field(default=MIB, validator=ge(1))

@@ -27,14 +27,10 @@ from streamkit.resume.memory import MemoryLog
 from streamkit.resume.redis_client import AGAIN_S, Calls, is_smaller
 from streamkit.resume.redis_entries import Append, Command, newest_in
 
-#: The most bytes sent in one round trip, which must finish within the time limit of a call.
-TRIP_BYTES: Final = 4 * MIB
-#: Milliseconds that Redis waits for its replicas (resume.md §11.1, where this is measured).
-WAIT_MS: Final = 100
-#: Seconds between two renewals of the time to live of a log that is being written.
-TOUCH_S: Final = 60.0
-#: How many seconds longer than ``ttl_s`` such a log lives after each renewal.
-MARGIN_S: Final = 120.0
+TRIP_BYTES: Final = 4 * MIB  #: the most bytes sent in one round trip, which must finish within the time limit of a call
+WAIT_MS: Final = 100  #: milliseconds that Redis waits for its replicas (resume.md §11.1, where this is measured)
+TOUCH_S: Final = 60.0  #: seconds between two renewals of the time to live of a log that is being written
+MARGIN_S: Final = 120.0  #: how many seconds longer than ``ttl_s`` such a log lives after each renewal
 
 
 class RedisLog:

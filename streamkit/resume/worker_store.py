@@ -52,10 +52,10 @@ from streamkit.resume.memory import MemoryStore
 
 QUESTION, OPENED, DATA, END, ERROR = b"Q", b"O", b"D", b"E", b"X"
 _HEADER: Final = struct.Struct(">cI")
-#: The largest frame. Logs are sent in pieces of this size; questions and messages are shorter.
-FRAME_BYTES: Final = 64 * 1024
-#: Seconds to wait for another worker's answer. Its event loop may be busy.
-CALL_S: Final = 1.0
+FRAME_BYTES: Final = (
+    64 * 1024
+)  #: The largest frame. Logs are sent in pieces of this size; questions and messages are shorter.
+CALL_S: Final = 1.0  #: Seconds to wait for another worker's answer. Its event loop may be busy.
 #: The longest path of a socket (``sun_path`` of unix(7) and of BSD's unix(4), without its zero byte).
 PATH_BYTES: Final = (108 if sys.platform == "linux" else 104) - 1
 
@@ -174,13 +174,13 @@ class Frames:
 # -- answers to other workers ------------------------------------------------------------------------------------------
 
 
-#: When this worker stops: seconds that readers in other workers have to read the rest of ended logs.
-CLOSE_S: Final = 0.5
+CLOSE_S: Final = (
+    0.5  #: when this worker stops: seconds that readers in other workers have to read the rest of ended logs
+)
 #: Seconds until the server notices that a reader has left. If a log has the most readers allowed, a new reader waits for
 #: this long, since the same client may have left and come back.
 LEAVING_S: Final = 0.02
-#: Connections that may wait to be accepted; a further connection is refused as by a dead worker.
-BACKLOG: Final = 1024
+BACKLOG: Final = 1024  #: connections that may wait to be accepted; a further connection is refused as by a dead worker
 
 
 class WorkerServer:

@@ -21,8 +21,7 @@ from streamkit.web.refusals import Refused
 BODIES_BYTES: Final = 256 * MIB
 #: Bytes of each request that are not counted, so that small requests are served even if large ones use up the budget.
 UNCOUNTED_BYTES: Final = 64 * 1024
-#: Seconds after which a client may retry (``Retry-After``) if the budget is full.
-FULL_S: Final = 1.0
+FULL_S: Final = 1.0  #: seconds after which a client may retry (``Retry-After``) if the budget is full
 
 
 @define(eq=False)

@@ -28,7 +28,7 @@ from streamkit.web.refusals import Refused
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, reply_to
 from streamkit.web.resume.answer import resumable_outlet
 from streamkit.web.resume.conversation import Conversation
-from streamkit.web.resume.routes import resumed
+from streamkit.web.resume.following import resumed
 from streamkit.web.resume.settings import RESUMING, Resumable, refusal
 from streamkit.web.setup import add_answering, answered
 from streamkit.web.surfaces import read_ask, surfaces
@@ -80,7 +80,7 @@ class _Chat:
             return web.Response(status=204)
         resuming = request.config_dict[RESUMING]
         try:
-            found = await resumed(
+            response, reply = await resumed(
                 request,
                 resuming,
                 Cursor(log_id, 0),
@@ -93,16 +93,16 @@ class _Chat:
             if refused.failed.type != "not_found":
                 raise
             return web.Response(status=204)
-        if found.reply is not None and found.reply.ending in DELIVERED:
+        if reply is not None and reply.ending in DELIVERED:
             await conversation.delivered(log_id)
-        return found.response
+        return response
 
     async def stop(self, request: web.Request) -> web.StreamResponse:
         """End the response of a chat, whichever client reads it. Return 204, even if there is none."""
         conversation = self._conversation(request, request.match_info[self.form.conversation])
         if conversation is not None:
             await conversation.stop()
-            request.config_dict[RESUMING].counts.resumed("stopped")
+            request.config_dict[RESUMING].counts.resumes["stopped"] += 1
         return web.Response(status=204)
 
     def _conversation(self, request: web.Request, name: object) -> Conversation | None:

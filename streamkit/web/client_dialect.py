@@ -35,8 +35,7 @@ _OURS: Final = re.compile(
     r"/(?:v1|v1beta|api)(?:/|$)|^//?(?:chat/completions|messages|responses|models|tunedModels)(?:/|$)"
 )
 _OF_A_MODEL: Final = re.compile(r"(?:^/?|/v1|/v1beta)/models/.", re.DOTALL)
-#: An HTTP method may be any word; a message repeats this many characters of it.
-METHOD_CHARS: Final = 20
+METHOD_CHARS: Final = 20  #: an HTTP method may be any word; a message repeats this many characters of it
 
 
 def client_dialect(request: web.Request) -> str:

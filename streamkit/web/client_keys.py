@@ -25,11 +25,9 @@ from streamkit.web.refusals import Refused
 
 #: Other headers in which some providers' clients send their key (clients.md §10.3).
 KEY_HEADERS: Final = ("x-api-key", "x-goog-api-key", "api-key")
-#: The most keys in one request that are checked.
-SENT: Final = 8
+SENT: Final = 8  #: the most keys in one request that are checked
 _HOW: Final = f"send it as Authorization: Bearer, {', '.join(KEY_HEADERS[:-1])} or {KEY_HEADERS[-1]}"
-#: RFC 9110 §15.5.2 requires this header with each 401.
-_CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
+_CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}  #: RFC 9110 §15.5.2 requires this header with each 401
 
 
 NO_ORIGINS: Final = Origins()

@@ -36,8 +36,7 @@ from streamkit.limits import MIB
 from streamkit.pipeline import Pipe
 from streamkit.report import StreamReport
 
-#: A response with longer text is not continued, and its text is not kept.
-SAID_CHARS: Final = MIB
+SAID_CHARS: Final = MIB  #: A response with longer text is not continued, and its text is not kept
 #: Events beside the text and calls (``Aside``) that do not change what the model has said.
 QUIET_ASIDES: Final = frozenset({"logprobs", "metadata", "unknown_event"})
 #: Types of provider errors that mean that the provider's stream was interrupted.

@@ -42,6 +42,7 @@ from streamkit.web.forms import Came, form_of
 from streamkit.web.heavy import beside, count_values, is_heavy
 from streamkit.web.observers import ExchangeRecording, OutputTimes
 from streamkit.web.reply import Reply, failure_in
+from streamkit.web.resume.settings import takes_ids
 from streamkit.web.source import TimedSource, whole_body
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream, hidden, path_of
@@ -50,8 +51,7 @@ from streamkit.web.upstream.requests import NO_HEADERS
 from streamkit.web.upstream_request import open_answer
 
 T = TypeVar("T")
-#: Events of a whole response that are written in one turn of the event loop.
-EVENTS_AT_ONCE: Final = 100
+EVENTS_AT_ONCE: Final = 100  #: events of a whole response that are written in one turn of the event loop
 
 
 @define
@@ -77,8 +77,9 @@ class Exchange:
     copy_to: Callable[[bytes], None] | None = None  #: called with each chunk of a stream
     recording: ExchangeRecording | None = field(default=None, repr=False)  #: records the bytes of an exchange over HTTP
     answer: Response | None = field(default=None, repr=False)  #: the response, if it is not streamed
-    #: The bytes of a whole response, if they can be passed on unchanged.
-    raw: bytes | None = field(default=None, repr=False)
+    raw: bytes | None = field(
+        default=None, repr=False
+    )  #: the bytes of a whole response, if they can be passed on unchanged
 
     async def stream(self, onward: Onward | None = None) -> ProviderFailed | None:
         """Request a stream and write it to the client. Return the failure if it failed before the model emitted anything.
@@ -167,20 +168,12 @@ class Exchange:
         written = StreamReport()
         answer = Continuing(Opened(self, events), onward, written)
         encoding = encode(self.reply.client, profile=self._profile())
-        marking = answer.mark_seams if self._takes_comments else _as_they_are
+        marking = answer.mark_seams if takes_ids(self.reply.client, is_array=self.ask.as_array) else _as_they_are
         pieces = pipe(answer.batches(), encoding, marking, report=written, timings=self._timings)
         try:
             return await self.reply.send(pieces, answer, cut=answer.hide)
         finally:
             answer.settle()
-
-    @property
-    def _takes_comments(self) -> bool:
-        """Whether the client accepts comments in its stream."""
-        dialect = client_named(self.reply.client)[0]
-        surface = dialect.http.surface
-        is_events = dialect.media_type == "text/event-stream" and not self.ask.as_array
-        return is_events and surface is not None and surface.event_ids
 
     def interrupt(self, error: Exception) -> None:
         if self._source is not None:
@@ -344,8 +337,9 @@ class Exchange:
     _asked_at: float | None = field(init=False, default=None)
     _heavy: bool = field(init=False, default=False)  #: a whole response is so large that it is translated in a thread
     _upstream_headers: Mapping[str, str] = field(init=False, factory=dict, repr=False)
-    #: removes the keys that were sent to the upstream from a text
-    _cut: Cut = field(init=False, default=str, repr=False)
+    _cut: Cut = field(
+        init=False, default=str, repr=False
+    )  #: removes the keys that were sent to the upstream from a text
 
 
 def with_prefill(turns: list[Turn], text: str) -> list[Turn]:

@@ -88,8 +88,7 @@ class FetchLimits:
     #: The most bytes of all files together; a URL counts as often as the request has it. All files are in memory at once, also
     #: as base64, and providers refuse requests over 20 to 32 MiB.
     total_bytes: int = 32 * 1024 * 1024
-    #: The most seconds for fetching all files together; the client waits meanwhile.
-    total_s: float = 20.0
+    total_s: float = 20.0  #: the most seconds for fetching all files together; the client waits meanwhile
     redirects: int = 3
 
 

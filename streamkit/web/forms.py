@@ -33,12 +33,11 @@ _LINES: Final = "application/x-ndjson"
 _BINARY: Final = "application/vnd.amazon.eventstream"
 _FIELD: Final = re.compile(rb"(?:data|event|id|retry)?:")
 _FIELD_NAMES: Final = (b"data", b"event", b"id", b"retry")
-#: Bytes that may precede the response: white space and the UTF-8 byte order mark.
-_BLANK: Final = b" \t\r\n\xef\xbb\xbf"
-#: The last byte of a JSON object or array.
-_CLOSING: Final = frozenset({b"}", b"]"})
-#: The most bytes of the first line to read before the form is decided.
-LINE_BYTES: Final = 1024 * 1024
+_BLANK: Final = (
+    b" \t\r\n\xef\xbb\xbf"  #: bytes that may precede the response: white space and the UTF-8 byte order mark
+)
+_CLOSING: Final = frozenset({b"}", b"]"})  #: the last byte of a JSON object or array
+LINE_BYTES: Final = 1024 * 1024  #: the most bytes of the first line to read before the form is decided
 
 
 @frozen

@@ -16,8 +16,7 @@ from streamkit.framing.value_count import SLICE_BYTES, counted_values
 T = TypeVar("T")
 #: Below these limits the work takes only milliseconds, and a thread would cost more than it saves. This one: bytes.
 HEAVY_BYTES: Final = 256 * 1024
-#: The other limit: JSON values.
-HEAVY_VALUES: Final = 2000
+HEAVY_VALUES: Final = 2000  #: the other limit: JSON values
 #: Seconds that a thread keeps the interpreter while the event loop waits for it. With CPython's default of 5 ms, each write of
 #: a stream would wait 5 ms, since the event loop releases the interpreter for each write.
 SWITCH_S: Final = 0.0002

@@ -28,8 +28,7 @@ from streamkit.web.client_dialect import client_dialect
 from streamkit.web.refusals import Refused, shown, with_status
 
 IPAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
-#: The item in a list of host names or origins that allows every one.
-ANY: Final = "*"
+ANY: Final = "*"  #: the item in a list of host names or origins that allows every one
 #: The names for the host machine in Docker and Podman containers. No public name ends with ``.internal`` (reserved by ICANN).
 CONTAINER_NAMES: Final = frozenset({"host.docker.internal", "host.containers.internal"})
 #: Values of ``Sec-Fetch-Site`` if the server's own page sent the request (``same-origin``) or the user typed the URL
@@ -148,8 +147,7 @@ def is_foreign(origin: str | None) -> bool:
 # -- pages of other sites ----------------------------------------------------------------------------------------------
 
 
-#: Seconds that a browser may cache the response to a preflight; Chrome allows at most 7,200.
-REMEMBERED_S: Final = 600
+REMEMBERED_S: Final = 600  #: seconds that a browser may cache the response to a preflight; Chrome allows at most 7,200
 #: The names of the headers that a page wants to send, as browsers list them. No library sends as many as 100.
 _NAMES: Final = re.compile(r"[\w-]{1,100}(?: ?, ?[\w-]{1,100}){0,99}", re.ASCII)
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::\d{1,5})?", re.ASCII)

@@ -33,16 +33,12 @@ log = logging.getLogger("streamkit.web")
 #: What aiohttp's parser returns: requests, whether the connection changes its protocol, and the unparsed rest.
 _Fed: TypeAlias = tuple[list[tuple[RawRequestMessage, StreamReader]], bool, bytes]
 
-#: The longest line of a request's head.
-LINE_BYTES: Final = 64 * 1024
-#: The largest head of a request. Providers' networks allow 32 to 128 KiB.
-HEAD_BYTES: Final = 128 * 1024
-#: The most headers of a request.
-HEADERS: Final = 256
+LINE_BYTES: Final = 64 * 1024  #: the longest line of a request's head
+HEAD_BYTES: Final = 128 * 1024  #: The largest head of a request. Providers' networks allow 32 to 128 KiB.
+HEADERS: Final = 256  #: the most headers of a request
 #: If a request can't be parsed: how many bytes are searched for its path, which tells the client's dialect.
 PATH_BYTES: Final = 2048
-#: The value of the response header ``Server``.
-SERVER: Final = "streamkit"
+SERVER: Final = "streamkit"  #: the value of the response header ``Server``
 #: Headers that should occur once. A request that repeats one is accepted, since these headers affect neither where the request
 #: ends nor which host it is for.
 _HARMLESS: Final = frozenset({b"content-type", b"etag", b"max-forwards", b"server", b"user-agent"})
@@ -191,18 +187,15 @@ class ClientConnection(web.RequestHandler):
 # -- ports -------------------------------------------------------------------------------------------------------------
 
 
-#: Seconds that aiohttp may take after the grace period to close the remaining connections.
-CLOSE_S: Final = 1.0
-#: The length of the system's queue of connections that are not accepted yet.
-BACKLOG: Final = 1024
+CLOSE_S: Final = 1.0  #: seconds that aiohttp may take after the grace period to close the remaining connections
+BACKLOG: Final = 1024  #: the length of the system's queue of connections that are not accepted yet
 #: Connections that are accepted in one turn of the event loop; the responses in progress wait meanwhile.
 ACCEPTED_AT_ONCE: Final = 8
-#: How many connections may receive a refusal at the same time; further connections are closed at once.
-REFUSING: Final = 32
-#: The most seconds that sending a refusal may take.
-REFUSING_S: Final = 5.0
-#: How many bytes of a refused request are read: enough for its first line.
-FIRST_LINE_BYTES: Final = 4096
+REFUSING: Final = (
+    32  #: how many connections may receive a refusal at the same time; further connections are closed at once
+)
+REFUSING_S: Final = 5.0  #: the most seconds that sending a refusal may take
+FIRST_LINE_BYTES: Final = 4096  #: how many bytes of a refused request are read: enough for its first line
 CLIENTS: Final = "clients"
 
 

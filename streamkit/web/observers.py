@@ -50,8 +50,9 @@ WHOLE: Final = "whole"
 CLIENT_LEFT: Final = "client_left"
 SHUT_DOWN: Final = "shut_down"
 UNREACHABLE: Final = "unreachable"
-#: The end of an exchange that a timeout closed begins with this; the name of the timeout follows.
-TIMEOUT: Final = "timeout:"
+TIMEOUT: Final = (
+    "timeout:"  #: the end of an exchange that a timeout closed begins with this; the name of the timeout follows
+)
 _TIMERS: Final[Mapping[type[TimedOut], str]] = {
     ConnectTimeout: "connect",
     FirstByteTimeout: "first_byte",
@@ -93,8 +94,7 @@ class Tap(Protocol):
 
 #: The inclusive upper bounds of the gap counters, in seconds. Fast models emit an output every few milliseconds.
 GAP_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-#: The default for the longest gap, in seconds, that is not a stall.
-STALL_S: Final = 5.0
+STALL_S: Final = 5.0  #: the default for the longest gap, in seconds, that is not a stall
 
 
 class OutputTimes:

@@ -60,20 +60,19 @@ class Delivery:
 
     #: Seconds of silence after which a keep-alive is sent. Many proxies close silent connections after 60 s.
     keep_alive_s: float = field(default=15.0, validator=gt(0))
-    #: The form of a keep-alive, if the dialect has several.
-    keep_alive: KeepAliveForm = "dialect"
+    keep_alive: KeepAliveForm = "dialect"  #: the form of a keep-alive, if the dialect has several
     #: Whether a whole JSON response may begin with white space as a keep-alive. The status of an error is then 200 too.
     whole_keep_alive: bool = False
     #: Bytes that may wait for the client before its upstream is no longer read. Most responses fit, which frees the upstream.
     unsent_bytes: int = field(default=MIB, validator=ge(1))
-    #: Seconds that a client may leave all waiting bytes unread.
-    stall_s: float = field(default=30.0, validator=gt(0))
+    stall_s: float = field(default=30.0, validator=gt(0))  #: seconds that a client may leave all waiting bytes unread
     #: Seconds before the connection is closed after an error frame, if the client does not close it and the body has no end
     #: (``Dialect.failed_end``). A client that reads more slowly than this loses the bytes that it has not read.
     linger_s: float = field(default=2.0, validator=ge(0))
     policy: Policy = TOLERANT
-    #: Whether the report of a stream shows the time that each stage took (``StreamReport.timings``).
-    timings: bool = False
+    timings: bool = (
+        False  #: whether the report of a stream shows the time that each stage took (``StreamReport.timings``)
+    )
 
 
 DEFAULT_DELIVERY = Delivery()
@@ -130,8 +129,7 @@ class Outlet:
     def last(self) -> None:
         """Called before the last bytes of the response are written: its terminator or its error. Only ``end`` follows them."""
 
-    #: Whether the client has disconnected while the response continues without it.
-    has_left = False
+    has_left = False  #: whether the client has disconnected while the response continues without it
 
     def goes_on(self) -> bool:
         """Called when the client has disconnected. Return whether the response continues without it."""
@@ -203,12 +201,14 @@ class Reply:
         self.ending: Ending | None = None
         self.failure: ProviderFailed | None = None  #: the error that the client got instead of a whole response
         self.keep_alives = 0
-        #: the event loop's time at the response's first byte, not counting keep-alives
-        self.first_at: float | None = None
+        self.first_at: float | None = (
+            None  #: the event loop's time at the response's first byte, not counting keep-alives
+        )
         self.interrupted: Exception | None = None  #: set by ``interrupt``: no other upstream is tried after that
         self.tap: Tap | None = None  #: receives all bytes that are read and written for this response
-        #: Whether the terminator or an error frame was written. The upstream's body may still be open.
-        self._has_end = False
+        self._has_end = (
+            False  #: Whether the terminator or an error frame was written. The upstream's body may still be open.
+        )
         self._source: Interruptible | None = None  # the source that is being read
         self._request = request
         self._outlet = outlet or HTTPOutlet(request)
@@ -621,10 +621,8 @@ class Entered:
 
 # -- responses in progress when the server stops: aiohttp does not know about long streams -----------------------------
 
-#: The last seconds of the grace period, in which unfinished streams get their error frames.
-FRAMES_S: Final = 1.0
-#: Seconds between two checks whether streams are still in progress.
-LOOK_S: Final = 0.05
+FRAMES_S: Final = 1.0  #: the last seconds of the grace period, in which unfinished streams get their error frames
+LOOK_S: Final = 0.05  #: seconds between two checks whether streams are still in progress
 
 
 #: The key of an application's responses in progress. ``end_streams_on_shutdown`` adds it.

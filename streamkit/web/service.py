@@ -32,8 +32,7 @@ log: Final = logging.getLogger("streamkit.web")
 class Service(ABC):
     """Responds to requests on the paths of dialects' clients."""
 
-    #: The error that a client gets after an unexpected exception.
-    failed: ProviderFailed = FAILED
+    failed: ProviderFailed = FAILED  #: the error that a client gets after an unexpected exception
 
     @abstractmethod
     async def answer(self, request: web.Request, ask: Ask, message: Message | None = None) -> web.StreamResponse:

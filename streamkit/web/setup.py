@@ -24,7 +24,7 @@ from streamkit.web.hosts import is_foreign
 from streamkit.web.refusals import Refused
 from streamkit.web.reply import DEFAULT_DELIVERY, LIVE, Delivery, Reply, end_streams_on_shutdown, reply_to
 from streamkit.web.resume.answer import keeping, resumable_outlet
-from streamkit.web.resume.routes import attached
+from streamkit.web.resume.following import attached
 from streamkit.web.service import Service
 from streamkit.web.socket import MESSAGE_BYTES, SOCKETS, Message, SocketLimits, close_sockets_on_shutdown
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, Timeouts, iter_upstream
@@ -100,7 +100,7 @@ class _OneUpstream(Service):
 
     async def read_on(self, request: web.Request) -> web.StreamResponse | None:
         found = await attached(request, self.delivery)
-        return None if found is None else found.response
+        return None if found is None else found[0]
 
     async def answer(self, request: web.Request, ask: Ask, message: Message | None = None) -> web.StreamResponse:
         if ask.operation == "count":

@@ -37,18 +37,13 @@ from streamkit.web.reply import Outlet, Writer
 from streamkit.web.socket_frames import HeldSocket
 from streamkit.web.surfaces import RECALL, Ask, ask_in
 
-#: The default limit for a message.
-MESSAGE_BYTES: Final = 32 * MIB
-#: Messages that may wait while a response is in progress.
-WAITING: Final = 4
-#: After this many bytes, a write checks whether it has to wait for the client.
-WRITE_BYTES: Final = 16 * 1024
+MESSAGE_BYTES: Final = 32 * MIB  #: the default limit for a message
+WAITING: Final = 4  #: messages that may wait while a response is in progress
+WRITE_BYTES: Final = 16 * 1024  #: after this many bytes, a write checks whether it has to wait for the client
 #: The largest read from a client. A ping takes six bytes, so handling a read of 32 KiB full of pings would block for 20 ms.
 READ_BYTES: Final = 8 * 1024
-#: Seconds that a client may take to answer a close frame.
-CLOSE_S: Final = 1.0
-#: The shortest time to wait for a message, in seconds. For aiohttp, 0 means no limit.
-SOON_S: Final = 0.001
+CLOSE_S: Final = 1.0  #: seconds that a client may take to answer a close frame
+SOON_S: Final = 0.001  #: The shortest time to wait for a message, in seconds. For aiohttp, 0 means no limit.
 
 
 @frozen(kw_only=True)
@@ -296,8 +291,7 @@ class Socket:
         await self._socket.close(code=code, message=why)
 
 
-#: The open WebSockets of an application.
-SOCKETS: Final = web.AppKey("streamkit-sockets", set[Socket])
+SOCKETS: Final = web.AppKey("streamkit-sockets", set[Socket])  #: the open WebSockets of an application
 
 
 def close_sockets_on_shutdown(app: web.Application) -> None:

@@ -20,10 +20,8 @@ from aiohttp._websocket.helpers import websocket_mask  # a C function; Python co
 from streamkit.web.budget import UNCOUNTED_BYTES, Hold
 from streamkit.web.refusals import Refused
 
-#: The largest frame header: two bytes, a length of eight, a mask of four.
-HEADER_BYTES: Final = 14
-#: The largest payload of a control frame (RFC 6455 §5.5).
-CONTROL_BYTES: Final = 125
+HEADER_BYTES: Final = 14  #: the largest frame header: two bytes, a length of eight, a mask of four
+CONTROL_BYTES: Final = 125  #: the largest payload of a control frame (RFC 6455 §5.5)
 _LENGTH_BYTES: Final = {126: 2, 127: 8}
 _LAST: Final = 0x80
 _MASKED: Final = 0x80

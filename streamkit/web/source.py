@@ -38,8 +38,7 @@ from streamkit.web.observers import CLIENT_LEFT, TIMEOUT, ExchangeRecording, Out
 class Timeouts:
     """The longest times that an upstream may take, in seconds."""
 
-    #: Seconds for opening a connection, including TLS.
-    connect_s: float = field(default=10.0, validator=gt(0))
+    connect_s: float = field(default=10.0, validator=gt(0))  #: seconds for opening a connection, including TLS
     #: Seconds from sending the request to the first byte of the response's body: a thinking model may be silent for a minute.
     #: Comments and pings do not count as bytes: if an upstream sends nothing else, the next upstream is tried.
     first_byte_s: float = field(default=120.0, validator=gt(0))
@@ -56,17 +55,14 @@ _ALIVE: Final = re.compile(
     rb'|data: ?(?:\{\s*"type"\s*:\s*"(?:ping|keep-?alive|heartbeat)"\s*\})?'
 )
 _BEGUN_LINES: Final = (b"e", b"d", b"i", b"r")
-#: The longest line that may be a ping.
-PING_BYTES: Final = 256
-#: Seconds for which an open body is still read after the terminator or the provider's error.
-DRAIN_S: Final = 1.0
+PING_BYTES: Final = 256  #: the longest line that may be a ping
+DRAIN_S: Final = 1.0  #: seconds for which an open body is still read after the terminator or the provider's error
 #: The largest read from an upstream. Each stage keeps its output of one read until the client has taken it. With 32 KiB, 100
 #: slow clients take 140 MiB, of which 100 MiB are unsent bytes; with asyncio's default of 256 KiB they take 340 MiB, and a
 #: flood of small events takes twice the CPU time. Below 128 KiB, glibc does not map new memory for each read, which would take
 #: an eighth of a plain relay's CPU time.
 READ_BYTES: Final = 32 * 1024
-#: The largest whole response. Images and long reasoning are larger than 1 MiB.
-ANSWER_BYTES: Final = 64 * 1024 * 1024
+ANSWER_BYTES: Final = 64 * 1024 * 1024  #: The largest whole response. Images and long reasoning are larger than 1 MiB.
 
 
 def because(words: str, error: BaseException | None) -> str:
@@ -157,14 +153,14 @@ class TimedSource:
         self._error: Exception | None = None  # set by ``fail``, which other tasks and the timer call
         #: The report of the pipe that reads this source, if any: it shows the terminator, after which the source soon ends.
         self.report: StreamReport | None = None
-        #: Receives the times of the model's outputs, if these are measured.
-        self.output_times: OutputTimes | None = None
-        #: Called with each chunk that is read, to observe a response.
-        self.copy_to: Callable[[bytes], None] | None = None
-        #: Receives all bytes that are read or put back.
-        self.tap: Tap | None = None
-        #: Records all bytes that are read or put back, and the end.
-        self.recording: ExchangeRecording | None = None
+        self.output_times: OutputTimes | None = (
+            None  #: receives the times of the model's outputs, if these are measured
+        )
+        self.copy_to: Callable[[bytes], None] | None = (
+            None  #: called with each chunk that is read, to observe a response
+        )
+        self.tap: Tap | None = None  #: receives all bytes that are read or put back
+        self.recording: ExchangeRecording | None = None  #: records all bytes that are read or put back, and the end
         self._until: float | None = None  # until this time, the body is still read after its terminator
         self._timer: asyncio.TimerHandle | None = None
 
@@ -306,8 +302,9 @@ class TimedSource:
             self.fail(error)
 
 
-#: Marks that the source ends because enough was read. It is never raised to the reader.
-DRAINED: Final = IdleTimeout(DRAIN_S)
+DRAINED: Final = IdleTimeout(
+    DRAIN_S
+)  #: Marks that the source ends because enough was read. It is never raised to the reader.
 
 
 def iter_upstream(

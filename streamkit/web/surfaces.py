@@ -37,8 +37,7 @@ from streamkit.web.refusals import Refused, bad_request, shown, with_status
 
 #: Seconds that a body may take to arrive: 32 MiB at 2 Mbit/s take 134. A slower one would hold a task and memory for too long.
 BODY_S: Final = 150.0
-#: Seconds that a body may pause. A mobile client may lose its network for some seconds.
-BODY_SILENCE_S: Final = 20.0
+BODY_SILENCE_S: Final = 20.0  #: Seconds that a body may pause. A mobile client may lose its network for some seconds.
 #: The largest read of a body. With asyncio's default of 256 KiB, twenty bodies that arrive together take 20 ms of each turn of
 #: the event loop, which delays every event of the responses in progress by as much.
 READ_BYTES: Final = 32 * 1024
@@ -54,8 +53,7 @@ class Stored:
     """A request, completed with the earlier responses that it refers to."""
 
     body: bytes = field(repr=False)
-    #: The id of the response that the request continues; empty: none.
-    previous_id: str = ""
+    previous_id: str = ""  #: the id of the response that the request continues; empty: none
     #: The whole input for the model, which is kept with the response; empty if it is not kept.
     input: bytes = field(default=b"", repr=False)
     is_kept: bool = False
@@ -68,18 +66,15 @@ class Ask:
     dialect: str
     operation: Operation
     model: str
-    #: The suffix of the model's name that asks for a feature (``Endpoint.marks``).
-    mark: str = ""
+    mark: str = ""  #: the suffix of the model's name that asks for a feature (``Endpoint.marks``)
     stream: bool
-    #: The stream must be sent as one JSON array. See ``json_array.py``.
-    as_array: bool = False
+    as_array: bool = False  #: The stream must be sent as one JSON array. See ``json_array.py``.
     request: Request = field(repr=False)  # must not be logged: it has people's messages
-    #: The repairs that were made while the request was read.
-    report: StreamReport = field(factory=StreamReport, repr=False)
-    #: Whether the request is so large that it is translated in a thread.
-    heavy: bool = False
-    #: The response continues in the background, even without a reader.
-    background: bool = False
+    report: StreamReport = field(
+        factory=StreamReport, repr=False
+    )  #: the repairs that were made while the request was read
+    heavy: bool = False  #: whether the request is so large that it is translated in a thread
+    background: bool = False  #: the response continues in the background, even without a reader
     #: The client does not wait for the response. ``stream`` is true then, because the response is kept as a stream.
     at_once: bool = False
     #: The responses that this request refers to, and what is kept of it; None: the application keeps no responses.
@@ -113,8 +108,7 @@ class Recall(Protocol):
         """Return a kept response (``KeptAnswer``); None: not kept. Raises Refused if the store can't be read."""
 
 
-#: An application without this key keeps no responses.
-RECALL: Final = web.AppKey("streamkit-recall", Recall)
+RECALL: Final = web.AppKey("streamkit-recall", Recall)  #: an application without this key keeps no responses
 
 
 def _forget(turns: list[Turn]) -> None:

@@ -45,8 +45,7 @@ from streamkit.web.upstream_request import UNFIT, open_answer
 
 #: What a client gets if no upstream can count: an estimate, an error (``upstream``), or always an error (``off``).
 CountTokens: TypeAlias = Literal["estimate", "upstream", "off"]
-#: The response header that marks an estimate. Its value names the method.
-ESTIMATED: Final = "x-streamkit-count"
+ESTIMATED: Final = "x-streamkit-count"  #: The response header that marks an estimate. Its value names the method.
 #: Bytes of UTF-8 in a token: English prose has 4 to 4.5, Chinese 3.5 to 4, code and JSON 3 to 3.5. An estimate should be too
 #: high rather than too low, since clients shorten their history by it.
 TOKEN_BYTES: Final = 3.5
@@ -165,8 +164,7 @@ def _of_media(media: Media) -> int:
 
 #: Failures that the request itself causes; they are never replaced with an estimate.
 _OF_THE_REQUEST: Final = frozenset({"invalid_request", "too_large"})
-#: The largest response to a count, which is one number in a small object.
-COUNT_BYTES: Final = 64 * 1024
+COUNT_BYTES: Final = 64 * 1024  #: the largest response to a count, which is one number in a small object
 
 
 @define

@@ -37,8 +37,7 @@ from streamkit.web.upstream.hiding import Cut
 from streamkit.web.upstream.requests import NO_HEADERS
 from streamkit.web.upstream.socket import ask as ask_over_socket
 
-#: The code of a failure: the upstream's dialect can't express the request.
-UNFIT: Final = "request_unfit"
+UNFIT: Final = "request_unfit"  #: the code of a failure: the upstream's dialect can't express the request
 
 
 @frozen

@@ -149,11 +149,11 @@ def test_times_and_keep_alives_are_counted_where_there_are_any():
 
 def test_what_became_of_answers_that_are_kept_is_counted_once_however_often_it_is_told():
     metrics, counts, store = Metrics(), ResumeCounts(), MemoryStore()
-    counts.resumed("resumed")
+    counts.resumes["resumed"] += 1
     for _ in range(2):
         metrics.answers_kept(counts, store)
-    counts.resumed("resumed")
-    counts.unkept("slow")
+    counts.resumes["resumed"] += 1
+    counts.not_resumable["slow"] += 1
     store.lost["full"] += 3
     store.held_bytes = 7
     metrics.answers_kept(counts, store)

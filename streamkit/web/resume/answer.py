@@ -35,26 +35,14 @@ from streamkit.resume.event_ids import without_blank_line
 from streamkit.resume.log import End
 from streamkit.web.refusals import Refused
 from streamkit.web.reply import HTTPOutlet, Outlet, Reply, Shape, Writer
-from streamkit.web.resume.settings import RESUMING, RETRY_S, Resumable, Resuming
-from streamkit.web.resume.stored import Shaping, states_of
+from streamkit.web.resume.routes import Shaping, states_of
+from streamkit.web.resume.settings import RESUMING, RETRY_S, Resumable, Resuming, takes_ids
 from streamkit.web.surfaces import Ask, surface_of
 
-#: The most seconds that a response's headers wait until the store has created the log.
-CREATE_S: Final = 0.05
-#: The most bytes that the chunked transfer coding adds to one write.
-CHUNK_BYTES: Final = 32
-#: How often a response without its client is checked for readers within ``unattended_s``.
-LOOKS: Final = 10
-#: The longest time between two such checks, in seconds.
-LOOK_S: Final = 60.0
-
-
-def takes_ids(meta: Meta) -> bool:
-    """Return whether clients of the dialect accept event ids."""
-    dialect = client_named(meta.dialect)[0]
-    surface = dialect.http.surface
-    is_events = dialect.media_type == "text/event-stream" and not meta.is_array
-    return is_events and surface is not None and surface.event_ids
+CREATE_S: Final = 0.05  #: the most seconds that a response's headers wait until the store has created the log
+CHUNK_BYTES: Final = 32  #: the most bytes that the chunked transfer coding adds to one write
+LOOKS: Final = 10  #: how often a response without its client is checked for readers within ``unattended_s``
+LOOK_S: Final = 60.0  #: the longest time between two such checks, in seconds
 
 
 def resumable_outlet(
@@ -75,54 +63,49 @@ def resumable_outlet(
     if resuming is None or not resuming.wanted(request, resumable):
         return None
     log_id = resuming.store.new_id()
-    meta = meta_of(request, resuming, log_id, client, is_array=is_array, model=model)
-    return ResumableOutlet(request, resuming, log_id, meta, has_ids=takes_ids(meta) and not is_named, is_named=is_named)
-
-
-def meta_of(
-    request: web.Request,
-    resuming: Resuming,
-    log_id: str,
-    client: str,
-    *,
-    is_array: bool = False,
-    model: str = "",
-    background: bool = False,
-) -> Meta:
-    """Return what is known of the response to ``request`` before its first byte."""
-    return Meta(
-        dialect=client,
-        media_type="application/json" if is_array else client_named(client)[0].media_type,
-        is_array=is_array,
-        owner=owner_of(resuming.key(request), log_id),
-        created=time.time(),
-        model=model,
-        background=background,
+    return ResumableOutlet(
+        request, resuming, log_id, client, is_array=is_array, model=model, with_ids=not is_named, is_named=is_named
     )
 
 
 class ResumableOutlet(HTTPOutlet):
-    """Writes the response to ``request``, and keeps it as ``resuming`` says."""
+    """Writes the response to ``request``, and keeps it as ``resuming`` says.
+
+    ``with_ids``: events get ids if clients of the dialect accept them. ``is_named``: the client can resume before it has the
+    headers.
+    """
 
     def __init__(
         self,
         request: web.Request,
         resuming: Resuming,
         log_id: str,
-        meta: Meta,
+        client: str,
         *,
-        has_ids: bool,
+        is_array: bool = False,
+        model: str = "",
+        background: bool = False,
+        with_ids: bool = True,
         is_named: bool = False,
     ) -> None:
         super().__init__(request)
         self.log_id = log_id
+        self.meta = Meta(
+            dialect=client,
+            media_type="application/json" if is_array else client_named(client)[0].media_type,
+            is_array=is_array,
+            owner=owner_of(resuming.key(request), log_id),
+            created=time.time(),
+            model=model,
+            background=background,
+        )
         self._resuming = resuming
-        self._unattended_s = resuming.unattended_s
+        self._unattended_s = math.inf if background else resuming.unattended_s
         self._loop = asyncio.get_running_loop()
         self._transport = request.transport
         self._is_named = is_named
         self._log: Log | None = None
-        self._ids = EventIDs(log_id) if has_ids else None
+        self._ids = EventIDs(log_id) if with_ids and takes_ids(client, is_array=is_array) else None
         self._last: list[bytes] | None = None  # the last bytes; they are appended together with the log's end
         self._writer: Writer | None = None  # the writer of the HTTP response
         self.went_on_s = 0.0  #: seconds that the response continued without its client
@@ -131,7 +114,7 @@ class ResumableOutlet(HTTPOutlet):
         self._catching_up: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._reply: Reply
-        self._creating = asyncio.ensure_future(resuming.store.create(log_id, meta, self._stop))
+        self._creating = asyncio.ensure_future(resuming.store.create(log_id, self.meta, self._stop))
 
     def answers(self, reply: Reply) -> None:
         self._reply = reply
@@ -155,12 +138,12 @@ class ResumableOutlet(HTTPOutlet):
     async def _created(self) -> Log | None:
         done, _ = await asyncio.wait({self._creating}, timeout=CREATE_S)
         if not done:
-            self._resuming.counts.unkept("slow")
+            self._resuming.counts.not_resumable["slow"] += 1
             return None
         try:
             return self._creating.result()
         except StoreDown:
-            self._resuming.counts.unkept("down")
+            self._resuming.counts.not_resumable["down"] += 1
             return None
 
     @property
@@ -291,8 +274,30 @@ class ResumableOutlet(HTTPOutlet):
         else:
             self._timer = self._loop.call_later(min(allowed_s / LOOKS, LOOK_S), self._look)
 
-    def _stop(self) -> None:
+    async def answer_at_once(self, begun: bytes, headers: Mapping[str, str]) -> web.Response:
+        """Respond to a client that does not wait. Everything after this goes only to the log. Raises Refused."""
+        log = await self._created()
+        if log is None:
+            self._discard()
+            failed = ProviderFailed("unavailable", "the answer can't be kept now; ask again", retry_after_s=RETRY_S)
+            raise Refused(failed)
+        response = web.Response(body=begun, content_type="application/json", headers=headers)
+        response.headers["Cache-Control"] = "no-store"
+        response.force_close()
+        try:
+            self._writer = await self.begin(response)
+            await response.write_eof()
+        except BaseException as error:
+            log.discard()
+            # the client left before it got the response's id, so nobody could read the response
+            if isinstance(error, ConnectionError):
+                raise Refused(ProviderFailed("server", "the client left")) from error
+            raise
+        self._log, self._ids = log, None
+        self.goes_on()
+        return response
 
+    def _stop(self) -> None:
         self._reply.interrupt(Stopped("the answer was stopped, as its client asked"))
 
 
@@ -305,8 +310,7 @@ class Kept:
 
     outlet: Outlet | None = None  #: None: the usual outlet of its request or message
     shape: Shape | None = None
-    #: The response that was sent already, if the client does not wait.
-    response: web.StreamResponse | None = None
+    response: web.StreamResponse | None = None  #: the response that was sent already, if the client does not wait
 
 
 async def keeping(
@@ -333,44 +337,12 @@ async def keeping(
     shape = Shaping(writer, answer_id, ask.stored, states_of(request, resuming))
     if not ask.background:
         return Kept(outlet=outlet, shape=shape)
-    meta = meta_of(request, resuming, answer_id, ask.dialect, model=ask.model, background=True)
-    background = BackgroundOutlet(
-        request, resuming, answer_id, meta, has_ids=resuming.wanted(request) and takes_ids(meta)
+    background = ResumableOutlet(
+        request, resuming, answer_id, ask.dialect, model=ask.model, background=True, with_ids=resuming.wanted(request)
     )
     response = None
     if ask.at_once:
         settings = client_named(ask.dialect)[0].settings(ask.request)
-        begun = form.queued(answer_id, int(meta.created), ask.model, settings)
-        response = await background.answer(begun, headers or {})
+        begun = form.queued(answer_id, int(background.meta.created), ask.model, settings)
+        response = await background.answer_at_once(begun, headers or {})
     return Kept(outlet=background, shape=shape, response=response)
-
-
-class BackgroundOutlet(ResumableOutlet):
-    """Writes the response to ``request`` in the background."""
-
-    def __init__(self, request: web.Request, resuming: Resuming, log_id: str, meta: Meta, *, has_ids: bool) -> None:
-        super().__init__(request, resuming, log_id, meta, has_ids=has_ids)
-        self._unattended_s = math.inf
-
-    async def answer(self, begun: bytes, headers: Mapping[str, str]) -> web.Response:
-        """Respond to the client now. Everything after this goes only to the log. Raises Refused."""
-        log = await self._created()
-        if log is None:
-            self._discard()
-            failed = ProviderFailed("unavailable", "the answer can't be kept now; ask again", retry_after_s=RETRY_S)
-            raise Refused(failed)
-        response = web.Response(body=begun, content_type="application/json", headers=headers)
-        response.headers["Cache-Control"] = "no-store"
-        response.force_close()
-        try:
-            self._writer = await self.begin(response)
-            await response.write_eof()
-        except BaseException as error:
-            log.discard()
-            # the client left before it got the response's id, so nobody could read the response
-            if isinstance(error, ConnectionError):
-                raise Refused(ProviderFailed("server", "the client left")) from error
-            raise
-        self._log, self._ids = log, None
-        self.goes_on()
-        return response

@@ -11,40 +11,28 @@ Source: resume.md §2, §5; ui-protocols.md §1.8.
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from aiohttp import web
 
-from streamkit.resume import LogGone, Store, StoreDown, owner_of
-from streamkit.web.resume.settings import Resuming
+from streamkit.resume import LogGone, StoreDown, owner_of
+from streamkit.web.resume.settings import Resuming, stored_name
 
 #: Seconds after which a value is written again. The store keeps a value as long as an ended log; a response may take longer.
 REFRESH_S: Final = 60.0
-#: The value of a conversation that has no response to resume.
-_NONE: Final = b""
+_NONE: Final = b""  #: the value of a conversation that has no response to resume
 
 
 class Conversation:
     """The conversation that the client of ``request`` calls ``name``. ``place`` separates the names of several routes."""
 
     def __init__(self, request: web.Request, resuming: Resuming, place: str, name: str) -> None:
-        key = resuming.key(request)
-        digest = hmac.new(key.encode(), f"{len(place)} {place}{name}".encode(), hashlib.sha256).hexdigest()
-        self._resuming = resuming
-        self._key = key
-        self._name = f"conversation_{digest}"
-
-    @property
-    def _store(self) -> Store:
-        return self._resuming.store
-
-    @property
-    def _owner(self) -> str:
-        return owner_of(self._key, self._name)
+        self._resuming, self._store = resuming, resuming.store
+        self._key = resuming.key(request)
+        self._name = stored_name("conversation", self._key, f"{len(place)} {place}{name}")
+        self._owner = owner_of(self._key, self._name)
 
     async def log_id(self) -> str | None:
         """Return the newest response's log id, which may be gone; None: nothing to resume. Raises StoreDown."""
@@ -76,7 +64,7 @@ class Conversation:
         try:
             await self._replace(log_id.encode())
         except StoreDown:
-            self._resuming.counts.unkept("down")
+            self._resuming.counts.not_resumable["down"] += 1
 
     async def _stay(self, log_id: str) -> None:
         """Keep the value while the response is in progress, unless a new message or a stop has replaced it."""

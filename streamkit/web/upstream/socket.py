@@ -50,10 +50,10 @@ from streamkit.web.upstream.requests import NO_HEADERS, address, authorised, req
 from streamkit.web.upstream.sending import HEADER_BYTES, HEADERS, error_of, not_answered
 from streamkit.web.upstream.value import Upstream
 
-#: The most seconds for writing a WebSocket's close message.
-CLOSE_S: Final = 1.0
-#: Request headers that describe a body. A handshake has no body.
-_OF_A_BODY: Final = frozenset({"accept", "content-type"})
+CLOSE_S: Final = 1.0  #: the most seconds for writing a WebSocket's close message
+_OF_A_BODY: Final = frozenset(
+    {"accept", "content-type"}
+)  #: Request headers that describe a body. A handshake has no body.
 #: Response statuses to a handshake that mean that the server has no WebSocket at this URL, whatever the request.
 _NO_SOCKET: Final = frozenset({405, 426, 501})
 

@@ -70,8 +70,7 @@ NOT_TO_SET: Final = frozenset({
 })  # fmt: skip
 #: What to do with media given as a URL: the choices of ``LinkedMedia``, or ``fetch`` the media and put them into the request.
 FetchedMedia: TypeAlias = Literal["refuse", "fetch", "drop"]
-#: How requests are sent.
-Transport: TypeAlias = Literal["http", "websocket"]
+Transport: TypeAlias = Literal["http", "websocket"]  #: how requests are sent
 _NAME: Final = re.compile(r"[\w.:-]+", re.ASCII)
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 §5.6.2
 
@@ -114,28 +113,23 @@ class Upstream:
     """One server that answers requests. Raises UsageError for a value that can't work; its message begins with the field."""
 
     name: str = field(metadata={"no_key": True})  # in a configuration file this is the name of the table
-    #: A dialect, or a provider that speaks one (``"deepseek"``).
-    dialect: str
+    dialect: str  #: A dialect, or a provider that speaks one (``"deepseek"``)
     #: The base URL that the provider's official client takes: ``"https://api.openai.com/v1"``.
     base_url: str = field(validator=_is_base_url)
     auth: Auth = "bearer"
     #: None for ``none``, and for ``sigv4`` and ``google``, which find credentials as AWS's and Google's tools do.
     key: Secret | None = None
-    #: The query parameter ``api-version``, for Azure.
-    api_version: str | None = None
+    api_version: str | None = None  #: the query parameter ``api-version``, for Azure
     #: How requests are sent: each as a `POST`, or as a message of its WebSocket if the dialect has one. Counts use HTTP.
     transport: Transport = "http"
-    #: For SigV4: the region that requests are signed for.
-    region: str | None = None
-    #: False if the server does not support tools.
-    tools: bool = True
+    region: str | None = None  #: for SigV4: the region that requests are signed for
+    tools: bool = True  #: false if the server does not support tools
     timeouts: Timeouts = DEFAULT_TIMEOUTS
     #: Constant headers that the operator chooses, such as OpenRouter's ``HTTP-Referer``. Names are converted to lower case.
     headers: Mapping[str, str] = field(factory=dict, converter=_lower, repr=lambda headers: f"<{', '.join(headers)}>")
     #: The maximum of output tokens to send if the dialect requires one and the request has none.
     max_tokens: int = DEFAULT_MAX_TOKENS
-    #: Imitate features that the dialect lacks instead of refusing the request.
-    emulate: bool = True
+    emulate: bool = True  #: imitate features that the dialect lacks instead of refusing the request
     #: What to do with a history that begins with an assistant message, if the dialect refuses one: put a short user message
     #: before it (``bridge``), or return an error (``refuse``).
     assistant_first: AssistantFirst = "bridge"
@@ -152,8 +146,9 @@ class Upstream:
     think_tags: ThinkTags = "auto"
     #: The grammars of tool calls to look for in the model's text. A match becomes a tool call if the request has that tool.
     text_calls: tuple[TextCalls, ...] = ()
-    #: Whether requests carry their trace (`traceparent`), if traces are sent (`[telemetry]`).
-    propagate_trace: bool = True
+    propagate_trace: bool = (
+        True  #: whether requests carry their trace (`traceparent`), if traces are sent (`[telemetry]`)
+    )
 
     def __attrs_post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
