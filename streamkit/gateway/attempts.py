@@ -38,12 +38,11 @@ from streamkit.http_errors import is_retryable
 from streamkit.lab.recording.recorder import OpenRecording, Recorder
 from streamkit.report import StreamReport
 from streamkit.web.continuing import Opened
-from streamkit.web.exchange import Exchange
+from streamkit.web.exchange import UNFIT, Exchange
 from streamkit.web.observers import CLIENT_LEFT, SHUT_DOWN, STALL_S, OutputTimes, end_of
 from streamkit.web.reply import ClientLeftError, Reply
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream.requests import NO_HEADERS, as_gateway_failure
-from streamkit.web.upstream_request import UNFIT
 
 #: The outcome of an attempt for each type of error.
 OUTCOMES: Final = {

@@ -178,7 +178,7 @@ class MemoryLog:
         self.readers = 0
         self._store = store
         self._allowed = store.limits.log_bytes
-        self._data = bytearray()
+        self.data = bytearray()
         self.is_there = True  #: whether the log still has its bytes; False: dropped to make room
         self._waiting: set[asyncio.Future[None]] = set()
         self._read_at: float | None = None
@@ -198,7 +198,7 @@ class MemoryLog:
         # checked here, since it is nearly always true and saves a call of `make_room`
         is_roomy = store.held_bytes + size <= store.limits.all_bytes
         if self.is_there and self.size <= self._allowed and (is_roomy or store.make_room(size)):
-            self._data += data
+            self.data += data
             store.held_bytes += size
             if self._waiting:
                 self._wake()
@@ -207,17 +207,17 @@ class MemoryLog:
 
     def end(self, why: End, data: bytes = b"", /) -> None:
         if self.ended is None and why == "aborted":
-            data += closing(self.meta, bytes(self._data) + data, SourceFailed(BROKEN_OFF))
+            data += closing(self.meta, bytes(self.data) + data, SourceFailed(BROKEN_OFF))
         self.append(data)
         if self.ended is None:
             self.ended = why
-            self.stop = _nothing  # drop the reference to the callback, which keeps the response's objects in memory
+            self.stop = lambda: None  # drop the reference to the callback, which keeps the response's objects in memory
             self._store.has_ended(self)
             self._wake()
 
     def discard(self) -> None:
         self.ended = self.ended or "cancelled"
-        self.stop = _nothing
+        self.stop = lambda: None
         self._store.forget(self)
 
     async def open(self, after: int = 0, /) -> MemoryReading:
@@ -237,16 +237,8 @@ class MemoryLog:
 
     def _free(self) -> None:
         if not self.is_there and not self.readers:
-            self._store.held_bytes -= LOG_OVERHEAD + len(self._data)
-            self._data.clear()
-
-    def data_from(self, position: int) -> bytes:
-        """Return all bytes after ``position``."""
-        return bytes(self._data[position:])
-
-    def data_before(self, position: int) -> bytes:
-        """Return all bytes up to ``position``."""
-        return bytes(self._data[:position])
+            self._store.held_bytes -= LOG_OVERHEAD + len(self.data)
+            self.data.clear()
 
     def give_up(self, why: Lost) -> None:
         """Mark the log as lost, and drop it even if it has readers."""
@@ -258,7 +250,7 @@ class MemoryLog:
         """Return the next bytes after ``position``, if any. Raises LogGone."""
         if not self.is_there or self.lost is not None:
             raise LogGone("the answer is kept no longer" if self.lost is None else f"the answer is lost: {self.lost}")
-        return bytes(self._data[position : position + READ_BYTES])
+        return bytes(self.data[position : position + READ_BYTES])
 
     async def grown(self) -> None:
         """Wait until the log has more bytes or its end."""
@@ -309,7 +301,7 @@ class MemoryReading:
         raise StopAsyncIteration
 
     async def closing(self, position: int, error: StreamError) -> bytes:
-        return closing(self.meta, self._log.data_before(position) if self._is_open else b"", error)
+        return closing(self.meta, bytes(self._log.data[:position]) if self._is_open else b"", error)
 
     async def aclose(self) -> None:
         if self._is_open:
@@ -320,7 +312,3 @@ class MemoryReading:
 def _size(name: str, owner: str, data: bytes) -> int:
     """Return how many bytes of memory a value takes."""
     return VALUE_OVERHEAD + len(name) + len(owner) + len(data)
-
-
-def _nothing() -> None:
-    """Do nothing: replaces ``stop`` after the end."""

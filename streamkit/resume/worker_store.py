@@ -19,7 +19,6 @@ import logging
 import struct
 import sys
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -41,7 +40,6 @@ from streamkit.resume.log import (
     LogError,
     LogGap,
     LogGone,
-    Lost,
     Meta,
     Reading,
     StoreDown,
@@ -52,9 +50,8 @@ from streamkit.resume.memory import MemoryStore
 
 QUESTION, OPENED, DATA, END, ERROR = b"Q", b"O", b"D", b"E", b"X"
 _HEADER: Final = struct.Struct(">cI")
-FRAME_BYTES: Final = (
-    64 * 1024
-)  #: The largest frame. Logs are sent in pieces of this size; questions and messages are shorter.
+#: The largest frame. Logs are sent in pieces of this size; questions and messages are shorter.
+FRAME_BYTES: Final = 64 * 1024
 CALL_S: Final = 1.0  #: Seconds to wait for another worker's answer. Its event loop may be busy.
 #: The longest path of a socket (``sun_path`` of unix(7) and of BSD's unix(4), without its zero byte).
 PATH_BYTES: Final = (108 if sys.platform == "linux" else 104) - 1
@@ -297,6 +294,7 @@ class WorkerStore:
 
     def __init__(self, own: MemoryStore, directory: Path) -> None:
         self.own = own
+        self.lost = own.lost
         self._directory = directory
         self._path = socket_path(directory, own.boot)
         self._server = WorkerServer(own, self._path)
@@ -314,10 +312,6 @@ class WorkerStore:
     @property
     def held_bytes(self) -> int:
         return self.own.held_bytes
-
-    @property
-    def lost(self) -> Counter[Lost]:
-        return self.own.lost
 
     async def start(self) -> None:
         """Let other workers ask for what is kept here, if possible. Never raises."""

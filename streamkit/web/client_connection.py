@@ -108,7 +108,7 @@ class Watch:
     def stop(self) -> None:
         self._rounds.remove(self)
         # drop the callback: it is part of a reference cycle that only the garbage collector would free
-        self._gone = _tell_nobody
+        self._gone = lambda _why: None
 
     @property
     def written(self) -> int:
@@ -158,10 +158,6 @@ class Watch:
         gone = self._gone
         self.stop()
         gone(why)
-
-
-def _tell_nobody(_why: Gone) -> None:
-    """Do nothing: after ``stop``, this replaces the callback ``gone``."""
 
 
 class Rounds:

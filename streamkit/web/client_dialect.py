@@ -12,7 +12,7 @@ Source: clients.md §10.2, §10.3.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Container, Iterable
+from collections.abc import Awaitable, Callable, Container
 from itertools import chain
 from typing import Final, TypeAlias
 
@@ -76,14 +76,6 @@ def no_socket(request: web.Request) -> Refused:
     return Refused(evolve(failed, code="websocket_unsupported"), {"Upgrade": "HTTP/1.1", "Connection": "Upgrade"})
 
 
-def not_allowed(request: web.Request, methods: Iterable[str]) -> Refused:
-    """Return the refusal (405) for a path that only serves the HTTP methods ``methods``."""
-    allowed = ", ".join(sorted(methods))
-    message = f"{shortened(request.method, METHOD_CHARS)} {shown(request.path)} is not served here, only {allowed}"
-    failed = with_status("invalid_request", message, 405, client_dialect(request))
-    return Refused(failed, {"Allow": allowed})
-
-
 def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
     """Return the response for a path that is not served (404), or not with this method (405), in the client's dialect.
 
@@ -96,7 +88,9 @@ def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
     if isinstance(error, web.HTTPMethodNotAllowed) and wants_socket(request):
         return no_socket(request).response(dialect)
     if isinstance(error, web.HTTPMethodNotAllowed) and not unknown:
-        return not_allowed(request, error.allowed_methods).response(dialect)
+        allowed = ", ".join(sorted(error.allowed_methods))
+        failed = with_status("invalid_request", f"{asked} is not served here, only {allowed}", 405, dialect)
+        return Refused(failed, {"Allow": allowed}).response(dialect)
     every = surfaces().values()
     known = ", ".join(path for surface in every for path in surface.generate if "{" not in path)
     in_words = "".join(f" or {surface.in_words}" for surface in every if surface.in_words)
@@ -153,10 +147,7 @@ def in_dialect(handler: Handler) -> Handler:
 async def refuse_in_dialect(request: web.Request, handler: Handler) -> web.StreamResponse:
     """A middleware: send each Refused of a handler, and errors for unknown API paths, in the client's dialect."""
     error = request.match_info.http_exception
-    if error is not None and _is_ours(request.path):
+    patterns = (_OURS, *(surface.path for surface in surfaces().values()))
+    if error is not None and any(pattern.search(request.path) for pattern in patterns):
         return unrouted(request, error)
     return await in_dialect(handler)(request)
-
-
-def _is_ours(path: str) -> bool:
-    return bool(_OURS.search(path)) or any(surface.path.search(path) for surface in surfaces().values())

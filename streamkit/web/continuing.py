@@ -175,10 +175,11 @@ class Continuing:
     It is the source of a pipe, so ``Reply.interrupt`` can end it.
     """
 
-    def __init__(self, first: Opened, onward: Onward, report: StreamReport) -> None:
+    def __init__(self, first: Opened, onward: Onward, report: StreamReport, *, takes_comments: bool = True) -> None:
         self.report: StreamReport | None = report
         self.seams = 0  #: how many continuations have begun
         self._written = report
+        self._seam = SEAM if takes_comments else b""
         self._opened: Opened | None = first
         self._parts = [first.part]
         self._onward = onward
@@ -219,10 +220,10 @@ class Continuing:
         report.timings += written.timings[1:]
 
     async def mark_seams(self, chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
-        """Yield the written stream, with a comment before the first event of each part except the first."""
+        """Yield the written stream, with a comment before the first event of a continuation if the client takes comments."""
         marked = 0
         async for chunk in chunks:
-            yield SEAM + chunk if self.seams > marked else chunk
+            yield self._seam + chunk if self.seams > marked else chunk
             marked = self.seams
 
     async def batches(self) -> AsyncGenerator[list[Event], None]:
@@ -235,7 +236,7 @@ class Continuing:
             try:
                 await opened.events.__aenter__()
                 async for batch in opened.events:
-                    events, failed = _divided(batch, is_failed=bool(rest))
+                    events, failed = ([], batch) if rest else _divided(batch)
                     rest += failed
                     if events and (joined := self._join(events)):
                         self._tell(opened.part.report, failed=bool(rest))
@@ -298,10 +299,8 @@ class Continuing:
             self.seams += 1
 
 
-def _divided(batch: list[Event], *, is_failed: bool) -> tuple[list[Event], list[Event]]:
+def _divided(batch: list[Event]) -> tuple[list[Event], list[Event]]:
     """Return the events before a failure, and those from the failure on."""
-    if is_failed:
-        return [], batch
     for at, event in enumerate(batch):
         if isinstance(event, ProviderFailed) or (isinstance(event, StreamEnded) and not event.clean):
             return batch[:at], batch[at:]

@@ -482,8 +482,11 @@ class Reply:
         self._outlet.last()
         if self._array is not None:
             await self._write(self._array.error(failed))
+        elif self._stream:
+            encoder = self._dialect.encoder(Encoding(profile=client_named(self.client)[1]), StreamReport())
+            await self._write(encoder.feed([failed, StreamEnded(clean=False)]))
         else:
-            await self._write(_error_frame(failed, self.client) if self._stream else answer.body)
+            await self._write(answer.body)
 
     async def _write(self, data: bytes, *, length: int | None = None, keep_alive: bool = False) -> None:
         writer = self._writer
@@ -546,14 +549,10 @@ def reply_to(
         as_array=ask.as_array,
         delivery=delivery,
         headers=headers,
-        begins=_nothing if is_kept else ask.let_go,
+        begins=(lambda: None) if is_kept else ask.let_go,
         outlet=outlet,
         shape=shape,
     )
-
-
-def _nothing() -> None:
-    """Do nothing: the conversation is kept until the response is over."""
 
 
 @contextlib.contextmanager
@@ -574,13 +573,6 @@ def failure_in(report: StreamReport) -> ProviderFailed:
     return ProviderFailed(
         "truncated", "the upstream's answer ended before its completion point", code="stream_truncated"
     )
-
-
-def _error_frame(failed: ProviderFailed, client: str) -> bytes:
-    """Return a stream that consists of one error."""
-    dialect, profile = client_named(client)
-    encoder = dialect.encoder(Encoding(profile=profile), StreamReport())
-    return encoder.feed([failed, StreamEnded(clean=False)])
 
 
 # -- a stream as one JSON array ----------------------------------------------------------------------------------------

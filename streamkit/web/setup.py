@@ -118,7 +118,9 @@ class _OneUpstream(Service):
         return self.max_sockets
 
     def socket_limits(self, request: web.Request) -> SocketLimits:
-        _refuse_other_sites(request)
+        origin = request.headers.get("Origin")
+        if is_foreign(origin) and urlsplit(origin or "").netloc != request.host:
+            raise Refused(ProviderFailed("permission", "pages of other sites open no WebSocket here"))
         return SocketLimits(
             message_bytes=request.client_max_size or MESSAGE_BYTES,  # 0 means that bodies are not limited
             ping_s=self.delivery.keep_alive_s,
@@ -193,12 +195,6 @@ def add_answering(app: web.Application, *, grace_s: float) -> None:
         close_sockets_on_shutdown(app)  # before the streams end; otherwise messages would begin new streams meanwhile
     if LIVE not in app:
         end_streams_on_shutdown(app, grace_s=grace_s)
-
-
-def _refuse_other_sites(request: web.Request) -> None:
-    origin = request.headers.get("Origin")
-    if is_foreign(origin) and urlsplit(origin or "").netloc != request.host:
-        raise Refused(ProviderFailed("permission", "pages of other sites open no WebSocket here"))
 
 
 async def _connected(app: web.Application) -> AsyncGenerator[None, None]:

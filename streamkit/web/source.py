@@ -21,7 +21,7 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from typing import Any, Final, Protocol, runtime_checkable
 
 from aiohttp import ClientError, ClientPayloadError, ClientResponse
@@ -70,14 +70,18 @@ def because(words: str, error: BaseException | None) -> str:
 
     The reason contains no host, no path and nothing that was received.
     """
+    reason = next(filter(None, map(_reason, causes(error))), "")
+    return f"{words}: {reason}" if reason else words
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and the errors that caused it."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        if reason := _reason(error):
-            return f"{words}: {reason}"
+        yield error
         wrapped = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)
         error = wrapped or error.__cause__ or error.__context__
-    return words
 
 
 def _reason(error: BaseException) -> str:
@@ -92,13 +96,7 @@ def _reason(error: BaseException) -> str:
 
 def is_reset(error: BaseException | None) -> bool:
     """Return whether the other side reset the connection, according to ``error`` or an error that caused it."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        if isinstance(error, ConnectionResetError | BrokenPipeError):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+    return any(isinstance(each, ConnectionResetError | BrokenPipeError) for each in causes(error))
 
 
 class Beginning:
@@ -302,9 +300,8 @@ class TimedSource:
             self.fail(error)
 
 
-DRAINED: Final = IdleTimeout(
-    DRAIN_S
-)  #: Marks that the source ends because enough was read. It is never raised to the reader.
+#: Marks that the source ends because enough was read. It is never raised to the reader.
+DRAINED: Final = IdleTimeout(DRAIN_S)
 
 
 def iter_upstream(

@@ -70,9 +70,8 @@ class Ask:
     stream: bool
     as_array: bool = False  #: The stream must be sent as one JSON array. See ``json_array.py``.
     request: Request = field(repr=False)  # must not be logged: it has people's messages
-    report: StreamReport = field(
-        factory=StreamReport, repr=False
-    )  #: the repairs that were made while the request was read
+    #: The repairs that were made while the request was read.
+    report: StreamReport = field(factory=StreamReport, repr=False)
     heavy: bool = False  #: whether the request is so large that it is translated in a thread
     background: bool = False  #: the response continues in the background, even without a reader
     #: The client does not wait for the response. ``stream`` is true then, because the response is kept as a stream.
@@ -302,24 +301,22 @@ async def _read(request: web.Request, dialect: str, hold: Hold) -> bytes:
         transport.max_size = READ_BYTES
     parts: list[bytes] = []
     size = 0
-    while chunk := await _next(request, dialect):
+    while True:
+        try:
+            async with asyncio.timeout(BODY_SILENCE_S) as silence:
+                chunk = await request.content.readany()
+        except TimeoutError as error:
+            if silence.expired():
+                raise _too_slow(f"nothing came of the body for {BODY_SILENCE_S:g} s", dialect) from error
+            raise
+        if not chunk:
+            return b"".join(parts)
         size += len(chunk)
         if size > request.client_max_size > 0:
             message = f"the body is larger than the {request.client_max_size:,} bytes that are read; send less at once"
             raise Refused(ProviderFailed("too_large", message))
         hold.add(len(chunk))
         parts.append(chunk)
-    return b"".join(parts)
-
-
-async def _next(request: web.Request, dialect: str) -> bytes:
-    try:
-        async with asyncio.timeout(BODY_SILENCE_S) as silence:
-            return await request.content.readany()
-    except TimeoutError as error:
-        if silence.expired():
-            raise _too_slow(f"nothing came of the body for {BODY_SILENCE_S:g} s", dialect) from error
-        raise
 
 
 def _too_slow(message: str, dialect: str) -> Refused:

@@ -36,12 +36,12 @@ from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import StreamError, UsageError
 from streamkit.events import Aside, ProviderFailed
 from streamkit.report import StreamReport
+from streamkit.web.exchange import UNFIT, open_answer
 from streamkit.web.refusals import Refused, no_count
 from streamkit.web.source import whole_body
 from streamkit.web.surfaces import Ask, surfaces
 from streamkit.web.upstream import Upstream, count_of, hidden
 from streamkit.web.upstream.requests import NO_HEADERS, as_gateway_failure
-from streamkit.web.upstream_request import UNFIT, open_answer
 
 #: What a client gets if no upstream can count: an estimate, an error (``upstream``), or always an error (``off``).
 CountTokens: TypeAlias = Literal["estimate", "upstream", "off"]

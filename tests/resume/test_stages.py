@@ -72,7 +72,7 @@ async def test_nothing_says_that_it_is_whole_before_its_end_is_there():
     _, log = await made()
     async with kept(source_of(FRAMES), log) as answer:
         async for _ in answer:
-            assert log.ended or b"[DONE]" not in log._data
+            assert log.ended or b"[DONE]" not in log.data
     assert log.ended == "done"
 
 

@@ -53,13 +53,12 @@ class States:
     state: State
     key: str
 
-    async def answer(self, answer_id: str) -> bytes:
-        """Return the value of a response. Raises LogGone and StoreDown."""
-        return await self._load(f"response {answer_id}")
-
-    async def item(self, item_id: str) -> bytes:
-        """Return an item of a response. Raises LogGone and StoreDown."""
-        return await self._load(f"item {item_id}")
+    async def load(self, name: str) -> bytes:
+        """Return the value of ``response ID``, or of ``item ID``. Raises LogGone and StoreDown."""
+        data = await self.resuming.store.load(stored_name("state", self.key, name))
+        if not data:
+            raise LogGone
+        return data
 
     async def keep(self, answer_id: str, kept: KeptAnswer) -> None:
         """Keep a response and its items, unless it is too large. If the store fails, count that."""
@@ -75,18 +74,12 @@ class States:
 
     async def forget(self, form: StoredForm, answer_id: str) -> None:
         """Delete a response and its items. Raises LogGone and StoreDown."""
-        value = await self.answer(answer_id)
+        value = await self.load(f"response {answer_id}")
         for name in (f"response {answer_id}", *(f"item {item_id}" for item_id in form.ids_in(value))):
             await self._save(name, _NOTHING)
 
     async def _save(self, name: str, data: bytes) -> None:
         await self.resuming.store.save(stored_name("state", self.key, name), data, ttl_s=self.state.ttl_s)
-
-    async def _load(self, name: str) -> bytes:
-        data = await self.resuming.store.load(stored_name("state", self.key, name))
-        if not data:
-            raise LogGone
-        return data
 
 
 def states_of(request: web.Request, resuming: Resuming) -> States | None:
@@ -116,7 +109,7 @@ class Recalling:
     async def answer(self, request: web.Request, answer_id: str) -> bytes | None:
         states = states_of(request, self.resuming)
         with refusing(self.resuming), suppress(LogGone):
-            return None if states is None else await states.answer(answer_id)
+            return None if states is None else await states.load(f"response {answer_id}")
         return None
 
     async def _resolved(self, stored: StoredRequest, states: States, growth: _Growth) -> bytes:
@@ -124,12 +117,12 @@ class Recalling:
         place, named = "", Counter(stored.item_ids.values())
         items: dict[str, bytes] = {}
         try:
-            previous = await states.answer(stored.previous_id) if stored.previous_id else _NOTHING
+            previous = await states.load(f"response {stored.previous_id}") if stored.previous_id else _NOTHING
             growth.add(previous)
             for at, item_id in stored.item_ids.items():
                 if item_id not in items:
                     place = at
-                    items[item_id] = await states.item(item_id)
+                    items[item_id] = await states.load(f"item {item_id}")
                     growth.add(items[item_id], named[item_id])
         except LogGone as error:
             raise Refused(stored.unknown(place)) from error
@@ -253,7 +246,7 @@ class StoredAnswers:
         states = states_of(request, self.resuming)
         if states is None:
             raise LogGone
-        return self.form.answer_in(await states.answer(answer_id))
+        return self.form.answer_in(await states.load(f"response {answer_id}"))
 
     async def _answer(self, request: web.Request, answer_id: str, within_s: float) -> bytes:
         """Return a response when it is complete, or after ``within_s`` seconds (more for a long log). Raises LogError."""

@@ -80,14 +80,6 @@ def auths() -> tuple[Auth, ...]:
     return "none", *KEY_HEADERS, "sigv4", "google", *(name for name in key_headers() if name not in KEY_HEADERS)
 
 
-def _is_installed(*modules: str) -> bool:
-    """Return whether all ``modules`` can be imported.
-
-    List packages before their submodules: a submodule's look-up imports them.
-    """
-    return all(find_spec(name) is not None for name in modules)
-
-
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
@@ -251,7 +243,8 @@ class Upstream:
             raise UsageError("auth: sigv4 signs by botocore, which is not installed: pip install 'streamkit-llm[aws]'")
 
     def _check_google(self) -> None:
-        if self.auth == "google" and not _is_installed("google", "google.auth", "requests"):
+        # packages before their submodules: a submodule's look-up imports them
+        if self.auth == "google" and not all(map(find_spec, ("google", "google.auth", "requests"))):
             raise UsageError(
                 "auth: google has its tokens from google-auth, which is not installed: pip install 'streamkit-llm[google]'"
             )

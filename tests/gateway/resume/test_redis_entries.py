@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamkit.resume import LogGap, Meta
-from streamkit.resume.redis_entries import (
+from streamkit.resume.redis_client import (
     END,
     FIRST,
     Append,

@@ -14,7 +14,7 @@ import pytest
 from attrs import evolve
 
 from streamkit.resume import LogGap, LogGone, LogLimits, StoreDown, redis_reading
-from streamkit.resume.redis_entries import END, Append, creation
+from streamkit.resume.redis_client import END, Append, creation
 from streamkit.resume.redis_store import RedisSettings, RedisStore
 from tests.resume.contract import EVENT, META, all_of, bytes_of
 from tests.web.serving import eventually
@@ -288,7 +288,7 @@ async def test_a_thousand_readers_that_are_cancelled_leave_nothing(stores, serve
             await reader
     await eventually(lambda: asyncio.all_tasks() == before)
     assert not reads._hub._watched
-    assert not reads._readers
+    assert not reads._hub.readers
     lists = (await reads.calls.call("CLIENT", "LIST")).decode().splitlines()
     assert len(lists) <= 2 * 18, "two stores have a pool each"
     await eventually(lambda: server.say("PING") == "+PONG")
