@@ -42,7 +42,7 @@ class LogError(StreamkitError):
 class LogGone(LogError):
     """There is no such log: it never existed, has expired, was lost, or belongs to another client."""
 
-    def __init__(self, message: str = "there is no such answer, or none any more") -> None:
+    def __init__(self, message: str = "this response does not exist, or has expired") -> None:
         super().__init__(message)
 
 
@@ -244,7 +244,7 @@ class Cursor:
 def offset_in(text: str) -> int:
     """Return the number of bytes that a client says it has. Raises BadCursor for anything else."""
     if _OFFSET.fullmatch(text) is None or int(text) > LARGEST_OFFSET:
-        raise BadCursor(f"a cursor is a whole number of bytes from 0 to {LARGEST_OFFSET:,}")
+        raise BadCursor(f"the cursor must be an integer from 0 to {LARGEST_OFFSET:,}")
     return int(text)
 
 
@@ -252,5 +252,5 @@ def cursor_in(text: str) -> Cursor:
     """Return the cursor in an event id, as clients send it in ``Last-Event-ID``. Raises BadCursor for other text."""
     log_id, dot, offset = text.strip().rpartition(".")
     if not dot or LOG_ID.fullmatch(log_id) is None:
-        raise BadCursor("Last-Event-ID is no id of an event of a stream that was given here")
+        raise BadCursor("Last-Event-ID must be the id of an event that this server sent")
     return Cursor(log_id, offset_in(offset))

@@ -32,9 +32,7 @@ from streamkit.resume.log import (
 from streamkit.text.identifiers import random_id
 
 READ_BYTES: Final = 64 * 1024  #: the most bytes of a log that a reader gets at once
-BROKEN_OFF: Final = (
-    "the answer broke off; ask again"  #: the error message for readers of a response that was interrupted
-)
+BROKEN_OFF: Final = "the response was interrupted; retry the request"
 LOG_OVERHEAD: Final = 2048  #: the estimated memory of a log in addition to the log's bytes
 #: The memory of a value in addition to its bytes and names (measured: 493 bytes, including its timer).
 VALUE_OVERHEAD: Final = 512
@@ -76,9 +74,9 @@ class MemoryStore:
 
     async def create(self, log_id: str, meta: Meta, stop: Callable[[], None] = lambda: None) -> MemoryLog:
         if checked_id(log_id) in self._logs:
-            raise StoreDown("there is a log of that id already")
+            raise StoreDown("a log with this id already exists")
         if not self.make_room(LOG_OVERHEAD):
-            raise StoreDown("the logs of this process are full")
+            raise StoreDown("the memory for logs in this process is full")
         log = self._logs[log_id] = MemoryLog(self, log_id, meta, stop)
         self.held_bytes += LOG_OVERHEAD
         return log
@@ -101,7 +99,7 @@ class MemoryStore:
         self._forget_value(name)
         size = _size(name, owner, data)
         if not self.make_room(size):
-            raise StoreDown("what this process keeps is full")
+            raise StoreDown("the memory for values in this process is full")
         self._values[name] = owner, data
         self.held_bytes += size
         kept_s = self.limits.ttl_s if ttl_s is None else ttl_s
@@ -224,9 +222,9 @@ class MemoryLog:
         if not self.is_there or self.lost is not None:
             raise LogGone
         if after > self.size:
-            raise BadCursor(f"the cursor {after:,} lies behind the {self.size:,} bytes that there are")
+            raise BadCursor(f"the cursor {after:,} is after the end of the response, which has {self.size:,} bytes")
         if self.readers >= self._store.limits.readers:
-            raise StoreDown(f"{self.readers} readers are at this answer already; ask again")
+            raise StoreDown(f"this response already has {self.readers} readers; retry later")
         return MemoryReading(self, after)
 
     def drop(self) -> None:
@@ -249,7 +247,9 @@ class MemoryLog:
     def since(self, position: int) -> bytes:
         """Return the next bytes after ``position``, if any. Raises LogGone."""
         if not self.is_there or self.lost is not None:
-            raise LogGone("the answer is kept no longer" if self.lost is None else f"the answer is lost: {self.lost}")
+            raise LogGone(
+                "the response is no longer kept" if self.lost is None else f"the response was lost: {self.lost}"
+            )
         return bytes(self.data[position : position + READ_BYTES])
 
     async def grown(self) -> None:

@@ -152,7 +152,7 @@ def entry_of(raw: Any) -> Entry:
     if raw[0] == END:
         ended, at = fields.get(b"e", b"").decode("latin-1"), fields.get(b"at", b"")
         if ended not in ENDS or _NUMBER.fullmatch(at) is None:
-            raise LogGap("the answer's end in the store is none of ours")
+            raise LogGap("the end of the response in the store is invalid")
         told = fields.get(b"f")
         data = fields.get(b"d", b"") if told is None else told
         return Entry(
@@ -161,7 +161,7 @@ def entry_of(raw: Any) -> Entry:
     found = _OFFSET.fullmatch(raw[0])
     data = fields.get(b"d", b"")
     if found is None or int(found[1]) < len(data):
-        raise LogGap("an entry in the store is none of ours")
+        raise LogGap("the store contains an invalid entry")
     return Entry(id=int(found[1]), data=data, begin=int(found[1]) - len(data))
 
 
@@ -191,7 +191,7 @@ def behind(position: int, entry: Entry) -> bytes:
     if entry.is_seal and position > entry.begin:
         return entry.data
     if entry.begin > position:
-        raise LogGap(f"the store lost the bytes from {position:,} to {entry.begin:,} of the answer")
+        raise LogGap(f"the store lost the bytes from {position:,} to {entry.begin:,} of the response")
     return entry.data[position - entry.begin :]
 
 
@@ -207,9 +207,7 @@ CALLS: Final = 16
 #: Prefixes of Redis errors that are permanent, so that a retry makes no sense. All other errors are temporary: the server is
 #: loading, is a replica, or is out of memory.
 _LASTING: Final = ("ERR", "WRONGTYPE")
-CLUSTER: Final = (
-    "the store is a node of a Redis Cluster, in which no command reads several logs; use a standalone server"
-)
+CLUSTER: Final = "the store is a Redis Cluster node, where a command can't read several logs; use a standalone server"
 
 
 class Calls:
@@ -300,7 +298,7 @@ class Calls:
                 yield
         except TimeoutError as late:
             self.errors["timeout"] += 1
-            raise StoreDown("the store did not answer in time") from late
+            raise StoreDown("the store did not respond in time") from late
         except (RedisError, OSError) as error:
             if not is_smaller(error):
                 refused = isinstance(error, (ResponseError, AuthenticationError))
@@ -314,9 +312,9 @@ class Calls:
 def error_message(error: Exception) -> str:
     """Return a message for an error of Redis. It reveals neither the address nor the user."""
     if isinstance(error, (AuthenticationError, AuthorizationError, NoPermissionError)):
-        return "the store does not allow it"
+        return "the store refused the credentials or the command"
     if isinstance(error, ResponseError):
-        return f"the store can't answer: {error.status_code or str(error).partition(' ')[0]}"
+        return f"the store returned an error: {error.status_code or str(error).partition(' ')[0]}"
     return "the store can't be reached"
 
 
@@ -359,8 +357,8 @@ async def faults_of(calls: Calls) -> tuple[str, list[str]]:
     remarks = []
     if policy != "noeviction":
         remarks.append(
-            f"the store's maxmemory-policy is {policy}: where its memory is full, answers that are being read go first, "
-            "since all have a time to live; set it to noeviction"
+            f"the store's maxmemory-policy is {policy}, so a full store deletes responses that are still being read; "
+            "set it to noeviction"
         )
     return reason, remarks
 

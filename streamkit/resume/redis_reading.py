@@ -167,7 +167,7 @@ class Hub:
                     await self.calls.call("DEL", key)
                 elif (watched := self._watched.pop(key, None)) is not None:
                     for reading in watched.readers:
-                        reading.fail(LogGap("another program wrote over the answer in the store"))
+                        reading.fail(LogGap("another program overwrote the response in the store"))
 
     def _fail(self, error: StoreDown) -> None:
         for watched in self._watched.values():
@@ -299,7 +299,7 @@ class RedisReading:
             lambda: self._hub.calls.all(("EXISTS", log), ("PTTL", node)), self._hub.retry_s
         )
         if not is_there:
-            raise LogGone("the answer is gone from the store")
+            raise LogGone("the response is no longer in the store")
         if lives_ms >= 0:
             self._alive_until = self._loop.time() + lives_ms / 1000 + LOOK_S
         elif (
@@ -342,5 +342,5 @@ class RedisReading:
                 self._waiting_bytes += len(end.data)
             return
         if written is None:
-            raise LogGone("the answer is gone from the store")
+            raise LogGone("the response is no longer in the store")
         self._is_behind = True

@@ -141,7 +141,7 @@ class RedisLog:
 
     async def open(self, after: int = 0, /) -> Reading:
         if self.lost is not None:
-            raise LogGone(f"the answer is lost: {self.lost}")
+            raise LogGone(f"the response was lost: {self.lost}")
         return await (self.copy.open(after) if self.copy.is_there else self._elsewhere(after))
 
     def next(self) -> Append | None:
@@ -404,7 +404,7 @@ class RedisStore:
             self.calls, self._keys, self.boot, self._on_message, retry_s=settings.retry_s, lease_s=settings.lease_s
         )
         self._tasks: list[asyncio.Task[None]] = []
-        self._refused = "the store was not reached yet"  # the reason why no log can be created now
+        self._refused = "the store has not been reached yet"  # the reason why no log can be created now
         self._is_checked = self._is_down = False
         self._alive_at = -inf  # the event loop's time of the last successful beat
 
@@ -460,7 +460,7 @@ class RedisStore:
         except BaseException as error:
             self._copies.forget(copy)
             if is_smaller(error.__cause__):
-                raise StoreDown("there is a log of that id already") from error
+                raise StoreDown("a log with this id already exists") from error
             self._writer.delete(key)  # Redis may have created the key although the call failed
             raise
         log = RedisLog(self._writer, key, copy, lambda after: self._open(log_id, meta.owner, after))
@@ -530,9 +530,9 @@ class RedisStore:
         ahead = (newest.begin if newest.is_seal else newest.end) + self.settings.behind_bytes
         allowed = newest.end if has_whole_end else ahead
         if after > allowed:
-            raise BadCursor(f"the cursor {after:,} lies behind the {newest.end:,} bytes that there are")
+            raise BadCursor(f"the cursor {after:,} is after the end of the response, which has {newest.end:,} bytes")
         if self._hub.readers[log_id] >= self.limits.readers:
-            raise StoreDown(f"{self._hub.readers[log_id]} readers are at this answer already; ask again")
+            raise StoreDown(f"this response already has {self._hub.readers[log_id]} readers; retry later")
         reading = RedisReading(self._hub, log_id, meta, node, after)
         if has_whole_end and after == newest.end:
             reading.ended = newest.ended
@@ -602,7 +602,7 @@ class RedisStore:
         """Check the server, which may have been replaced, and log what is wrong with it. Raises StoreDown."""
         self._refused, remarks = await faults_of(self.calls)
         for remark in filter(None, (self._refused, *remarks)):
-            events.warning("the store of answers is not as it should be", extra={"fields": {"why": remark}})
+            events.warning("the store of responses has a problem", extra={"fields": {"why": remark}})
         self._is_checked = True
 
     def _note(self, why: str) -> None:
@@ -610,16 +610,18 @@ class RedisStore:
         self._is_checked = self._is_checked and not why
         if why and not self._is_down:
             fields = {"why": why}
-            events.warning("the store of answers can't be used; new ones can't be resumed", extra={"fields": fields})
+            events.warning(
+                "the store of responses can't be used; new responses can't be resumed", extra={"fields": fields}
+            )
         elif not why and self._is_down:
-            events.warning("the store of answers can be used again")
+            events.warning("the store of responses can be used again")
         self._is_down = bool(why)
 
 
 def _ended(task: asyncio.Task[None]) -> None:
     """Log the error of a task that should run forever."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        events.error("a task of the store of answers failed", exc_info=error)
+        events.error("a task of the store of responses failed", exc_info=error)
 
 
 def _now() -> float:

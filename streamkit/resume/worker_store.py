@@ -62,7 +62,7 @@ _ERRORS: Final[dict[str, type[LogError]]] = {
     "gone": LogGone, "cursor": BadCursor, "gap": LogGap, "down": StoreDown
 }  # fmt: skip
 _WORDS: Final = {kind: word for word, kind in _ERRORS.items()}
-UNREADABLE: Final = "another worker said what can't be read"
+UNREADABLE: Final = "another worker sent an invalid frame"
 
 
 def socket_path(directory: Path, boot: str) -> Path:
@@ -284,7 +284,7 @@ async def _while_there(reader: asyncio.StreamReader, work: Coroutine[Any, Any, N
 events = logging.getLogger("streamkit.resume")
 
 #: The error message for a client if the worker that keeps the response does not answer.
-SILENT: Final = "the process that has this answer does not respond; ask again"
+SILENT: Final = "the process that has this response does not respond; retry later"
 #: Stored before each value: the time when it was saved, by a clock that all processes of a host share.
 _SAVED: Final = struct.Struct(">Q")
 
@@ -323,7 +323,7 @@ class WorkerStore:
 
     async def create(self, log_id: str, meta: Meta, stop: Callable[[], None] = lambda: None) -> Log:
         if self._elsewhere(log_id) is not None:
-            raise StoreDown("the id is another process's, which may have a log of it already")
+            raise StoreDown("the id belongs to another process, which may already have a log with it")
         await self._listen()
         return await self.own.create(log_id, meta, stop)
 
@@ -371,8 +371,8 @@ class WorkerStore:
             reason = error.strerror or str(error)
             if not self._is_deaf:
                 self._is_deaf = True
-                events.error("other workers can't ask this one for its answers", extra={"fields": {"reason": reason}})
-            raise StoreDown(f"other workers could not ask for it: {reason.lower()}") from error
+                events.error("other workers can't read this worker's responses", extra={"fields": {"reason": reason}})
+            raise StoreDown(f"other workers can't read this worker's responses: {reason.lower()}") from error
 
     def _elsewhere(self, log_id: str) -> Path | None:
         """Return the socket of the worker that has a log; None: this worker. Raises LogGone."""

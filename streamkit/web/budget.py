@@ -34,7 +34,7 @@ class Budget:
     def refuse_beyond(self, size_bytes: int) -> None:
         """Raise Refused if the budget has less than ``size_bytes`` left."""
         if self.held_bytes + size_bytes > self.limit_bytes:
-            message = "the gateway holds as many bytes of requests as it may; ask again"
+            message = "the gateway has no memory left for more requests; retry later"
             failed = ProviderFailed("unavailable", message, retry_after_s=FULL_S)
             raise Refused(failed, {"Connection": "close"})
 

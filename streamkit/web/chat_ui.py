@@ -207,7 +207,7 @@ class _Chat:
         """Choose the application's model. Raises BadRequest if a client sent a system message."""
         for turn in asked.turns:
             if turn.role == "system" and turn.native_role is None:
-                raise BadRequest("messages", "no message of the system is taken from a client")
+                raise BadRequest("messages", "system messages from clients are not accepted")
         return Address(self.model, stream=True)
 
     def _decide(self, asked: Request, report: StreamReport) -> None:

@@ -71,7 +71,9 @@ def no_socket(request: web.Request) -> Refused:
     After 426 Codex continues over HTTP at once; after other statuses it first tries seven times. RFC 9110 §15.5.22 requires a
     header with the supported protocol, and §7.8 requires that ``Connection`` names this header.
     """
-    message = f"no WebSocket is served at {shown(request.path)}; POST the request there, and read its events over HTTP"
+    message = (
+        f"{shown(request.path)} does not serve WebSockets; send the request with POST, and read its events over HTTP"
+    )
     failed = with_status("invalid_request", message, 426, client_dialect(request))
     return Refused(evolve(failed, code="websocket_unsupported"), {"Upgrade": "HTTP/1.1", "Connection": "Upgrade"})
 
@@ -89,12 +91,12 @@ def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
         return no_socket(request).response(dialect)
     if isinstance(error, web.HTTPMethodNotAllowed) and not unknown:
         allowed = ", ".join(sorted(error.allowed_methods))
-        failed = with_status("invalid_request", f"{asked} is not served here, only {allowed}", 405, dialect)
+        failed = with_status("invalid_request", f"{asked} is not supported; use {allowed}", 405, dialect)
         return Refused(failed, {"Allow": allowed}).response(dialect)
     every = surfaces().values()
     known = ", ".join(path for surface in every for path in surface.generate if "{" not in path)
     in_words = "".join(f" or {surface.in_words}" for surface in every if surface.in_words)
-    message = f"{asked} is not served here; requests go to {known}{in_words}"
+    message = f"{asked} does not exist; send requests to {known}{in_words}"
     if any(surface.kept is not None and surface.kept.search(request.path) for surface in every):
         message = f"{asked} is not served: {STATELESS}"
     failed = with_status("not_found", message, 404, dialect)

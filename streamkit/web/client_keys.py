@@ -26,14 +26,10 @@ from streamkit.web.refusals import Refused
 #: Other headers in which some providers' clients send their key (clients.md §10.3).
 KEY_HEADERS: Final = ("x-api-key", "x-goog-api-key", "api-key")
 SENT: Final = 8  #: the most keys in one request that are checked
-_HOW: Final = f"send it as Authorization: Bearer, {', '.join(KEY_HEADERS[:-1])} or {KEY_HEADERS[-1]}"
-_CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}  #: RFC 9110 §15.5.2 requires this header with each 401
-
-
 NO_ORIGINS: Final = Origins()
 _NO_PAGES: Final = (
-    "web pages of other sites are not served without a key; "
-    "the gateway's operator can set some, or name the site in server.cors"
+    "requests from web pages of other sites need an API key; "
+    "the gateway's operator can configure keys, or add the site to server.cors"
 )
 
 
@@ -53,7 +49,7 @@ class KeyRing:
     def __init__(self, keys: Iterable[str]) -> None:
         known = [key.strip() for key in keys]
         if not known or not all(known):
-            raise UsageError("a ring of client keys needs keys that are not blank; leave it out to let everybody in")
+            raise UsageError("a key ring needs at least one key, and no blank keys; omit it to admit every client")
         self._salt = secrets.token_bytes(32)
         self._digests = tuple(map(self._digest, known))
 
@@ -87,6 +83,7 @@ def admit(request: web.Request, ring: KeyRing | None, origins: Origins = NO_ORIG
             raise Refused(ProviderFailed("permission", _NO_PAGES))
         return
     if ring.accepted(request) is None:
-        unknown = "this key is not known here; ask the gateway's operator for one"
-        none = f"a key is needed, and none was sent; {_HOW}"
-        raise Refused(ProviderFailed("auth", unknown if client_keys(request) else none), _CHALLENGE)
+        unknown = "this API key is not valid here; ask the gateway's operator for one"
+        none = f"the request has no API key; send one as Authorization: Bearer, {' or '.join(KEY_HEADERS)}"
+        challenge = {"WWW-Authenticate": "Bearer"}  # RFC 9110 §15.5.2 requires it with each 401
+        raise Refused(ProviderFailed("auth", unknown if client_keys(request) else none), challenge)

@@ -90,7 +90,7 @@ def refuse_other_hosts(
         return
     for host in request.headers.getall("Host", ()):
         if not hosts.allows(host):
-            message = f"{server} is not served by the name {shown(host)}{advice}"
+            message = f"{server} does not serve the host name {shown(host)}{advice}"
             raise Refused(with_status("permission", message, 421, client_dialect(request)))
 
 
@@ -110,12 +110,12 @@ def guarded(hosts: Hosts, server: str, *, own_page: bool = False) -> Middleware:
         try:
             named = request.headers.getall("Host", ())
             if own_page and not (named and all(map(hosts.allows, named))):
-                raise Refused(with_status("permission", f"the {server} is not served by this name", 421, dialect))
+                raise Refused(with_status("permission", f"the {server} does not serve this host name", 421, dialect))
             refuse_other_hosts(request, hosts, f"the {server}", advice="")
             sites = request.headers.getall("Sec-Fetch-Site", ())
             is_other = not OWN_SITES.issuperset(sites) if own_page else origin is None and "cross-site" in sites
             if is_foreign(origin) or is_other:
-                message = f"pages of the web may not use the {server}"
+                message = f"web pages may not use the {server}"
                 raise Refused(with_status("permission", message, 403, dialect))
             return await handler(request)
         except Refused as refused:

@@ -61,22 +61,22 @@ class UnreadableRequest(HttpProcessingError):
         lines = rest.partition(b"\r\n\r\n")[0].split(b"\r\n")
         self.sent = CIMultiDict((line.partition(b":")[0].decode("latin-1"), "") for line in lines)
         status, self.reason = _why(len(first), error)
-        super().__init__(code=status, message=f"the request can't be read: {self.reason}")
+        super().__init__(code=status, message=f"the request can't be parsed: {self.reason}")
 
 
 def _why(first_line_bytes: int, error: HttpProcessingError) -> tuple[int, str]:
     """Return the HTTP status and the reason for a parser's error. The reason contains no value from the request."""
     if isinstance(error, LineTooLong) and first_line_bytes > LINE_BYTES:
-        return 414, f"its address has more than {LINE_BYTES:,} bytes"
+        return 414, f"its URL exceeds {LINE_BYTES:,} bytes"
     if isinstance(error, LineTooLong):
-        return 431, f"a header has more than {LINE_BYTES:,} bytes, or all together have more than {HEAD_BYTES:,}"
+        return 431, f"a header exceeds {LINE_BYTES:,} bytes, or all headers together exceed {HEAD_BYTES:,}"
     fault = error.message.partition("\n\n")[0].rpartition("\n")[2].strip().rstrip(":")
     if fault.startswith("Too many headers"):
         return 431, f"it has more than {HEADERS} headers"
     if isinstance(error, InvalidHeader):
-        return 400, "a header has a name or a value that is invalid"
+        return 400, "a header has an invalid name or value"
     if isinstance(error, InvalidURLError):
-        return 400, "its address has an invalid character"
+        return 400, "its URL has an invalid character"
     return 400, fault.rstrip(".") if _FAULT.fullmatch(fault) else "it is not HTTP"
 
 
@@ -171,7 +171,7 @@ class ClientConnection(web.RequestHandler):
         else:
             path = _ID.sub(r"\1…", excerpt(exc.path, PATH_BYTES))
             fields = {"method": exc.method, "path": path, "status": exc.code, "error": exc.reason}
-            log.info("a request can't be read", extra={"fields": fields})
+            log.info("a request can't be parsed", extra={"fields": fields})
             dialect = dialect_of(exc.path, exc.sent)
             response = error_response(with_status("invalid_request", exc.message, exc.code, dialect), dialect)
             response.force_close()
@@ -305,7 +305,7 @@ def _answer(status: str, kind: str, body: bytes, *more: str) -> bytes:
 _FULL: Final = _answer(
     "503 Service Unavailable",
     "application/json",
-    b'{"error":{"message":"the gateway has too many connections; ask again","type":"overloaded_error"}}',
+    b'{"error":{"message":"the gateway has too many connections; retry later","type":"overloaded_error"}}',
     "Retry-After: 1",
 )
 _FULL_ALIVE: Final = _answer("200 OK", "text/plain; charset=utf-8", b"ok\n")

@@ -35,7 +35,7 @@ from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
 from streamkit.resume.log import End
 from streamkit.text.quoting import quoted
-from streamkit.web.client_connection import Gone, StreamBody, Watch, bound_unsent
+from streamkit.web.client_connection import Gone, Sized, StreamBody, Watch, bound_unsent
 from streamkit.web.observers import Tap
 from streamkit.web.refusals import error_answer
 from streamkit.web.source import DRAIN_S
@@ -78,7 +78,7 @@ class Delivery:
 DEFAULT_DELIVERY = Delivery()
 
 
-FAILED: Final = ProviderFailed("server", "the request was not answered")
+FAILED: Final = ProviderFailed("server", "the request got no response")
 
 
 class ClientLeftError(Exception):
@@ -94,12 +94,8 @@ class Interruptible(Protocol):
         """Make the present or next read raise ``error``."""
 
 
-class Writer(Protocol):
+class Writer(Sized, Protocol):
     """Writes a response body. Raises ConnectionError after the client has disconnected."""
-
-    @property
-    def output_size(self) -> int:
-        """The number of bytes that were passed to the transport."""
 
     async def write(self, data: bytes, /) -> None: ...
 
@@ -295,7 +291,7 @@ class Reply:
         elif isinstance(error := work.exception(), ClientLeftError):
             raise error
         elif error is not None:
-            log.error("the answer to %s failed", quoted(self._request.path), exc_info=error)
+            log.error("the response to %s failed", quoted(self._request.path), exc_info=error)
             await self._break_off(failure_from(error) if isinstance(error, Exception) else FAILED)
 
     def _goes_on(self) -> bool:
@@ -632,7 +628,7 @@ def end_streams_on_shutdown(app: web.Application, *, grace_s: float = 30.0) -> N
         loop = asyncio.get_running_loop()
         await _emptied(live, loop.time() + max(0.0, grace_s - FRAMES_S))
         for reply in list(live):
-            reply.interrupt(Interrupted("the server is shutting down; ask again"))
+            reply.interrupt(Interrupted("the server is shutting down; retry the request"))
         await _emptied(live, loop.time() + FRAMES_S)
 
     app.on_shutdown.append(shut_down)

@@ -120,7 +120,7 @@ class _OneUpstream(Service):
     def socket_limits(self, request: web.Request) -> SocketLimits:
         origin = request.headers.get("Origin")
         if is_foreign(origin) and urlsplit(origin or "").netloc != request.host:
-            raise Refused(ProviderFailed("permission", "pages of other sites open no WebSocket here"))
+            raise Refused(ProviderFailed("permission", "pages of other sites may not open WebSockets here"))
         return SocketLimits(
             message_bytes=request.client_max_size or MESSAGE_BYTES,  # 0 means that bodies are not limited
             ping_s=self.delivery.keep_alive_s,

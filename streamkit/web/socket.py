@@ -118,27 +118,27 @@ class FrameReader:
         if len(self._header) < 2:
             return HEADER_BYTES
         if not self._header[1] & _MASKED:
-            raise _broken("a client's frame has no mask")
+            raise _broken("a frame from a client must have a mask")
         return 2 + _LENGTH_BYTES.get(self._header[1] & ~_MASKED, 0) + 4
 
     def _begin(self, header: bytes) -> None:
         """Handle a frame's header. Raises WebSocketError if the frame is not allowed, and Refused if the budget is full."""
         code, size = header[0] & ~_LAST, header[1] & ~_MASKED
         if code not in {WSMsgType.CONTINUATION, *_DATA, *_CONTROL}:
-            raise _broken(f"frames of kind {code} do not exist")
+            raise _broken(f"the opcode {code} does not exist")
         self._kind, self._is_last = WSMsgType(code), bool(header[0] & _LAST)
         self._left = int.from_bytes(header[2:-4], "big") if size in _LENGTH_BYTES else size
         self._mask = header[-4:]
         if code in _CONTROL:
             if self._left > CONTROL_BYTES or not self._is_last:
-                raise _broken(f"a control frame is split, or has more than {CONTROL_BYTES} bytes")
+                raise _broken(f"a control frame is fragmented, or exceeds {CONTROL_BYTES} bytes")
             return
         if (code == WSMsgType.CONTINUATION) != (self._message is not None):
             raise _broken("a message begins inside another, or continues without a beginning")
         if self._message is None:
             self._message, self._message_kind = bytearray(), self._kind
         if len(self._message) + self._left > self._message_bytes:
-            raise WebSocketError(WSCloseCode.MESSAGE_TOO_BIG, f"a message has more than {self._message_bytes} bytes")
+            raise WebSocketError(WSCloseCode.MESSAGE_TOO_BIG, f"a message exceeds {self._message_bytes} bytes")
         # refuse before any of the payload is read, as for a request body
         self._hold.budget.refuse_beyond(self._left - UNCOUNTED_BYTES)
 
@@ -171,14 +171,14 @@ def _check_utf8(text: bytes) -> None:
     try:
         text.decode()
     except UnicodeDecodeError:
-        raise WebSocketError(WSCloseCode.INVALID_TEXT, "a text is not UTF-8") from None
+        raise WebSocketError(WSCloseCode.INVALID_TEXT, "a text message is not UTF-8") from None
 
 
 def _close_code(payload: bytes) -> int:
     """Return the code in the payload of a close frame; 0 if there is none."""
     code = int.from_bytes(payload[:2], "big")
     if payload and (len(payload) == 1 or code not in _CLOSE_CODES):
-        raise _broken("the code of a close is invalid")
+        raise _broken("a close frame has an invalid code")
     _check_utf8(payload[2:])
     return code
 
@@ -243,7 +243,7 @@ class Message:
         text, self._text = self._text, b""
         values = await count_values(text, REQUEST_VALUES)
         if values > REQUEST_VALUES:
-            message = f"the message has more than the {REQUEST_VALUES:,} JSON values that are read; send less at once"
+            message = f"the message exceeds the limit of {REQUEST_VALUES:,} JSON values; send less at once"
             raise Refused(ProviderFailed("too_large", message))
         heavy = is_heavy(len(text), values)
         asked = await self._asked(text, heavy=heavy)
@@ -255,7 +255,7 @@ class Message:
         self.warm_up = asked.warm_up
         self._socket.keep()
         self._hold.resize(len(asked.body))
-        return await ask_in(self._socket.request, self._socket.dialect, asked.body, self._hold, asked.report)
+        return await ask_in(self._socket.request, self._socket.dialect, asked.body, self._hold, report=asked.report)
 
     async def _asked(self, text: bytes, *, heavy: bool) -> SocketRequest | ProviderFailed:
         read = partial(self._socket.conversation.read, text)
@@ -429,7 +429,9 @@ class Socket:
         """Queue a message for its response. Return the refusal if there is no room."""
         hold = hold_in(self.request)
         if len(self._waiting) >= WAITING or self._stopping:
-            return Refused(ProviderFailed("rate_limit", "too many messages wait for the answer under way; ask again"))
+            return Refused(
+                ProviderFailed("rate_limit", "too many messages are waiting for the current response; retry later")
+            )
         try:
             hold.add(len(text))
         except Refused as refused:

@@ -252,7 +252,7 @@ class TimedSource:
     def unread(self, data: bytes) -> None:
         """Put back bytes of a response; the next read returns them first. No read may be in progress."""
         if not isinstance(self._source, Rereadable):
-            raise TypeError("only what was read of a response can be put back")
+            raise TypeError("this source does not take bytes back")
         self._source.unread(data)
         self.read_bytes -= len(data)
         if self.tap is not None:

@@ -133,7 +133,9 @@ def surface_of(dialect: str) -> Surface:
     """Return the paths and formats for clients of ``dialect``. Raises UsageError if such clients are not served."""
     found = surfaces().get(dialect)
     if found is None:
-        raise UsageError(f"no clients of {quoted(dialect)} are served; there are {', '.join(surfaces())}")
+        raise UsageError(
+            f"clients of {quoted(dialect)} are not served; the served dialects are {', '.join(surfaces())}"
+        )
     return found
 
 
@@ -175,33 +177,29 @@ async def read_ask(
     """
     hold = hold_in(request)
     try:
-        raw, values = await _counted_body(request, dialect, hold, body_s)
-        return await _ask_in(request, dialect, raw, values, operation=operation, hold=hold, address=address)
+        raw = await _whole_body(request, dialect, hold, body_s)
+        return await ask_in(request, dialect, raw, hold, operation=operation, address=address)
     except BaseException:
         hold.shrink(0)
         raise
 
 
-async def ask_in(request: web.Request, dialect: str, raw: bytes, hold: Hold, report: StreamReport) -> Ask:
-    """Return the request in ``raw``, a body in a message instead of an HTTP request. Raises Refused.
-
-    ``hold`` already includes the bytes of ``raw``; the JSON values are added. ``report`` has the message's repairs.
-    """
-    return await _ask_in(request, dialect, raw, await _counted(raw, hold), hold=hold, report=report)
-
-
-async def _ask_in(
+async def ask_in(
     request: web.Request,
     dialect: str,
     raw: bytes,
-    values: int,
-    *,
     hold: Hold,
+    *,
     operation: Operation = "generate",
     address: Callable[[RequestLine, Request], Address] | None = None,
     report: StreamReport | None = None,
 ) -> Ask:
-    surface, is_message, heavy = surface_of(dialect), report is not None, is_heavy(len(raw), values)
+    """Return the request in the body ``raw``. Raises Refused.
+
+    ``hold`` already includes the bytes of ``raw``; the JSON values are added. ``report`` has the repairs of a message, whose
+    body is not that of ``request``.
+    """
+    surface, is_message, heavy = surface_of(dialect), report is not None, is_heavy(len(raw), await _counted(raw, hold))
     report = StreamReport() if report is None else report
     stored, background = None, False
     try:
@@ -256,20 +254,16 @@ async def _decoded(raw: bytes, dialect: str, operation: Operation, report: Strea
 async def read_body(request: web.Request, dialect: str) -> bytes:
     """Return the decompressed body of a request of a client of ``dialect``, without holding memory for it. Raises Refused."""
     with hold_in(request) as hold:
-        return (await _counted_body(request, dialect, hold, BODY_S))[0]
-
-
-async def _counted_body(request: web.Request, dialect: str, hold: Hold, body_s: float) -> tuple[bytes, int]:
-    """Return the body, and its number of JSON values, at most ``REQUEST_VALUES``. Raises Refused."""
-    raw = await _whole_body(request, dialect, hold, body_s)
-    return raw, await _counted(raw, hold)
+        raw = await _whole_body(request, dialect, hold, BODY_S)
+        await _counted(raw, hold)
+        return raw
 
 
 async def _counted(raw: bytes, hold: Hold) -> int:
     """Return the number of JSON values in a body, after adding them to ``hold``. Raises Refused."""
     values = await count_values(raw, REQUEST_VALUES)
     if values > REQUEST_VALUES:
-        message = f"the body has more than the {REQUEST_VALUES:,} JSON values that are read; send less at once"
+        message = f"the body exceeds the limit of {REQUEST_VALUES:,} JSON values; send less at once"
         raise Refused(ProviderFailed("too_large", message))
     hold.add(values * VALUE_BYTES)
     return values
@@ -278,7 +272,7 @@ async def _counted(raw: bytes, hold: Hold) -> int:
 async def _whole_body(request: web.Request, dialect: str, hold: Hold, body_s: float) -> bytes:
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in ENCODINGS:
-        message = f"a body with the Content-Encoding {shown(encoding)} can't be read; send gzip, or none"
+        message = f"the Content-Encoding {shown(encoding)} is not supported; use gzip, or none"
         raise Refused(
             with_status("invalid_request", message, 415, dialect), {"Accept-Encoding": "gzip, deflate, identity"}
         )
@@ -288,7 +282,7 @@ async def _whole_body(request: web.Request, dialect: str, hold: Hold, body_s: fl
     except TimeoutError as error:
         raise _too_slow(f"the body did not arrive within {body_s:g} s", dialect) from error
     except (web.RequestPayloadError, ConnectionError) as error:
-        message = "the body broke off, or is not what its Content-Encoding says"
+        message = "the body was interrupted, or does not match its Content-Encoding"
         raise Refused(ProviderFailed("invalid_request", message), {"Connection": "close"}) from error
 
 
@@ -307,13 +301,13 @@ async def _read(request: web.Request, dialect: str, hold: Hold) -> bytes:
                 chunk = await request.content.readany()
         except TimeoutError as error:
             if silence.expired():
-                raise _too_slow(f"nothing came of the body for {BODY_SILENCE_S:g} s", dialect) from error
+                raise _too_slow(f"no bytes of the body arrived for {BODY_SILENCE_S:g} s", dialect) from error
             raise
         if not chunk:
             return b"".join(parts)
         size += len(chunk)
         if size > request.client_max_size > 0:
-            message = f"the body is larger than the {request.client_max_size:,} bytes that are read; send less at once"
+            message = f"the body exceeds the limit of {request.client_max_size:,} bytes; send less at once"
             raise Refused(ProviderFailed("too_large", message))
         hold.add(len(chunk))
         parts.append(chunk)

@@ -229,6 +229,6 @@ def count_response(dialect: str, tokens: int, headers: Mapping[str, str] = NO_HE
     surface = surfaces().get(name)
     if surface is None or not surface.count:
         ask = ", ".join(name for name, surface in surfaces().items() if surface.count)
-        raise UsageError(f"nobody asks for a count in {name}; {ask} have a path for it")
+        raise UsageError(f"{name} has no path for token counts; these dialects have one: {ask}")
     body = orjson.dumps(surface.count_answer(tokens))
     return web.Response(body=body, content_type="application/json", headers=headers)

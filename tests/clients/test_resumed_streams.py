@@ -80,7 +80,7 @@ def test_official_clients_raise_behind_what_there_was(reader, replay, client):
     for count in {0, 1, len(answer.frames) // 2}:
         written = b"".join(answer.frames[:count])
         body = written + closing(answer.meta, written)
-        with pytest.raises(raised_by(reader.package), match="process that made this answer is gone"):
+        with pytest.raises(raised_by(reader.package), match="process that produced this response died"):
             reader.read(client(reader.package), replay.register(body))
 
 

@@ -64,7 +64,7 @@ async def test_an_answer_that_is_left_is_told_as_broken_off():
         await anext(answer)
     assert open_sources() == 0
     assert log.ended == "aborted"
-    assert b"the answer broke off" in b"".join([chunk async for chunk in read(log)])
+    assert b"the response was interrupted" in b"".join([chunk async for chunk in read(log)])
 
 
 async def test_nothing_says_that_it_is_whole_before_its_end_is_there():

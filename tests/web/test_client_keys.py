@@ -62,7 +62,7 @@ def test_a_client_is_let_in_by_whichever_of_its_keys_is_known(known, other):
     request = make_mocked_request("GET", path, headers=headers)
     admit(request, KeyRing(["another", KEY]))
     assert KeyRing([KEY]).accepted(request) == KEY
-    with pytest.raises(Refused, match="this key is not known"):
+    with pytest.raises(Refused, match="this API key is not valid"):
         admit(request, KeyRing(["another"]))
 
 
@@ -93,7 +93,7 @@ def test_every_key_is_compared_whichever_matches(monkeypatch):
 
 @pytest.mark.parametrize("keys", [[], [""], [KEY, " "]])
 def test_a_ring_that_would_let_in_everybody_or_nobody_is_a_mistake(keys):
-    with pytest.raises(UsageError, match="client keys") as caught:
+    with pytest.raises(UsageError, match="key ring") as caught:
         KeyRing(keys)
     assert KEY not in str(caught.value)
 
@@ -130,7 +130,7 @@ async def server(aiohttp_server) -> Any:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize(("headers", "told"), [({}, "none was sent"), ({"x-api-key": "wrong-key"}, "not known here")])
+@pytest.mark.parametrize(("headers", "told"), [({}, "has no API key"), ({"x-api-key": "wrong-key"}, "not valid here")])
 async def test_who_is_not_let_in_is_told_in_the_dialect(server, aiohttp_client, dialect, headers, told):
     client = await aiohttp_client(server)
     async with client.post(ASKS[dialect][0], headers=headers) as response:
@@ -163,7 +163,7 @@ async def test_the_official_clients_keys_are_found(server, connected, raised):
             client.list() if connected is official.ollama else list(client.models.list())
 
     await asyncio.to_thread(ask, KEY)
-    with pytest.raises(Exception, match="not known here") as caught:
+    with pytest.raises(Exception, match="not valid here") as caught:
         await asyncio.to_thread(ask, "wrong-key")
     assert type(caught.value).__name__ == raised
 

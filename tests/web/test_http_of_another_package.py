@@ -124,7 +124,7 @@ async def test_models_are_listed_and_errors_said_in_the_dialect(client):
 
 
 def test_a_key_is_shown_in_its_way_or_not_at_all():
-    with pytest.raises(UsageError, match='key: auth = "other-token" needs one'):
+    with pytest.raises(UsageError, match='key: auth = "other-token" needs a key'):
         Upstream(name="u", dialect="other", base_url="https://h", auth="other-token")
     with pytest.raises(UsageError, match=r"auth: write one of none, bearer, .*, other-token"):
         Upstream(name="u", dialect="other", base_url="https://h", auth="anything")

@@ -33,7 +33,7 @@ _FAILURES: Final = {
     "cut": _BROKE,
     "reset": f"{_BROKE}: Connection reset by peer",
     "client_left": "the client left before the answer ended",
-    "unreachable": "no connection to the upstream could be made",
+    "unreachable": "the connection to the upstream could not be opened",
     "truncated_by_recorder": "the recording ends before the answer did: it would have been too large",
     "withheld": "the recording ends before the answer did: a key came next",
 }

@@ -161,7 +161,7 @@ class ResumableOutlet(HTTPOutlet):
                 log.append(data)
         if self.has_left:
             if log is None or log.lost is not None:  # there is no reader, and no client can resume
-                raise ConnectionResetError("the client left, and the answer is kept no longer")
+                raise ConnectionResetError("the client disconnected, and the response is no longer kept")
             return
         piece = data if self._ids is None else self._ids.feed(data)
         if log is None or log.lost is not None:  # without a log, the upstream must wait for a slow client
@@ -268,9 +268,9 @@ class ResumableOutlet(HTTPOutlet):
         read_at = None if log is None else log.read_at
         since = max(self._left_at, read_at or 0.0)
         if log is not None and log.lost is not None:
-            self._reply.interrupt(Unattended("the answer can't be kept, and its client is gone"))
+            self._reply.interrupt(Unattended("the response can't be kept, and its client disconnected"))
         elif self._loop.time() - since >= allowed_s:
-            self._reply.interrupt(Unattended(f"nobody has read the answer for {allowed_s:g} s"))
+            self._reply.interrupt(Unattended(f"the response had no reader for {allowed_s:g} s"))
         else:
             self._timer = self._loop.call_later(min(allowed_s / LOOKS, LOOK_S), self._look)
 
@@ -279,7 +279,7 @@ class ResumableOutlet(HTTPOutlet):
         log = await self._created()
         if log is None:
             self._discard()
-            failed = ProviderFailed("unavailable", "the answer can't be kept now; ask again", retry_after_s=RETRY_S)
+            failed = ProviderFailed("unavailable", "the response can't be kept now; retry later", retry_after_s=RETRY_S)
             raise Refused(failed)
         response = web.Response(body=begun, content_type="application/json", headers=headers)
         response.headers["Cache-Control"] = "no-store"
@@ -291,14 +291,14 @@ class ResumableOutlet(HTTPOutlet):
             log.discard()
             # the client left before it got the response's id, so nobody could read the response
             if isinstance(error, ConnectionError):
-                raise Refused(ProviderFailed("server", "the client left")) from error
+                raise Refused(ProviderFailed("server", "the client disconnected")) from error
             raise
         self._log, self._ids = log, None
         self.goes_on()
         return response
 
     def _stop(self) -> None:
-        self._reply.interrupt(Stopped("the answer was stopped, as its client asked"))
+        self._reply.interrupt(Stopped("the client stopped the response"))
 
 
 # -- responses in the background ---------------------------------------------------------------------------------------

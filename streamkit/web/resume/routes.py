@@ -144,7 +144,9 @@ class _Growth:
         """Reserve room before anything is copied: into the body, and into the input that is kept with the response."""
         self.size_bytes += times * len(kept)
         if self.size_bytes > self.most_bytes > 0:
-            message = f"with all that it names, the request is larger than the {self.most_bytes:,} bytes that are read"
+            message = (
+                f"with the responses that it refers to, the request exceeds the limit of {self.most_bytes:,} bytes"
+            )
             raise Refused(ProviderFailed("too_large", message))
         self.hold.add(2 * times * len(kept))
 

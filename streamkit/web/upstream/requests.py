@@ -43,7 +43,7 @@ PATH_CHARS: Final = 300
 def count_at(upstream: Upstream) -> TokenCount:
     """Return how ``upstream`` counts tokens. Raises UsageError if its dialect has no operation for it."""
     if upstream.token_count is None:
-        raise UsageError(f"{upstream.name} can't count tokens: {upstream.wire.name} has no operation for it there")
+        raise UsageError(f"{upstream.name} can't count tokens: {upstream.wire.name} has no operation for that there")
     return upstream.token_count
 
 
@@ -93,10 +93,10 @@ def count_of(upstream: Upstream, body: bytes) -> int:
     try:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise BrokenFrame("the answer to a count is no JSON", body) from error
+        raise BrokenFrame("the response to a token count is not JSON", body) from error
     count = answer.get(count_at(upstream).member) if isinstance(answer, dict) else None
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-        raise BrokenFrame("the answer to a count has no number of tokens", body)
+        raise BrokenFrame("the response to a token count has no number of tokens", body)
     return count
 
 
@@ -156,7 +156,7 @@ def _features(wanted: Mapping[str, bool], client_headers: Mapping[str, str]) -> 
             found[name] = f"{found[name]},{value}" if name in found else value
     for name, value in found.items():
         if len(value) > VALUE_CHARS or not HEADER_TEXT.fullmatch(value):
-            raise BadRequest(f"headers.{name}", f"1 to {VALUE_CHARS:,} characters of printable ASCII are needed")
+            raise BadRequest(f"headers.{name}", f"must be 1 to {VALUE_CHARS:,} characters of printable ASCII")
     return found
 
 
@@ -232,7 +232,7 @@ def as_gateway_failure(
     if any(key in value for key in keys for value in client_headers.values()):
         return failed
     status = "" if failed.http_status is None else f" (status {failed.http_status})"
-    message = f"the upstream refused the gateway's credentials for it{status}; the gateway's operator has to renew them"
+    message = f"the upstream refused the gateway's credentials{status}; the gateway's operator must renew them"
     return ProviderFailed("server", message, code=REFUSED_KEY)
 
 

@@ -160,12 +160,12 @@ _DECODED: Final = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
 #: counts.
 _BROKE: Final[tuple[tuple[type[Exception], str], ...]] = (
     (ClientConnectorCertificateError, "the upstream's certificate was not accepted"),
-    (ClientSSLError, "no TLS connection to the upstream could be made"),
-    (ClientConnectorDNSError, "the upstream's name could not be resolved"),
-    (ClientConnectorError, "no connection to the upstream could be made"),
-    (ServerDisconnectedError, "the upstream closed the connection before it answered"),
-    (WSServerHandshakeError, "the upstream's answer opens no WebSocket as its protocol wants it"),
-    (ClientResponseError, "the upstream's answer is no HTTP that can be read"),
+    (ClientSSLError, "the TLS connection to the upstream failed"),
+    (ClientConnectorDNSError, "the upstream's host name could not be resolved"),
+    (ClientConnectorError, "the connection to the upstream could not be opened"),
+    (ServerDisconnectedError, "the upstream closed the connection before it responded"),
+    (WSServerHandshakeError, "the upstream's response to the WebSocket handshake is invalid"),
+    (ClientResponseError, "the upstream's response is not valid HTTP"),
 )
 
 
@@ -218,7 +218,18 @@ async def send(
     headers = await authorised(upstream, "POST", url, headers, body)
     if recording is not None:
         recording.request("POST", URL(url, encoded=True).raw_path_qs, headers.items(), body)
-    response = await _post(session, upstream, url, headers, body)
+
+    async def post() -> ClientResponse:
+        return await session.post(
+            URL(url, encoded=True),  # yarl must not decode what it thinks needs no encoding: `%3A` in an ARN
+            # as a file, which aiohttp sends in pieces: sending more than 1 MiB as bytes blocks the event loop
+            data=io.BytesIO(body),
+            headers=headers,
+            allow_redirects=False,
+            timeout=ClientTimeout(total=None, connect=upstream.timeouts.connect_s),
+        )
+
+    response = await _in_time(upstream.timeouts, asyncio.get_running_loop().time(), sent_once_more(post))
     encoding = response.headers.get("content-encoding", "").lower()
     if recording is not None:
         recording.response(response.status, _of_decoded(response, encoding))
@@ -226,7 +237,7 @@ async def send(
         response.close()
         if recording is not None:
             recording.end(CLIENT_LEFT)
-        raise SourceFailed("the upstream's answer is compressed in a way that nobody asked for")
+        raise SourceFailed("the upstream compressed its response in a way that the request did not accept")
     return response
 
 
@@ -250,31 +261,16 @@ def not_answered(error: ClientError | OSError, times: Timeouts) -> SourceFailed:
         failed = FirstByteTimeout(times.first_byte_s)
     else:
         failed = TotalTimeout(times.total_s)
-    failed.__cause__ = (
-        error.__cause__ if isinstance(error, ClientResponseError) else error
-    )  # the error shows the headers
+    # a ClientResponseError shows the request's headers
+    failed.__cause__ = error.__cause__ if isinstance(error, ClientResponseError) else error
     return failed
 
 
-async def _post(
-    session: ClientSession, upstream: Upstream, url: str, headers: Mapping[str, str], body: bytes
-) -> ClientResponse:
-    times = upstream.timeouts
-    total_s = math.inf if times.total_s is None else times.total_s
-
-    async def post() -> ClientResponse:
-        return await session.post(
-            URL(url, encoded=True),  # yarl must not decode what it thinks needs no encoding: `%3A` in an ARN
-            # as a file, which aiohttp sends in pieces: sending more than 1 MiB as bytes blocks the event loop
-            data=io.BytesIO(body),
-            headers=headers,
-            allow_redirects=False,
-            timeout=ClientTimeout(total=None, connect=times.connect_s),
-        )
-
+async def _in_time(times: Timeouts, started: float, sending: Awaitable[T]) -> T:
+    """Return the response that ``sending`` returns. Raises SourceFailed if there is none within the time since ``started``."""
     try:
-        async with asyncio.timeout(min(times.first_byte_s, total_s)):
-            return await sent_once_more(post)
+        async with asyncio.timeout_at(started + min(times.first_byte_s, times.total_s or math.inf)):
+            return await sending
     except (ClientError, OSError) as error:
         failed = not_answered(error, times)
     raise failed  # outside of ``except``: the error's context would show the request's headers
@@ -296,8 +292,8 @@ async def error_of(
     if 300 <= response.status < 400:
         # The message omits the location: it may have secrets, and clients may not know hosts. The operator can look it up.
         message = (
-            f"the upstream answered with a redirect (status {response.status}), and redirects are not followed; "
-            "the gateway's base_url for it has to be corrected: https for http, another host or path"
+            f"the upstream responded with a redirect (status {response.status}), which is not followed; "
+            "the gateway's operator must correct its base_url: https instead of http, another host or path"
         )
         return evolve(failed, type="server", message=message, code=REDIRECTED, vendor="", raw=None)
     return failed if whole else evolve(failed, message=f"{failed.message} (the rest of its body did not arrive)")
@@ -375,14 +371,8 @@ async def send_over_socket(
     headers = {name: value for name, value in headers.items() if name not in _OF_A_BODY}
     if recording is not None:
         recording.request("GET", URL(url, encoded=True).raw_path_qs, headers.items(), body)
-    times = upstream.timeouts
-    total_s = math.inf if times.total_s is None else times.total_s
-    try:
-        async with asyncio.timeout_at(started + min(times.first_byte_s, total_s)):
-            return await _sent_over_socket(session, upstream, endpoint, url, headers, body, started, recording)
-    except (ClientError, OSError) as error:
-        failed = not_answered(error, times)
-    raise failed  # outside of ``except``: the error's context would show the request's headers
+    answer = _sent_over_socket(session, upstream, endpoint, url, headers, body, started, recording)
+    return await _in_time(upstream.timeouts, started, answer)
 
 
 async def _sent_over_socket(
@@ -414,7 +404,7 @@ async def _sent_over_socket(
             recording.response(answer.status, answer.headers.items())
         failed = await error_of(answer, upstream, recording=recording)
         if answer.status < 300 or answer.status in _NO_SOCKET:
-            message = f"the upstream opens no WebSocket there (status {answer.status}); the gateway's transport for it is http"
+            message = f"the upstream has no WebSocket at this URL (status {answer.status}); set its transport to http"
             failed = evolve(
                 failed, type="not_found", message=message, http_status=None, raw=None, vendor="", native_type=None
             )
@@ -503,7 +493,7 @@ class _Messages:
         while (received := await self._received()) == b"":
             pass
         if received is None:
-            raise SourceFailed("the upstream closed the connection before it answered")
+            raise SourceFailed("the upstream closed the connection before it responded")
         self._unread = self._stream_of(received)
         return received
 
@@ -552,7 +542,7 @@ class _Messages:
         if isinstance(data, WebSocketError) and data.code == WSCloseCode.MESSAGE_TOO_BIG:
             return EventTooLong(DEFAULT_LIMITS.event_bytes)
         if isinstance(data, int):
-            return SourceFailed(f"the upstream closed the WebSocket inside its answer, with the code {data}")
+            return SourceFailed(f"the upstream closed the WebSocket during its response, with the code {data}")
         error = data if isinstance(data, BaseException) else self._socket.exception()
         failed = SourceFailed(because("the connection to the upstream broke", error))
         failed.__cause__ = error

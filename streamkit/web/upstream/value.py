@@ -86,18 +86,18 @@ def _lower(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _is_base_url(_upstream: Upstream, _field: Attribute[str], text: str) -> None:
     if re.search(r"[\s\\\x00-\x1f\x7f]", text) or not text.startswith(("http://", "https://")):
-        raise UsageError("base_url: write a whole address that begins with https:// or http://, as https://host/v1")
+        raise UsageError("base_url: write a full URL that begins with https:// or http://, such as https://host/v1")
     if "@" in text.partition("//")[2].partition("/")[0]:
-        raise UsageError("base_url: leave user and password out; a key belongs into `key`")
+        raise UsageError("base_url: leave out user and password; put a key into `key`")
     if "?" in text or "#" in text:
-        raise UsageError("base_url: leave out what begins with `?` or `#`; Azure's version belongs into `api_version`")
+        raise UsageError("base_url: leave out everything from `?` or `#` on; put Azure's version into `api_version`")
     try:
         url = URL(text)
         known = bool(url.host) and url.port != 0
     except ValueError as error:
-        raise UsageError("base_url: its host or port can't be read; write it as https://host:port/path") from error
+        raise UsageError("base_url: the host or port is invalid; write https://host:port/path") from error
     if not known:
-        raise UsageError("base_url: it names no host; write it as https://host/v1")
+        raise UsageError("base_url: the host is missing; write https://host/v1")
 
 
 @frozen(kw_only=True)
@@ -144,7 +144,9 @@ class Upstream:
 
     def __attrs_post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise UsageError("name: write letters, digits and any of `.`, `:`, `-`, `_`; logs and metrics show it")
+            raise UsageError(
+                "name: write letters, digits and any of `.`, `:`, `-`, `_`, since logs and metrics show the name"
+            )
         try:
             dialect = self.wire
         except UsageError as error:
@@ -157,7 +159,7 @@ class Upstream:
         if self.think_tags not in get_args(ThinkTags):
             raise UsageError(f"think_tags: write one of {', '.join(get_args(ThinkTags))}")
         if not set(self.text_calls) <= set(get_args(TextCalls)):
-            raise UsageError(f"text_calls: write any of {', '.join(get_args(TextCalls))}, in a list")
+            raise UsageError(f"text_calls: write a list of any of {', '.join(get_args(TextCalls))}")
         if self.max_tokens < 1:
             raise UsageError("max_tokens: write a number above 0")
         self._check_transport()
@@ -188,7 +190,7 @@ class Upstream:
         """The dialect's WebSocket endpoint. Raises UsageError if the dialect has none."""
         socket = None if self.endpoint is None else self.endpoint.socket
         if socket is None:
-            raise UsageError(f'transport: leave it out, or write "http"; {self.wire.name} is asked in no other way')
+            raise UsageError(f'transport: leave it out, or write "http"; {self.wire.name} has no WebSocket')
         return socket
 
     @property
@@ -220,45 +222,49 @@ class Upstream:
     def _check_key(self) -> None:
         if self.auth in key_headers():
             if self.key is None:
-                raise UsageError(f'key: auth = "{self.auth}" needs one; write `auth = "none"` if there is none')
+                raise UsageError(f'key: auth = "{self.auth}" needs a key; write `auth = "none"` if there is no key')
             if not HEADER_TEXT.fullmatch(self.key.reveal()):
-                raise UsageError("key: it is empty, or has a blank, a line break or a letter that no header can carry")
+                raise UsageError(
+                    "key: it is empty, or has a blank, a line break or a character that no header may contain"
+                )
         elif self.key is not None:
-            raise UsageError(f'key: auth = "{self.auth}" sends none; leave it out, or write another `auth`')
+            raise UsageError(f'key: auth = "{self.auth}" sends no key; leave it out, or write another `auth`')
 
     def _check_azure(self, dialect: Dialect) -> None:
         if self.has_deployments and not self.api_version:
-            raise UsageError("api_version: Azure needs one, as 2024-10-21; or let base_url end with /openai/v1")
+            raise UsageError("api_version: Azure needs a version, such as 2024-10-21; or end base_url with /openai/v1")
         if self.api_version is not None and not self._may_be_azure:
-            raise UsageError(f"api_version: leave it out; only Azure's OpenAI has one, and this is {dialect.name}")
+            raise UsageError(
+                f"api_version: leave it out; only Azure's OpenAI has a version, and this is {dialect.name}"
+            )
 
     def _check_aws(self) -> None:
         if self.auth != "sigv4":
             if self.region is not None:
-                raise UsageError('region: leave it out; only auth = "sigv4" needs one')
+                raise UsageError('region: leave it out; only auth = "sigv4" needs a region')
             return
         if not re.fullmatch(r"[a-z0-9-]+", self.region or ""):
-            raise UsageError('region: auth = "sigv4" needs one, as us-east-1')
+            raise UsageError('region: auth = "sigv4" needs a region, such as us-east-1')
         if find_spec("botocore") is None:
-            raise UsageError("auth: sigv4 signs by botocore, which is not installed: pip install 'streamkit-llm[aws]'")
+            raise UsageError("auth: sigv4 needs botocore, which is not installed: pip install 'streamkit-llm[aws]'")
 
     def _check_google(self) -> None:
         # packages before their submodules: a submodule's look-up imports them
         if self.auth == "google" and not all(map(find_spec, ("google", "google.auth", "requests"))):
             raise UsageError(
-                "auth: google has its tokens from google-auth, which is not installed: pip install 'streamkit-llm[google]'"
+                "auth: google needs google-auth, which is not installed: pip install 'streamkit-llm[google]'"
             )
 
     def _check_headers(self) -> None:
         own: Any = key_headers().get(self.auth, (None,))[0]
         for name, value in self.headers.items():
             if not _HEADER_NAME.fullmatch(name):
-                raise UsageError(f"headers: {quoted(name)} can't be a header's name")
+                raise UsageError(f"headers: {quoted(name)} is not a valid header name")
             if name in NOT_TO_SET or name.startswith("x-amz-"):
-                raise UsageError(f"headers: leave {name} out; it is written for each request, or never")
+                raise UsageError(f"headers: leave {name} out; streamkit writes this header itself, or never sends it")
             if name == own or (name == "authorization" and self.auth in {"sigv4", "google"}):
                 raise UsageError(
                     f'headers: leave {name} out, since auth = "{self.auth}" writes it; or write another `auth`'
                 )
             if not HEADER_TEXT.fullmatch(value):
-                raise UsageError(f"headers: the value of {name} is empty, or can't be sent as it is")
+                raise UsageError(f"headers: the value of {name} is empty, or has characters that no header may contain")

@@ -68,7 +68,7 @@ def test_a_wrong_key_is_an_authentication_error(reader: Reader, served: GatewayT
 
 @pytest.mark.parametrize("reader", EVERY, ids=named)
 def test_an_unknown_model_is_not_found(reader: Reader, client: Clients):
-    with pytest.raises(class_for(reader.dialect, "not_found"), match="no model is called 'nobody'") as caught:
+    with pytest.raises(class_for(reader.dialect, "not_found"), match="the model 'nobody' does not exist") as caught:
         reader.read(client(reader.package), "nobody")
     assert status_of(caught.value) == 404
 

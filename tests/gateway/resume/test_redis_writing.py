@@ -178,8 +178,8 @@ async def test_a_server_that_comes_late_is_used_from_then_on(servers, tmp_path, 
     said = [record.message for record in caplog.records if record.name == "streamkit.resume"]
     assert (
         said
-        == ["the store of answers can't be used; new ones can't be resumed"] * 2
-        + ["the store of answers can be used again"] * 2
+        == ["the store of responses can't be used; new responses can't be resumed"] * 2
+        + ["the store of responses can be used again"] * 2
     ), "each store says it once"
 
 

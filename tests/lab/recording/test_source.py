@@ -42,7 +42,7 @@ async def test_the_reads_come_as_they_were_cut_each_at_its_time():
         (recorded("cut"), SourceFailed, "the connection to the upstream broke"),
         (recorded("reset"), SourceFailed, "the connection to the upstream broke: Connection reset by peer"),
         (recorded("client_left"), SourceFailed, "the client left before the answer ended"),
-        (recorded("unreachable", reads=()), SourceFailed, "no connection to the upstream could be made"),
+        (recorded("unreachable", reads=()), SourceFailed, "the connection to the upstream could not be opened"),
         (recorded("timeout:idle"), IdleTimeout, "The upstream fell silent and sent nothing within 60 s"),
         (recorded("timeout:first_byte", reads=()), FirstByteTimeout, "The upstream sent no first byte within 61.2 s"),
         (recorded("timeout:total"), TotalTimeout, "The upstream's answer did not end within 61.2 s"),

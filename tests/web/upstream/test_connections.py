@@ -104,7 +104,7 @@ async def test_what_else_fails_on_a_kept_connection_is_a_failure(connections, as
 
 async def test_a_new_connection_that_ends_without_a_word_is_a_failure():
     async with deeds(["close"], ["answer"]) as recorder, client_session() as session:
-        with pytest.raises(SourceFailed, match="closed the connection before it answered"):
+        with pytest.raises(SourceFailed, match="closed the connection before it responded"):
             await asked(session, recorder)
     assert recorder.connections == 1
 

@@ -124,7 +124,7 @@ def test_an_operators_headers_are_sent_and_its_features_are_added():
 
 @pytest.mark.parametrize("value", ["", "a\r\nx: y", "a\nb", "\udcff", "ü", " a", "a\x7f", "a" * (VALUE_CHARS + 1)])
 def test_a_feature_that_cannot_be_sent_is_told_to_the_client(value: str):
-    with pytest.raises(BadRequest, match=r"^headers\.anthropic-beta: 1 to 4,096 characters"):
+    with pytest.raises(BadRequest, match=r"^headers\.anthropic-beta: must be 1 to 4,096 characters"):
         request_headers(upstream("anthropic"), "anthropic", {"Anthropic-Beta": value})
     assert request_headers(upstream("anthropic"), "anthropic", {"Anthropic-Beta": "a" * VALUE_CHARS})
 

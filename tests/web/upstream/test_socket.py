@@ -213,7 +213,7 @@ async def test_where_no_socket_is_opened_the_operator_is_told_what_to_write(sess
     async with socket_upstream(saying([]), handshake=lambda _: web.Response(status=status, text="hello")) as server:
         failed = await refusal_of(session, upstream(server.url))
     assert failed.type == "not_found"
-    assert failed.message.endswith(f"(status {status}); the gateway's transport for it is http")
+    assert failed.message.endswith(f"(status {status}); set its transport to http")
 
 
 async def test_a_redirect_is_not_followed(session):
@@ -221,14 +221,14 @@ async def test_a_redirect_is_not_followed(session):
         handshake = web.Response(status=307, headers={"Location": f"{elsewhere.url}/v1/responses"})
         async with socket_upstream(saying([]), handshake=lambda _: handshake) as server:
             failed = await refusal_of(session, upstream(server.url))
-    assert "redirects are not followed" in failed.message
+    assert "which is not followed" in failed.message
     assert not elsewhere.sent
 
 
 async def test_a_handshake_of_another_protocol_fails(session):
     switched = b"HTTP/1.1 101 Switching\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: x\r\n\r\n"
     async with serving(answer(switched)) as server:
-        with pytest.raises(SourceFailed, match="opens no WebSocket") as raised:
+        with pytest.raises(SourceFailed, match="WebSocket handshake") as raised:
             await send_over_socket(session, upstream(server.url))
     assert CANARY not in "".join(traceback.format_exception(raised.value))
 
@@ -282,7 +282,7 @@ async def test_a_socket_that_is_closed_before_any_message_did_not_answer(session
         await socket.close()
 
     async with socket_upstream(close) as server:
-        with pytest.raises(SourceFailed, match="before it answered"):
+        with pytest.raises(SourceFailed, match="before it responded"):
             await send_over_socket(session, upstream(server.url))
 
 
@@ -345,7 +345,7 @@ async def test_a_model_or_a_header_that_can_not_be_sent_is_a_bad_request(session
     ("values", "words"),
     [
         ({"transport": "ws"}, "transport: write one of http, websocket"),
-        ({"dialect": "anthropic"}, 'transport: leave it out, or write "http"; anthropic is asked in no other way'),
+        ({"dialect": "anthropic"}, 'transport: leave it out, or write "http"; anthropic has no WebSocket'),
         ({"auth": "sigv4", "key": None, "region": "us-east-1"}, "signs requests with a body"),
     ],
 )
