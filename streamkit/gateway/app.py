@@ -33,9 +33,8 @@ from streamkit.resume import Store
 from streamkit.text.identifiers import random_id
 from streamkit.web.budget import BUDGET, Budget
 from streamkit.web.client_dialect import Handler, client_dialect, expect_anything, expected, refuse_in_dialect, unrouted
-from streamkit.web.client_keys import KeyRing, admit
 from streamkit.web.heavy import Turns
-from streamkit.web.hosts import Hosts, Origins, refuse_other_hosts
+from streamkit.web.hosts import Hosts, KeyRing, Origins, admit, refuse_other_hosts
 from streamkit.web.inventory import add_inventory, add_misspelt_inventory, keyless_paths, untagged
 from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_model
 from streamkit.web.reply import LIVE, Delivery, Outlet, Reply, end_streams_on_shutdown, reply_to

@@ -134,9 +134,9 @@ class Hub:
             if self._down_since is not None:
                 self._down_since, self._up_since = None, loop.time()
             for key, entries in (found or {}).items():
-                self._hand_on(key, entries)
+                self._deliver(key, entries)
 
-    def _hand_on(self, key: bytes, entries: list[Any]) -> None:
+    def _deliver(self, key: bytes, entries: list[Any]) -> None:
         if key == self._inbox:
             self._heard = entries[-1][0]
             for raw in entries:
@@ -205,7 +205,7 @@ class RedisReading:
     async def __anext__(self) -> bytes:
         while self._is_open:
             if self._entries:
-                if data := self._given(self._entries.popleft()):
+                if data := self._unread(self._entries.popleft()):
                     return data
             elif self.ended is not None:
                 break
@@ -253,7 +253,7 @@ class RedisReading:
                 self._entries.append(entry)
                 self._waiting_bytes += len(entry.data)
 
-    def _given(self, entry: Entry) -> bytes:
+    def _unread(self, entry: Entry) -> bytes:
         """Return the bytes of an entry that the client does not have. Raises LogGap."""
         self._waiting_bytes -= len(entry.data)
         data = behind(self._position, entry)

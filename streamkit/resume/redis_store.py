@@ -284,7 +284,7 @@ class Writer:
             if confirmed and isinstance(answer, bytes) and log.id in self.live:  # nearly always
                 self._stored(log, append)
             else:
-                well &= await self._took(log, append, answer, confirmed=confirmed)
+                well &= await self._check_answer(log, append, answer, confirmed=confirmed)
         self._seen()
         return well and confirmed
 
@@ -302,7 +302,7 @@ class Writer:
                 break
         return batch
 
-    async def _took(self, log: RedisLog, append: Append, answer: Any, *, confirmed: bool) -> bool:
+    async def _check_answer(self, log: RedisLog, append: Append, answer: Any, *, confirmed: bool) -> bool:
         """Handle the answer to an append. Return False if it must be sent again."""
         if log.id not in self.live:  # it was lost during the call
             return True

@@ -215,7 +215,7 @@ class WorkerServer:
         try:
             async with asyncio.timeout(CALL_S):
                 question = Question.read(*await Frames(reader).read())
-            await _while_there(reader, self._tell(question, writer))
+            await _while_there(reader, self._respond(question, writer))
         except LogError as error:
             writer.write(error_frame(error))
         except (EOFError, OSError, TimeoutError):
@@ -226,10 +226,10 @@ class WorkerServer:
         finally:
             writer.close()
 
-    async def _tell(self, question: Question, writer: asyncio.StreamWriter) -> None:
+    async def _respond(self, question: Question, writer: asyncio.StreamWriter) -> None:
         store, name, owner = self._store, question.name, question.owner
         if question.operation == "open":
-            await self._tell_log(question, writer)
+            await self._send_log(question, writer)
             return
         if question.operation == "load":
             data = await store.load(name, owner)
@@ -240,7 +240,7 @@ class WorkerServer:
             await (store.stop if question.operation == "stop" else store.delete)(name, owner)
         writer.write(frame(END))
 
-    async def _tell_log(self, question: Question, writer: asyncio.StreamWriter) -> None:
+    async def _send_log(self, question: Question, writer: asyncio.StreamWriter) -> None:
         """Send all of a log: after a crash of this worker, only a reader with its beginning can write a matching error."""
         asked = await self._opened(question)
         ended = asked.ended

@@ -44,7 +44,7 @@ from streamkit.web.budget import Hold
 from streamkit.web.continuing import Continuing, Onward, Opened
 from streamkit.web.fetching import with_fetched_media
 from streamkit.web.forms import Came, form_of
-from streamkit.web.heavy import beside, count_values, is_heavy
+from streamkit.web.heavy import count_values, in_thread, is_heavy
 from streamkit.web.observers import ExchangeRecording, OutputTimes
 from streamkit.web.refusals import Refused
 from streamkit.web.reply import Reply, failure_in
@@ -113,7 +113,7 @@ async def open_answer(
                 prefill=prefill,
                 report=asked,
             )
-            body = await beside(write) if ask.heavy else write()
+            body = await in_thread(write) if ask.heavy else write()
             if over_socket:
                 opened = await send_over_socket(
                     session,
@@ -366,7 +366,7 @@ class Exchange:
 
     async def _translated(self, work: Callable[[], T]) -> T:
         """Return the result of ``work``, which runs in a thread if the response is large."""
-        return await beside(work) if self._heavy else work()
+        return await in_thread(work) if self._heavy else work()
 
     async def _collected(self, source: TimedSource) -> Response:
         """Collect a stream into the whole response that was requested. Raises StreamError."""

@@ -21,7 +21,7 @@ from attrs import frozen
 from streamkit.dialects.base import Dialect
 from streamkit.errors import BodyTooLong, TooManyValues
 from streamkit.limits import ANSWER_VALUES
-from streamkit.web.heavy import beside, count_values, is_heavy
+from streamkit.web.heavy import count_values, in_thread, is_heavy
 from streamkit.web.source import ANSWER_BYTES, TimedSource
 
 #: The form of a response: frames of a stream; one JSON body; one JSON line, which in a dialect of JSON lines may be a stream
@@ -145,7 +145,7 @@ async def _is_json(text: bytes) -> bool:
     values = await count_values(text, ANSWER_VALUES)
     if values > ANSWER_VALUES:
         raise TooManyValues(ANSWER_VALUES)
-    found = await beside(partial(_json, text)) if is_heavy(len(text), values) else _json(text)
+    found = await in_thread(partial(_json, text)) if is_heavy(len(text), values) else _json(text)
     return found is not None
 
 

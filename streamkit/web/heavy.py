@@ -40,7 +40,7 @@ async def count_values(text: bytes, most: int) -> int:
     return values
 
 
-async def beside(work: Callable[[], T]) -> T:
+async def in_thread(work: Callable[[], T]) -> T:
     """Run ``work`` in a thread and return its result. A cancelled caller still waits, as a thread can't be stopped."""
     loop = asyncio.get_running_loop()
     one = _ONE.get(loop) or _ONE.setdefault(loop, asyncio.Semaphore(1))

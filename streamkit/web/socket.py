@@ -36,7 +36,7 @@ from streamkit.limits import MIB, REQUEST_VALUES
 from streamkit.report import StreamReport
 from streamkit.web.budget import UNCOUNTED_BYTES, Budget, Hold, hold_in
 from streamkit.web.client_connection import bound_unsent
-from streamkit.web.heavy import beside, count_values, is_heavy
+from streamkit.web.heavy import count_values, in_thread, is_heavy
 from streamkit.web.refusals import Refused
 from streamkit.web.reply import Outlet, Writer
 from streamkit.web.surfaces import RECALL, Ask, ask_in
@@ -259,7 +259,7 @@ class Message:
 
     async def _asked(self, text: bytes, *, heavy: bool) -> SocketRequest | ProviderFailed:
         read = partial(self._socket.conversation.read, text)
-        return await beside(read) if heavy else read()
+        return await in_thread(read) if heavy else read()
 
     async def _recalled(self) -> bool:
         """Look up the response that the message refers to in the application, because this connection does not have it.

@@ -32,7 +32,7 @@ from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 from streamkit.translation.bodies import decode_request
 from streamkit.web.budget import UNCOUNTED_BYTES, Hold, hold_in
-from streamkit.web.heavy import beside, count_values, is_heavy
+from streamkit.web.heavy import count_values, in_thread, is_heavy
 from streamkit.web.refusals import Refused, bad_request, shown, with_status
 
 #: Seconds that a body may take to arrive: 32 MiB at 2 Mbit/s take 134. A slower one would hold a task and memory for too long.
@@ -248,7 +248,7 @@ async def _decoded(raw: bytes, dialect: str, operation: Operation, report: Strea
             # not `raise error from error`: an error that is its own cause keeps the request until garbage is collected
             raise
 
-    return await beside(read) if heavy else read()
+    return await in_thread(read) if heavy else read()
 
 
 async def read_body(request: web.Request, dialect: str) -> bytes:

@@ -25,8 +25,8 @@ from streamkit.gateway.config import describe
 from streamkit.gateway.config_file import load_config
 from streamkit.gateway.log import TALKATIVE, JSONLines, Text
 from streamkit.gateway.metrics import Metrics, exposition
-from streamkit.web.client_keys import KeyRing
 from streamkit.web.exchange import Exchange
+from streamkit.web.hosts import KeyRing
 from tests.gateway.running import Running, asking
 from tests.sampling import part_of, parts
 from tests.web import faults

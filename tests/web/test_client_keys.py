@@ -11,9 +11,8 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from streamkit.errors import UsageError
-from streamkit.web import client_keys
 from streamkit.web.client_dialect import client_dialect
-from streamkit.web.client_keys import SENT, KeyRing, admit
+from streamkit.web.hosts import SENT, KeyRing, admit, client_keys
 from streamkit.web.refusals import Refused
 from tests.web import official
 from tests.web.asking import ASKS, DIALECTS, error_in, message_of
@@ -23,7 +22,7 @@ KEY = "sk-canary-7f3a"
 
 def keys_of(path: str = "/v1/models", **headers: str) -> list[str]:
     headers = {name.replace("_", "-"): value for name, value in headers.items()}
-    return client_keys.client_keys(make_mocked_request("GET", path, headers=headers))
+    return client_keys(make_mocked_request("GET", path, headers=headers))
 
 
 @pytest.mark.parametrize(
@@ -82,7 +81,7 @@ def test_a_key_that_is_no_ascii_is_compared_by_its_bytes():
 def test_every_key_is_compared_whichever_matches(monkeypatch):
     compared: list[tuple[bytes, bytes]] = []
     real = hmac.compare_digest
-    monkeypatch.setattr(client_keys.hmac, "compare_digest", lambda a, b: compared.append((a, b)) or real(a, b))
+    monkeypatch.setattr(hmac, "compare_digest", lambda a, b: compared.append((a, b)) or real(a, b))
     ring = KeyRing(["first", "second", "third"])
     for key in "first", "third", "none", "":
         compared.clear()

@@ -51,7 +51,7 @@ class Attempt:
 
 @define(eq=False, kw_only=True)
 class Capture:
-    """One kept stream. It implements ``Tap`` (``web/tap.py``), so the relay calls it at each read and write."""
+    """One kept stream. It implements ``Tap`` (``web/observers.py``), so the relay calls it at each read and write."""
 
     id: str
     #: Facts about the stream: ``model`` and ``route`` as in the log, or ``file``; ``asked`` is the request's method and path.

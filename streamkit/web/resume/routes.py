@@ -34,7 +34,7 @@ from streamkit.resume import BadCursor, Cursor, LogGone, StoreDown, cursor_in, o
 from streamkit.resume.log import checked_id
 from streamkit.web.budget import Hold
 from streamkit.web.client_dialect import expected, in_dialect
-from streamkit.web.heavy import beside, is_heavy
+from streamkit.web.heavy import in_thread, is_heavy
 from streamkit.web.refusals import Refused, bad_request
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply
 from streamkit.web.resume.following import LAST_EVENT_ID, Following, resumed
@@ -99,7 +99,7 @@ class Recalling:
         states = states_of(request, self.resuming)
         if states is None:
             return None
-        stored = await beside(partial(form.request, body)) if is_heavy(len(body), 0) else form.request(body)
+        stored = await in_thread(partial(form.request, body)) if is_heavy(len(body), 0) else form.request(body)
         if asked.stored and (stored.previous_id or stored.item_ids):
             with refusing(self.resuming):
                 body = await self._resolved(stored, states, _Growth(len(body), request.client_max_size, hold))
@@ -265,7 +265,7 @@ class StoredAnswers:
         except (StopAsyncIteration, TimeoutError):
             begun = self.form.queued(answer_id, int(reading.meta.created), reading.meta.model, {})
             found = partial(self.form.answer, bytes(written), reading.ended or "", begun)
-            return await beside(found) if is_heavy(len(written), 0) else found()
+            return await in_thread(found) if is_heavy(len(written), 0) else found()
         finally:
             await reading.aclose()
 

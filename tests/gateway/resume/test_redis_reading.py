@@ -145,7 +145,7 @@ async def test_what_was_deleted_in_the_middle_is_a_gap_for_those_before_it_only(
     key = await written(reads, log_id, b"aa", b"bb", b"cc", ended="done")
     assert await reads.calls.call("XDEL", key, "4-0") == 1
     for after in (0, 1, 2, 3):
-        with pytest.raises(LogGap, match="to 4 of the answer"):
+        with pytest.raises(LogGap, match="to 4 of the response"):
             await all_of(await reads.open(log_id, "me", after))
     assert await all_of(await reads.open(log_id, "me", 4)) == (b"cc", "done")
 
