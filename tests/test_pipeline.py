@@ -13,7 +13,7 @@ from streamkit.errors import BrokenFrame, NotThisDialect, UsageError
 from streamkit.pipeline import Stage, pipe
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
-from streamkit.web.json_array import Entered
+from streamkit.web.reply import Entered
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource
 
 

@@ -88,7 +88,7 @@ async def run(options: argparse.Namespace) -> Status:
     """Examine the server. Raises UsageError for invalid options, and if the user cannot be asked for consent."""
     from streamkit.lab.doctor import plan  # noqa: PLC0415 - imports aiohttp, which most commands do not need
     from streamkit.web.upstream import redactor  # noqa: PLC0415
-    from streamkit.web.upstream.addresses import address  # noqa: PLC0415
+    from streamkit.web.upstream.requests import address  # noqa: PLC0415
 
     upstream = upstream_of(options)
     try:

@@ -31,21 +31,18 @@ from streamkit.resume import Store
 from streamkit.text.identifiers import random_id
 from streamkit.web.budget import BUDGET, Budget
 from streamkit.web.client_dialect import Handler, client_dialect, expect_anything, expected, refuse_in_dialect, unrouted
-from streamkit.web.client_keys import KeyRing, admit
-from streamkit.web.cors import Origins
-from streamkit.web.hosts import Hosts, refuse_other_hosts
+from streamkit.web.heavy import Turns
+from streamkit.web.hosts import Hosts, KeyRing, Origins, admit, refuse_other_hosts
 from streamkit.web.inventory import add_inventory, add_misspelt_inventory, keyless_paths, untagged
 from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_model
-from streamkit.web.reply import Delivery, Outlet, Reply, reply_to
-from streamkit.web.resume.answer import ResumableOutlet
-from streamkit.web.resume.background import keeping
-from streamkit.web.resume.routes import add_resuming, attached
+from streamkit.web.reply import LIVE, Delivery, Outlet, Reply, end_streams_on_shutdown, reply_to
+from streamkit.web.resume.answer import ResumableOutlet, keeping
+from streamkit.web.resume.following import attached
+from streamkit.web.resume.routes import add_resuming
 from streamkit.web.resume.settings import RESUMING, Resuming
 from streamkit.web.service import Service
-from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
 from streamkit.web.socket import Message, Socket, SocketLimits, close_sockets_on_shutdown
 from streamkit.web.surfaces import Ask, surfaces
-from streamkit.web.turns import Turns
 from streamkit.web.upstream import client_session, redactor
 from streamkit.web.upstream.hiding import Cut, keys_of
 
@@ -147,9 +144,10 @@ class Gateway(Service):
         found = await attached(request, self.delivery)
         if found is None:
             return None
-        if found.reply is not None:
-            _read_to_the_end(request, found.reply)
-        return found.response
+        response, reply = found
+        if reply is not None:
+            _read_to_the_end(request, reply)
+        return response
 
     async def answer(self, request: web.Request, ask: Ask, message: Message | None = None) -> web.StreamResponse:
         record: Record = request[RECORD] if message is None else message.about

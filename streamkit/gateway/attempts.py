@@ -39,17 +39,13 @@ from streamkit.http_errors import is_retryable
 from streamkit.lab.recording.recorder import OpenRecording, Recorder
 from streamkit.report import StreamReport
 from streamkit.web.continuing import Opened
-from streamkit.web.exchange import Exchange
-from streamkit.web.output_times import STALL_S, OutputTimes
-from streamkit.web.recording import CLIENT_LEFT, SHUT_DOWN, end_of
+from streamkit.web.exchange import UNFIT, Exchange
+from streamkit.web.observers import CLIENT_LEFT, SHUT_DOWN, STALL_S, OutputTimes, end_of
 from streamkit.web.reply import ClientLeftError, Reply
 from streamkit.web.surfaces import Ask
-from streamkit.web.token_counts import Count, first_count
-from streamkit.web.token_estimate import ESTIMATED, CountTokens
+from streamkit.web.token_counts import ESTIMATED, Count, CountTokens, first_count
 from streamkit.web.upstream import path_of
-from streamkit.web.upstream.auth import as_gateway_failure
-from streamkit.web.upstream.headers import NO_HEADERS
-from streamkit.web.upstream_request import UNFIT
+from streamkit.web.upstream.requests import NO_HEADERS, as_gateway_failure
 
 if TYPE_CHECKING:  # OpenTelemetry is an optional extra
     from streamkit.gateway.telemetry import AttemptSpan

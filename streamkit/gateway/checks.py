@@ -19,8 +19,7 @@ from streamkit.gateway.keys import KeyFile
 from streamkit.gateway.routing import covers, is_pattern
 from streamkit.otel.conventions import SIGNALS, is_sent
 from streamkit.toml.findings import KeyPath, dotted
-from streamkit.web.cors import ANY
-from streamkit.web.hosts import is_loopback
+from streamkit.web.hosts import ANY, is_loopback
 from streamkit.web.upstream import Upstream
 
 Remark: TypeAlias = tuple[KeyPath, str]

@@ -30,13 +30,12 @@ from streamkit.resume.memory import new_boot
 from streamkit.resume.worker_store import WorkerStore
 from streamkit.toml.findings import Finding, Refusal
 from streamkit.web.budget import BODIES_BYTES
-from streamkit.web.cors import is_origin
-from streamkit.web.hosts import Hosts, is_host_name, is_loopback
+from streamkit.web.hosts import Hosts, is_host_name, is_loopback, is_origin
 from streamkit.web.listening import url_of
-from streamkit.web.output_times import STALL_S
+from streamkit.web.observers import STALL_S
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery
 from streamkit.web.resume.settings import State
-from streamkit.web.token_estimate import CountTokens
+from streamkit.web.token_counts import CountTokens
 from streamkit.web.upstream import Secret, Upstream
 
 LOOPBACK: Final = "127.0.0.1"

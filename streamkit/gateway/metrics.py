@@ -39,7 +39,7 @@ from streamkit.gateway.log import log
 from streamkit.gateway.record import Attempt, Record
 from streamkit.lab.recording.recorder import Recorder
 from streamkit.resume.log import Lost
-from streamkit.web.output_times import GAP_BOUNDS
+from streamkit.web.observers import GAP_BOUNDS
 from streamkit.web.resume.settings import ResumeCounts
 
 #: Histogram bounds for durations, in seconds: from the time of one token to the time of a long response.

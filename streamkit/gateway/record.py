@@ -15,10 +15,10 @@ from attrs import define, field
 
 from streamkit.gateway.log import log
 from streamkit.report import StageTiming, StreamReport
-from streamkit.resume.identity import LOG_ID
+from streamkit.resume.log import LOG_ID
 from streamkit.text.known_keys import KEY_CHARS
 from streamkit.text.redact import excerpt
-from streamkit.web.output_times import OutputTimes
+from streamkit.web.observers import OutputTimes
 from streamkit.web.upstream.hiding import Cut
 
 if TYPE_CHECKING:  # OpenTelemetry is an optional extra

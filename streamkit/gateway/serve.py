@@ -46,7 +46,7 @@ from streamkit.lab.inspector.app import inspector_app, url_with
 from streamkit.lab.inspector.captures import Captures
 from streamkit.lab.recording.writer import usable_directory
 from streamkit.resume.memory import new_boot
-from streamkit.resume.worker_wire import PATH_BYTES, socket_path
+from streamkit.resume.worker_store import PATH_BYTES, socket_path
 from streamkit.web.hosts import Hosts, is_loopback
 from streamkit.web.listening import CLOSE_S, listening, reserved, url_of
 

@@ -43,7 +43,7 @@ from streamkit.otel.inference import (
 from streamkit.otel.providers import Providers, otlp_providers
 from streamkit.otel.stage import SCOPE
 from streamkit.web.surfaces import Ask
-from streamkit.web.upstream.headers import NO_HEADERS
+from streamkit.web.upstream.requests import NO_HEADERS
 
 #: Outcomes of attempts whose client disconnected; they are not failures (observe.md F20: a cancelled call is no error).
 LEFT: Final = frozenset({"client_left", "client_stalled"})

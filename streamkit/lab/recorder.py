@@ -33,13 +33,12 @@ from streamkit.limits import MIB
 from streamkit.text.quoting import quoted
 from streamkit.web.client_dialect import client_dialect, expected, no_socket, wants_socket
 from streamkit.web.hosts import Hosts, guarded
-from streamkit.web.recording import CLIENT_LEFT, SHUT_DOWN, end_of
+from streamkit.web.observers import CLIENT_LEFT, SHUT_DOWN, end_of
 from streamkit.web.refusals import Refused, with_status
 from streamkit.web.source import TimedSource, Timeouts, iter_upstream
 from streamkit.web.surfaces import surfaces
 from streamkit.web.upstream import client_session
-from streamkit.web.upstream.connections import sent_once_more
-from streamkit.web.upstream.sending import not_answered
+from streamkit.web.upstream.sending import not_answered, sent_once_more
 
 #: The largest request body. The body is held in memory until it is sent; prompts with images have some MiB.
 BODY_BYTES: Final = 64 * MIB

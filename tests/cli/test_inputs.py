@@ -14,7 +14,7 @@ from streamkit.lab.recording import parse_recording
 from streamkit.lab.recording.source import RecordedSource
 from streamkit.recipes import events_of
 from streamkit.report import StreamReport
-from streamkit.web import output_times
+from streamkit.web import observers
 from tests.cli.command import DEMO, run, start
 from tests.cli.recorded import in_reads, recorded
 from tests.sampling import drawn, few, name_of
@@ -174,7 +174,7 @@ def test_the_completion_point_is_what_counts_for_lint_too():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (recorded([], end="unreachable", t=1.0), "no connection to the upstream could be made"),
+        (recorded([], end="unreachable", t=1.0), "the connection to the upstream could not be opened"),
         (recorded([], end="timeout:first_byte", t=30.0), "The upstream sent no first byte within 30 s"),
         (recorded(READS, dropped=3), "the recording lacks 3 reads, which came too fast to be written"),
     ],
@@ -297,9 +297,9 @@ def test_bytes_that_did_not_come_live_have_no_times(tmp_path):
 @pytest.mark.parametrize("vector", few([v for v in VECTORS if v.clean], 1, "times of recordings", name=name_of))
 async def test_times_are_those_that_the_gateway_counts(vector, tmp_path):
     """Where a stream was cut, the gateway counts what comes of the unfinished last event, too."""
-    assert STALL_S == output_times.STALL_S
+    assert STALL_S == observers.STALL_S
     content = recorded(in_reads(vector.body, 40, step_s=2.6), vector.dialect)
-    counted, report = output_times.OutputTimes(), StreamReport()
+    counted, report = observers.OutputTimes(), StreamReport()
 
     class Counted(RecordedSource):
         async def __anext__(self):

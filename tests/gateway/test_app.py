@@ -91,8 +91,8 @@ async def test_a_model_that_no_route_has_is_not_found_and_its_name_told_in_short
             answer = await running.asked(client, model=name)
             failed = told(answer, client)
             assert (answer.status, failed.type) == (404, "not_found")
-            assert failed.message.startswith("no model is called 'o")
-            assert "the list of models says which there are" in failed.message
+            assert failed.message.startswith("the model 'o")
+            assert "the list of models shows the available ones" in failed.message
             assert len(failed.message) < 400
     assert not running.evil.requests
 
@@ -179,7 +179,7 @@ async def test_another_method_is_told_in_the_dialect_with_the_one_that_is_served
         # below Gemini's models each may be looked up, and Responses' clients may open a WebSocket
         allowed = {"gemini": "GET, HEAD, POST", "openai-responses": "GET, POST"}.get(client, "POST")
         assert (answer.status, answer.headers["allow"]) == (405, allowed), method
-        assert f"only {allowed}" in told(answer, client).message
+        assert f"use {allowed}" in told(answer, client).message
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta"])
@@ -433,7 +433,7 @@ async def test_a_client_is_let_in_by_a_key_in_any_of_three_headers(client, heade
             failed = told(answer, client)
             assert (answer.status, failed.type) == (401, "auth")
             assert answer.headers["www-authenticate"] == "Bearer"
-            assert ("send it as Authorization: Bearer" if not wrong else "not known here") in failed.message
+            assert ("send one as Authorization: Bearer" if not wrong else "not valid here") in failed.message
         assert not running.evil.requests
         assert (await running.asked(client, headers=headers)).status == 200
         assert (await running.get("/v1/models", headers=headers)).status == 200
@@ -534,7 +534,7 @@ async def test_a_whole_answers_own_spelling_and_unknown_members_pass_byte_for_by
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("where", ["streamkit.web.service.read_ask", "streamkit.web.upstream_request.encode_request"])
+@pytest.mark.parametrize("where", ["streamkit.web.service.read_ask", "streamkit.web.exchange.encode_request"])
 async def test_a_fault_of_the_gateways_own_is_told_in_the_dialect_and_only_the_log_has_the_rest(
     where, client, running, monkeypatch, caplog
 ):

@@ -108,10 +108,10 @@ def test_a_value_of_the_wrong_kind_is_told_with_what_is_needed(line, fault):
 @pytest.mark.parametrize(
     ("lines", "fault"),
     [
-        ('dialect = "gemini"\nbase_url = "https://x"', 'x.key: auth = "x-goog-api-key" needs one'),
-        ('dialect = "ollama"\nbase_url = "x"', "x.base_url: write a whole address"),
-        (f'dialect = "ollama"\nbase_url = "http://u:{CANARY}@h"', "x.base_url: leave user and password out"),
-        ('dialect = "bedrock"\nbase_url = "https://x"', 'x.region: auth = "sigv4" needs one'),
+        ('dialect = "gemini"\nbase_url = "https://x"', 'x.key: auth = "x-goog-api-key" needs a key'),
+        ('dialect = "ollama"\nbase_url = "x"', "x.base_url: write a full URL"),
+        (f'dialect = "ollama"\nbase_url = "http://u:{CANARY}@h"', "x.base_url: leave out user and password"),
+        ('dialect = "bedrock"\nbase_url = "https://x"', 'x.region: auth = "sigv4" needs a region'),
         ('dialect = "ollama"\nbase_url = "http://x"\nname = "y"', "x.name: unknown key"),
         ('dialect = "ollama"\nbase_url = "http://x"\nauth = "beer"', "x.auth: write one of none, bearer, x-api-key"),
         ('dialect = "ollama"\nbase_url = "http://x"\ntimeouts.total_s = 119', "x.timeouts.total_s: must not be less than first_byte_s (120)"),

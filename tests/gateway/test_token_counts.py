@@ -78,7 +78,7 @@ async def test_where_no_upstream_counts_there_is_no_count_and_nobody_is_asked(cl
         found = await counted(running, client)
         failed = told(found, client)
     assert (found.status, failed.type, running.seen) == (404, "not_found", [0])
-    assert failed.message == "no upstream of the model 'm' counts tokens; leave the count out"
+    assert failed.message == "no upstream of the model 'm' can count tokens; omit the count"
 
 
 @pytest.mark.parametrize("client", CLIENTS)

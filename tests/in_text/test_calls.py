@@ -602,7 +602,7 @@ async def test_an_upstream_may_be_told_that_its_models_write_calls_into_the_text
 
 
 def test_a_grammar_that_is_none_is_refused():
-    with pytest.raises(UsageError, match="text_calls: write any of hermes, qwen"):
+    with pytest.raises(UsageError, match="text_calls: write a list of any of hermes, qwen"):
         Upstream(name="a", dialect="groq", base_url="https://a.example/v1", auth="none", text_calls=("x",))
 
 

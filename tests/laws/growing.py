@@ -59,11 +59,11 @@ from streamkit.tool_calls.early import EarlySchemaChecker, check_schema_early
 from streamkit.tool_calls.partial_arguments import partial_arguments
 from streamkit.tool_calls.schema import ToolSchemas
 from streamkit.web.client_dialect import client_dialect, no_socket, unrouted, wants_socket
-from streamkit.web.client_keys import client_keys
 from streamkit.web.forms import form_of
+from streamkit.web.hosts import client_keys
 from streamkit.web.refusals import Refused, with_status
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, _Body
-from streamkit.web.token_estimate import estimated
+from streamkit.web.token_counts import estimated
 from tests.framing import binary
 from tests.laws.judging import Case
 from tests.laws.running import CLOCK, OURS, Stream, chain_of, maker, read, translate

@@ -8,7 +8,7 @@ import pytest
 from streamkit.gateway.checks import warnings
 from streamkit.gateway.config import Config, Server, describe
 from streamkit.toml.findings import Refusal
-from streamkit.web.cors import is_origin
+from streamkit.web.hosts import is_origin
 from streamkit.web.upstream import Secret
 from tests.gateway.running import asking, behind
 from tests.web.faults import as_asked, status

@@ -13,10 +13,9 @@ from streamkit import transcode
 from streamkit.errors import Interrupted, SourceFailed
 from streamkit.events import ProviderFailed
 from streamkit.resume import MemoryStore
-from streamkit.web.reply import Delivery, Reply
+from streamkit.web.reply import LIVE, Delivery, Reply, end_streams_on_shutdown
 from streamkit.web.resume.answer import resumable_outlet
 from streamkit.web.resume.settings import RESUMING, Resuming
-from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, Timeouts
 from tests.web import raw_client
 from tests.web.serving import answering, eventually, serving

@@ -237,7 +237,7 @@ async def test_a_body_over_the_limit_is_too_large_in_the_dialect(aiohttp_client,
         async with client.post(path, data=data, headers=headers) as response:
             told = message_of(error_in(await response.read()))
         assert response.status == (400 if dialect == "gemini" else 413)  # Google has no word for it
-        assert "larger than the 400 bytes" in told
+        assert "exceeds the limit of 400 bytes" in told
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -259,14 +259,14 @@ async def test_an_encoding_that_nobody_reads_is_refused_with_those_that_are(aske
         told = error_in(await response.read())
     assert response.status == 415
     assert response.headers["Accept-Encoding"] == "gzip, deflate, identity"
-    assert "send gzip, or none" in message_of(told)
+    assert "use gzip, or none" in message_of(told)
     assert len(message_of(told)) < 400
     assert asks == []
 
 
 async def test_a_body_that_is_not_what_its_encoding_says_is_the_clients_fault(asked):
     status, told = await refused(asked, "/api/chat", b"no gzip", headers={"Content-Encoding": "gzip"})
-    assert (status, told) == (400, "the body broke off, or is not what its Content-Encoding says")
+    assert (status, told) == (400, "the body was interrupted, or does not match its Content-Encoding")
 
 
 async def test_a_body_that_drips_is_cut_off(aiohttp_client):

@@ -47,11 +47,11 @@ from streamkit.limits import DEFAULT_LIMITS
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
 from streamkit.translation.bodies import encode_request
-from streamkit.web.recording import CLIENT_LEFT, WHOLE, end_of
+from streamkit.web.observers import CLIENT_LEFT, WHOLE, end_of
 from streamkit.web.source import iter_upstream
-from streamkit.web.token_estimate import TOKEN_BYTES
+from streamkit.web.token_counts import TOKEN_BYTES
 from streamkit.web.upstream import Upstream, send
-from streamkit.web.upstream.addresses import address
+from streamkit.web.upstream.requests import address
 
 MAX_REQUESTS: Final = 10
 MAX_TOKENS: Final = 2000

@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 
 from streamkit.limits import MIB
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
-from streamkit.web.output_times import STALL_S
+from streamkit.web.observers import STALL_S
 
 #: Most streams that are kept. When another one starts, the oldest ended stream is dropped.
 CAPTURES: Final = 100
@@ -49,7 +49,7 @@ class Attempt:
 
 @define(eq=False, kw_only=True)
 class Capture:
-    """One kept stream. It implements ``Tap`` (``web/tap.py``), so the relay calls it at each read and write."""
+    """One kept stream. It implements ``Tap`` (``web/observers.py``), so the relay calls it at each read and write."""
 
     id: str
     #: Facts about the stream: ``model`` and ``route`` as in the log, or ``file``; ``asked`` is the request's method and path.

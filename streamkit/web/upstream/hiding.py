@@ -25,7 +25,7 @@ from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 from streamkit.text.known_keys import KEY_CHARS, spelled
 from streamkit.text.redact import CUT
-from streamkit.web.upstream.headers import NO_HEADERS
+from streamkit.web.upstream.requests import NO_HEADERS
 from streamkit.web.upstream.value import Upstream
 
 Cut: TypeAlias = Callable[[str], str]

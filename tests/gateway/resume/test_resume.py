@@ -86,7 +86,7 @@ async def test_a_server_that_can_t_be_reached_is_a_remark():
 
 async def test_a_server_with_a_password_that_is_not_ours_is_a_remark(server):
     _, (remark,) = await look_at_store(configured(server.url.replace("//", f"//me:{CANARY}@")))
-    assert remark.startswith("the store does not allow it")
+    assert remark.startswith("the store refused the credentials or the command")
 
 
 async def test_a_policy_that_evicts_answers_is_a_remark(server):

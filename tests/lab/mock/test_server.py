@@ -50,9 +50,9 @@ async def read(dialect: str, body: bytes, *, stream: bool):
 @pytest.mark.parametrize(
     ("headers", "status", "message"),
     [
-        ({"Host": "evil.example"}, 421, b"the mock is not served by the name 'evil.example'"),
-        ({"Origin": "https://evil.example"}, 403, b"pages of the web may not use the mock"),
-        ({"Sec-Fetch-Site": "cross-site"}, 403, b"pages of the web may not use the mock"),
+        ({"Host": "evil.example"}, 421, b"the mock does not serve the host name 'evil.example'"),
+        ({"Origin": "https://evil.example"}, 403, b"web pages may not use the mock"),
+        ({"Sec-Fetch-Site": "cross-site"}, 403, b"web pages may not use the mock"),
         ({"Origin": "http://localhost:3000", "Sec-Fetch-Site": "cross-site"}, 200, b""),
     ],
 )

@@ -10,7 +10,7 @@ from streamkit.dialects import DIALECTS, dialect_named
 from streamkit.dialects.http import HTTP, Operation
 from streamkit.errors import BadRequest, UsageError
 from streamkit.web.upstream import Secret, Upstream
-from streamkit.web.upstream.addresses import address
+from streamkit.web.upstream.requests import address
 
 
 def upstream(dialect: str, base_url: str = "https://h", **values: Any) -> Upstream:
