@@ -174,7 +174,7 @@ def test_the_completion_point_is_what_counts_for_lint_too():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (recorded([], end="unreachable", t=1.0), "the connection to the upstream could not be opened"),
+        (recorded([], end="unreachable", t=1.0), "no connection to the upstream could be made"),
         (recorded([], end="timeout:first_byte", t=30.0), "The upstream sent no first byte within 30 s"),
         (recorded(READS, dropped=3), "the recording lacks 3 reads, which came too fast to be written"),
     ],

@@ -103,7 +103,7 @@ async def test_a_model_that_no_route_has_is_not_found_and_its_name_told_in_short
         ({"previous_response_id": "resp_1"}, "this gateway is stateless"),
         ({"conversation": "conv_1"}, "this gateway is stateless"),
         ({"conversation": {"id": "conv_1"}}, "this gateway is stateless"),
-        ({"background": True, "store": False}, "store: false"),
+        ({"background": True, "store": False}, "store: must not be false"),
         ({"input": [{"type": "item_reference", "id": "i"}]}, "send the item itself"),
     ],
     ids=lambda case: next(iter(case)) if isinstance(case, dict) else "",

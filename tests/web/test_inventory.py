@@ -223,7 +223,7 @@ async def test_a_model_is_shown_by_its_name(client, body, model):
 @pytest.mark.parametrize(
     ("body", "status", "message"),
     [
-        (b"", 400, "the body is no JSON"),
+        (b"", 400, "the body is not JSON"),
         (b"{}", 400, "name: is missing; must be a string"),
         (b'{"model":7}', 400, "model: must be a string"),
         (b'{"model":"m:8b"}', 404, "the model 'm:8b' does not exist"),

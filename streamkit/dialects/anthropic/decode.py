@@ -63,6 +63,8 @@ CALL_FIELDS = frozenset({"type", "id", "name", "input"})
 
 @define
 class Block(DecodedBlock):
+    """A content block that is being read."""
+
     #: The ``input`` in the block's start. It is emitted at the block's stop, or dropped if a delta with input follows.
     whole_input: str | None = None
     #: The text in the block's start. It is held until the first delta, which may repeat it, or the block's stop.
