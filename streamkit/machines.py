@@ -262,4 +262,5 @@ class Chain(Link):
 
 
 def link_of(machine: Machine[Any, Any]) -> Link:
+    """Return a machine as a link."""
     return machine if isinstance(machine, Link) else Foreign(machine)

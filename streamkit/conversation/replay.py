@@ -28,12 +28,14 @@ from streamkit.events import (
 
 
 def part_of(event: MediaGenerated) -> Media:
+    """Return an event as a part of its choice."""
     media = Media(event.kind, event.media_type, event.data, event.url, event.file_id, event.name)
     media.extras, media.block, media.native = event.extras, event.block, event.native
     return media
 
 
 def event_of(media: Media, choice: int) -> MediaGenerated:
+    """Return a part of a choice as an event."""
     return MediaGenerated(
         media.kind,
         media.media_type,

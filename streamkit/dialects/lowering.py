@@ -339,6 +339,7 @@ def leading_of(turns: Sequence[Turn]) -> int:
 
 
 def has_part(turns: Sequence[Turn], kind: type) -> bool:
+    """Return whether some turn has a part of that type."""
     return kind in map(type, chain.from_iterable(map(_parts, turns)))
 
 

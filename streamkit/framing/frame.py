@@ -229,6 +229,7 @@ def counted_values(text: bytes, few: int | None = None) -> Iterator[int]:
 
 
 def has_more_values(text: bytes, most: int) -> bool:
+    """Return whether ``text`` has more than ``most`` values."""
     return len(text) > most and any(found > most for found in counted_values(text, min(FEW, most)))
 
 

@@ -78,6 +78,7 @@ def derives(choices: Mapping[int, ChoiceState], terminator: TerminatorSeen | Non
 
 
 def strongest(choice: ChoiceState) -> StopReasonSeen:
+    """Return the stop reason with the highest rank."""
     reasons = choice.reasons
     return reasons[0] if len(reasons) == 1 else max(reasons, key=lambda seen: RANK[seen.reason])
 

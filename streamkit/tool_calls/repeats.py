@@ -54,6 +54,7 @@ def is_object(text: str, depth: int) -> bool:
 
 
 def is_object_or_part(text: str, depth: int) -> bool:
+    """Return whether a text is a JSON object or the beginning of one."""
     return not scanned(text, depth).malformed
 
 

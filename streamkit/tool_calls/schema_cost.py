@@ -60,6 +60,7 @@ def nodes(document: Any) -> Iterator[tuple[Trail, Any, int]]:
 
 
 def pointer(trail: Trail) -> str:
+    """Return the JSON pointer for a trail from ``nodes``."""
     steps = []
     while trail is not None:
         trail, step = trail

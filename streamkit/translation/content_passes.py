@@ -249,11 +249,13 @@ def portable_words(part: Part, _place: Place, to: Lowering) -> Part:
 
 
 def portable_call_id(call_id: str, to: Lowering) -> str:
+    """Return a call's id as the servers take it."""
     ids = to.takes.ids
     return call_id if ids is None else to.rewrite(call_id, portable_id(call_id, ids), "id_rewritten")
 
 
 def portable_tool_name(name: str, to: Lowering) -> str:
+    """Return a tool's name as the servers take it."""
     names = to.takes.names
     return name if names is None else to.rewrite(name, portable_name(name, names), "name_rewritten")
 
@@ -534,6 +536,7 @@ def no_native_roles(turn: Turn, _to: Lowering) -> Turn:
 
 
 def is_result(part: Part) -> bool:
+    """Return whether a part is the result of a tool."""
     return isinstance(part, ToolResult)
 
 
@@ -548,6 +551,7 @@ def no_empty_answers(request: Request, to: Lowering) -> None:
 
 @when(lambda takes: not takes.empty_turns)
 def no_empty_turns(request: Request, _to: Lowering) -> None:
+    """Drop turns without parts."""
     request.turns = [turn for turn in request.turns if turn.parts]
 
 

@@ -80,6 +80,8 @@ class _GrowingBlock:
 
 
 class AnthropicBlocks(BlockList):
+    """Joins the blocks of one message."""
+
     start = "content_block_start"
     delta = "content_block_delta"
     stop = "content_block_stop"

@@ -41,6 +41,8 @@ THINKING = DELTA + b'{"type":"thinking_delta","thinking":%b}}\n\n'
 
 
 class BlockWriter(BlockQueue):
+    """Writes the events of blocks."""
+
     #: An unsigned thinking block needs the member ``signature``, because a client sends the block back as it is.
     starts: ClassVar = {
         "text": b'{"type":"text","text":""}',
@@ -218,6 +220,8 @@ class AnthropicEncoder(BlockEncoder):
 
 
 class AnthropicResponseWriter(BlockResponseWriter):
+    """Writes a response as one message."""
+
     vendor = wire.VENDOR
     signer = wire.VENDOR
     inexact_stops = wire.INEXACT_STOPS

@@ -86,6 +86,8 @@ class _CheckedBlock:
 
 
 class AnthropicLinter(GrammarChecker):
+    """Checks the frames of one stream against ``RULES``."""
+
     rules: ClassVar = RULES
     hints: ClassVar = HINTS
 

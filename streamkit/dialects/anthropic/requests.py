@@ -89,6 +89,8 @@ LEAST_TRIGGER: Final = 50_000  # the smallest trigger of a compaction that the s
 
 
 class AnthropicRequestReader(RequestReader):
+    """Reads one request, member by member."""
+
     dialect = "anthropic"
 
     def read_turns(self, fields: Fields) -> None:
@@ -161,6 +163,8 @@ class AnthropicRequestReader(RequestReader):
 
 
 class BlockReader(claude.BlockParts):
+    """Reads content blocks as parts."""
+
     signer = wire.VENDOR
 
     def block(self, block: Fields, number: int) -> None:

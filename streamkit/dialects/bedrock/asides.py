@@ -150,6 +150,8 @@ class _GrowingBlock:
 
 
 class BedrockBlocks(BlockList):
+    """Joins the blocks of one message."""
+
     start = "contentBlockStart"
     delta = "contentBlockDelta"
     stop = "contentBlockStop"

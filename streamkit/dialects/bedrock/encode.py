@@ -44,6 +44,8 @@ START, DELTA, STOP = (HEADERS[f"contentBlock{part}"] for part in ("Start", "Delt
 
 
 class BlockWriter(BlockQueue):
+    """Writes the messages of blocks."""
+
     starts: ClassVar = {"text": b"", "refusal": b"", "thinking": b""}
     arguments_template: ClassVar = b'{"toolUse":{"input":%b}}'
 
@@ -174,6 +176,8 @@ class BedrockEncoder(BlockEncoder):
 
 
 class BedrockResponseWriter(BlockResponseWriter):
+    """Writes a response as one response of Converse."""
+
     vendor = wire.VENDOR
     signer = wire.SIGNER
     inexact_stops = wire.INEXACT_STOPS

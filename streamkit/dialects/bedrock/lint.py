@@ -114,6 +114,8 @@ class _CheckedBlock:
 
 
 class BedrockLinter(GrammarChecker):
+    """Checks the messages of one stream against ``RULES``."""
+
     rules: ClassVar = RULES
     hints: ClassVar = HINTS
 

@@ -83,6 +83,8 @@ EXTENSION: Final = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 
 
 class BedrockRequestReader(RequestReader):
+    """Reads one request, member by member."""
+
     dialect = "bedrock"
 
     _model: Fields | None = None  # the member ``additionalModelRequestFields``
@@ -186,6 +188,8 @@ class BedrockRequestReader(RequestReader):
 
 
 class BlockReader(claude.BlockParts):
+    """Reads content blocks as parts."""
+
     signer = wire.SIGNER
 
     def block(self, block: Fields, number: int) -> None:

@@ -67,6 +67,8 @@ class Block:
 
 
 class CohereDecoder(FrameDecoder):
+    """Decodes the events of a stream."""
+
     dialect = "cohere"
     vendor = wire.VENDOR
     idle = frozenset()

@@ -56,6 +56,8 @@ Open = tuple[str, object]
 
 
 class CohereLinter(GrammarChecker):
+    """Checks the events of one stream."""
+
     rules: ClassVar = RULES
     hints: ClassVar = HINTS
 

@@ -65,6 +65,8 @@ CHOICES: Final[Mapping[str, Literal["required", "none"]]] = {"REQUIRED": "requir
 
 
 class CohereRequestReader(TurnReader):
+    """Reads one request."""
+
     dialect = "cohere"
 
     def options(self, fields: Fields) -> Options:

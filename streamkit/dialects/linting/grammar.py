@@ -241,6 +241,7 @@ def is_index(value: object) -> bool:
 
 
 def is_text(value: object) -> TypeGuard[str]:
+    """Whether a value is a string."""
     return isinstance(value, str)
 
 

@@ -54,6 +54,8 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re
 
 
 class OllamaLinter(GrammarChecker):
+    """Checks the lines of one stream."""
+
     rules: ClassVar = RULES
     hints: ClassVar = HINTS
 

@@ -67,6 +67,8 @@ MESSAGE: Final = "message."  # the beginning of the types of asides that are mem
 
 
 class OllamaRequestReader(TurnReader):
+    """Reads one request."""
+
     dialect = "ollama"
 
     def __init__(self, report: StreamReport) -> None:

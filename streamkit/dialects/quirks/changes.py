@@ -150,6 +150,7 @@ def cut(path: str) -> ChangeStep:
 
 
 def copied(payload: Payload, *steps: ChangeStep) -> Payload:
+    """Return a changed copy of a payload."""
     copy = deepcopy(payload)
     for step in steps:
         step(copy)

@@ -127,10 +127,12 @@ def stray_errors(error: Where) -> Mapping[str, Change]:
 
 
 def without_event_lines(frames: Frames) -> Frames:
+    """Remove the lines that name the events."""
     return tuple(map(without_event_line, frames))
 
 
 def without_event_line(frame: bytes) -> bytes:
+    """Return the frame without the line that names its event."""
     return _EVENT_LINE.sub(b"", frame)
 
 
@@ -146,6 +148,7 @@ def call_text(name: Any, arguments: Any) -> str:
 
 
 def compact(value: Any) -> str:
+    """Return compact JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

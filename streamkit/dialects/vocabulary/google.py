@@ -72,6 +72,7 @@ def is_error(value: object) -> bool:
 
 
 def is_count(value: object) -> bool:
+    """Whether a value can be a token count."""
     return type(value) is int and 0 <= value < MOST_TOKENS
 
 

@@ -122,6 +122,7 @@ def read_cache_mark(part: Fields) -> CacheMark | None:
 
 
 def write_cache_mark(cache: CacheMark) -> dict[str, Any]:
+    """Return the member of a part for a cache mark."""
     return {"prompt_cache_breakpoint": {"mode": "explicit", "ttl": CACHE_TTLS[cache]}}
 
 
@@ -167,6 +168,7 @@ def read_url_citation(raw: Any, quote: Any = None) -> list[Citation]:
 
 
 def write_url_citation(citation: Citation) -> dict[str, Any]:
+    """Return the members that express a citation of a web page."""
     return {
         "start_index": citation.start,
         "end_index": citation.end,
