@@ -39,8 +39,7 @@ from streamkit.dialects.vocabulary.error_bodies import (
 from streamkit.errors import UsageError
 from streamkit.events import TOLD_CHARS, WORD_CHARS, ErrorType, ProviderFailed
 from streamkit.report import StreamReport
-from streamkit.text.quoting import shortened, writable
-from streamkit.text.redact import excerpt, redacted, without_secrets
+from streamkit.text.quoting import excerpt, redacted, shortened, without_secrets, writable
 
 #: A body up to this length is parsed; a longer one is quoted as text. Providers' error bodies are a few hundred bytes.
 BODY_BYTES: Final = 64 * 1024

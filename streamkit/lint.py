@@ -11,7 +11,7 @@ from typing import Any
 from attrs import asdict, frozen
 
 from streamkit.dialects import source_named
-from streamkit.dialects.linting.explain import (
+from streamkit.dialects.linting import (
     CASES,
     CUT,
     KNOWN,
@@ -22,10 +22,10 @@ from streamkit.dialects.linting.explain import (
     TORN,
     UNFINISHED,
     Explanation,
+    Violation,
     explain,
     explain_repair,
 )
-from streamkit.dialects.linting.grammar import Violation
 from streamkit.dialects.streams.frame_decoder import DONE
 from streamkit.errors import NotThisDialect, SourceFailed, StreamError
 from streamkit.events import ProviderFailed

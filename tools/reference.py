@@ -18,7 +18,7 @@ import streamkit
 from streamkit import cli, errors, events, limits, report
 from streamkit.conversation import messages
 from streamkit.dialects import DIALECTS, base, lowering
-from streamkit.dialects.linting.grammar import COMMON_RULES, READING_RULES
+from streamkit.dialects.linting import COMMON_RULES, READING_RULES
 from streamkit.framing.frame import Frame
 from streamkit.lab.mock import quirks as mock_quirks
 

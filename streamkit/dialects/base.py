@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from attrs import field, frozen
 
+from streamkit.conversation.checks import PORTABLE_TOOLS, ToolRules
 from streamkit.conversation.messages import Citation, Media, Request, Response, WebSearched
-from streamkit.conversation.tool_definitions import PORTABLE_TOOLS, ToolRules
 from streamkit.dialects.http import HTTP, NO_HTTP
-from streamkit.dialects.linting.grammar import PayloadChecker, Violation
+from streamkit.dialects.linting import PayloadChecker, Violation
 from streamkit.dialects.profiles import Encoding, Prefill, Profile, Provider, Target
 from streamkit.dialects.streams.encode_stage import ErrorWriter
 from streamkit.events import Aside, ErrorType, Event, ProviderFailed, ResponseStarted, WireEvent
@@ -25,12 +25,11 @@ from streamkit.machines import Machine
 from streamkit.report import StreamReport
 
 if TYPE_CHECKING:  # at run time this would be a circular import
-    from streamkit.dialects.bodies.request_reader import RequestReader
-    from streamkit.dialects.bodies.response_writer import ResponseWriter
-    from streamkit.dialects.linting.explain import Hints
+    from streamkit.dialects.bodies.responses import ResponseWriter
+    from streamkit.dialects.linting import Hints
     from streamkit.dialects.lowering import TellsCapabilities
-    from streamkit.dialects.members.fields import Fields
-    from streamkit.dialects.quirks.changes import Change
+    from streamkit.dialects.members.fields import Fields, RequestReader
+    from streamkit.dialects.quirks import Change
     from streamkit.dialects.streams.frame_decoder import FrameDecoder
 
 
@@ -49,7 +48,7 @@ class Linter(Protocol):
 
     @property
     def hints(self) -> Hints:
-        """For each rule of this checker, the text that explains a violation. See ``linting/explain.py``."""
+        """For each rule of this checker, the text that explains a violation. See ``linting.py``."""
 
     def feed(self, frames: list[Frame], /) -> list[Violation]:
         """Return the violations in these frames."""
@@ -227,7 +226,7 @@ class Dialect:
     resent: Collection[tuple[str, str]] = ()
     #: Returns the headers that a request from another dialect needs, such as those for beta features.
     features: Callable[[Request], Mapping[str, str]] = lambda _request: {}
-    #: Which parts of a tool's definition the dialect accepts. See ``conversation/tool_definitions.py``.
+    #: Which parts of a tool's definition the dialect accepts. See ``conversation/checks.py``.
     tools: ToolRules = PORTABLE_TOOLS
     #: Where clients look for the model's name. None: streams need not name the model.
     model_place: ModelPlace | None = None

@@ -29,8 +29,7 @@ from streamkit.conversation.messages import (
     WebSearch,
 )
 from streamkit.dialects.profiles import Provider, Target
-from streamkit.dialects.vocabulary.models import UNKNOWN, Model, model_of
-from streamkit.dialects.vocabulary.reasoning_effort import effort_of
+from streamkit.dialects.vocabulary.models import UNKNOWN, Model, effort_of, model_of
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 

@@ -23,7 +23,7 @@ from streamkit.gateway.checks import environment_faults, faults, warnings
 from streamkit.gateway.config import Config, Responses, Resume, Server, Telemetry
 from streamkit.gateway.keys import WRITTEN, FileReader, KeyFile, KeyReader, KeySource, read_key_file
 from streamkit.gateway.routing import Route, Target
-from streamkit.text.redact import without_secrets
+from streamkit.text.quoting import without_secrets
 from streamkit.toml.document import TOMLDocument, parse_toml, read_toml
 from streamkit.toml.findings import ConfigError, Finding, KeyPath, Refusal, meant, quoted
 from streamkit.toml.tables import SCALARS, ReportedElsewhere, exactly, faults_of, strict_converter, table_hook

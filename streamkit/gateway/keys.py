@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
 
-from streamkit.text.redact import without_secrets
+from streamkit.text.quoting import without_secrets
 from streamkit.toml.findings import Refusal
 from streamkit.web.upstream import Secret
 

@@ -17,7 +17,7 @@ from streamkit.gateway.log import log
 from streamkit.report import StageTiming, StreamReport
 from streamkit.resume.log import LOG_ID
 from streamkit.text.known_keys import KEY_CHARS
-from streamkit.text.redact import excerpt
+from streamkit.text.quoting import excerpt
 from streamkit.web.observers import OutputTimes
 from streamkit.web.upstream.hiding import Cut
 

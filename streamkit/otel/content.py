@@ -38,7 +38,7 @@ from streamkit.otel.api import Span
 from streamkit.otel.conventions import CONTENT_CHARS
 from streamkit.otel.inference import attribute_text
 from streamkit.report import StreamReport
-from streamkit.text.redact import MARGIN_CHARS, redacted, unescaped, without_secrets
+from streamkit.text.quoting import MARGIN_CHARS, redacted, unescaped, without_secrets
 
 #: Texts are never truncated to fewer characters than this, so that the fixed words of the schemas, which are shorter, stay.
 LEAST_CHARS: Final = 64

@@ -34,7 +34,7 @@ from streamkit.otel import conventions as names
 from streamkit.otel.api import AttributeValue, Context, Meter, Span, SpanKind, Status, StatusCode, Tracer
 from streamkit.otel.conventions import ERROR_TYPE, Conventions, Metric
 from streamkit.report import StreamReport
-from streamkit.text.redact import excerpt
+from streamkit.text.quoting import excerpt
 
 #: The most characters of a name or id that are put into an attribute, since clients and providers choose them.
 NAME_CHARS: Final = 200

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Final
 from urllib.parse import quote
 
-from streamkit.text.redact import CUT
+from streamkit.text.quoting import CUT
 
 KEY_CHARS: Final = 8  #: minimum length of a key that is searched for
 WINDOW_BYTES: Final = 1024 * 1024  #: bytes to search at once: a search blocks the interpreter

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 from attrs import frozen
 
 from streamkit.errors import UsageError
-from streamkit.text.redact import without_secrets
+from streamkit.text.quoting import without_secrets
 
 #: The keys that lead to a value, including indices of arrays: ``("routes", 0, "models", 1)``.
 KeyPath: TypeAlias = tuple[str | int, ...]

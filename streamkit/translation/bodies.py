@@ -18,16 +18,22 @@ from typing import Any
 import orjson
 from attrs import evolve
 
+from streamkit.conversation.checks import (
+    REPAIRED,
+    check_pairing,
+    check_tools,
+    drop_repeats,
+    refuse_tools,
+    repair_pairing,
+)
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Media, Request, Response, ToolResult
-from streamkit.conversation.pairing import check_pairing, drop_repeats, repair_pairing
-from streamkit.conversation.tool_definitions import REPAIRED, check_tools, refuse_tools
 from streamkit.dialects import client_named, source_named
 from streamkit.dialects.base import Bodies, Dialect
+from streamkit.dialects.bodies.google import is_own_uri
 from streamkit.dialects.members.fields import fields_of
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Encoding, Prefill, Profile, Target, report_for
 from streamkit.dialects.streams.carrier import carried
-from streamkit.dialects.vocabulary.google import is_own_uri
 from streamkit.errors import BadRequest, StreamError, UsageError
 from streamkit.in_text import checked_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
@@ -36,7 +42,7 @@ from streamkit.policy import AssistantFirst, AssistantLast, LinkedMedia
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
-from streamkit.text.redact import redacted
+from streamkit.text.quoting import redacted
 from streamkit.translation.lowering import lower
 
 log = logging.getLogger("streamkit.translation.bodies")

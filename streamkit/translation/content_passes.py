@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVar, cast
 
 from attrs import evolve
 
+from streamkit.conversation.media import decoded_text, image_type, type_by_beginning
 from streamkit.conversation.messages import (
     Media,
     Part,
@@ -32,8 +33,6 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.media_types import decoded_text, image_type, type_by_beginning
-from streamkit.dialects.bodies.request_reader import CONTENT
 from streamkit.dialects.lowering import (
     ANYBODY,
     Capabilities,
@@ -45,10 +44,10 @@ from streamkit.dialects.lowering import (
     of_turns,
     when,
 )
-from streamkit.dialects.members.fields import whole_characters
+from streamkit.dialects.members.fields import CONTENT, whole_characters
 from streamkit.dialects.members.values import has_value, text_of
 from streamkit.dialects.streams.event_encoder import wrapped_arguments, wrapped_input
-from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE
+from streamkit.dialects.vocabulary.models import NO_SIGNATURE
 from streamkit.errors import BadRequest
 from streamkit.events import Aside, Opaque
 from streamkit.text.identifiers import portable_id, portable_name

@@ -25,7 +25,7 @@ from aiohttp.streams import StreamReader
 from multidict import CIMultiDict
 
 from streamkit.errors import UsageError
-from streamkit.text.redact import excerpt
+from streamkit.text.quoting import excerpt
 from streamkit.web.client_dialect import dialect_of
 from streamkit.web.refusals import error_response, with_status
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamkit.conversation.checks import NO_RESULT, check_pairing, repair_pairing
 from streamkit.conversation.messages import Request, Text, ToolCall, ToolResult, Turn
-from streamkit.conversation.pairing import NO_RESULT, check_pairing, repair_pairing
 from streamkit.errors import BadRequest, NeedsRepair
 from streamkit.report import StreamReport
 from tests.reports import refusing

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamkit.conversation.checks import MAX_SUBSCHEMAS, PORTABLE_TOOLS, check_tools, refuse_tools
 from streamkit.conversation.messages import Tool
-from streamkit.conversation.tool_definitions import MAX_SUBSCHEMAS, PORTABLE_TOOLS, check_tools, refuse_tools
 from streamkit.dialects import DIALECTS, dialect_named
 from streamkit.errors import BadRequest
 from streamkit.limits import Limits

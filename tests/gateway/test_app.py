@@ -114,7 +114,9 @@ async def test_what_needs_a_state_is_refused_with_what_to_send_instead(members, 
     assert (answer.status, failed.type) == (400, "invalid_request")
     assert failed.message.startswith([*members][-1])
     assert words in failed.message
-    assert "send" in failed.message or "ask" in failed.message or "leave" in failed.message or "remove" in failed.message
+    assert (
+        "send" in failed.message or "ask" in failed.message or "leave" in failed.message or "remove" in failed.message
+    )
 
 
 async def test_a_gateway_without_a_store_refuses_the_background_and_names_the_setting():

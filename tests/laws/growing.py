@@ -52,7 +52,7 @@ from streamkit.machines import Chain
 from streamkit.policy import LENIENT, TOLERANT, TextCalls
 from streamkit.recipes import PassThrough, parse
 from streamkit.report import StreamReport
-from streamkit.text.redact import excerpt, redacted, without_secrets
+from streamkit.text.quoting import excerpt, redacted, without_secrets
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
 from streamkit.tool_calls.check import check_json
 from streamkit.tool_calls.early import EarlySchemaChecker, check_schema_early

@@ -10,6 +10,7 @@ import orjson
 import pytest
 from attrs import evolve
 
+from streamkit.conversation.checks import check_pairing
 from streamkit.conversation.messages import (
     Media,
     Options,
@@ -26,7 +27,6 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.conversation.pairing import check_pairing
 from streamkit.errors import BadRequest
 from streamkit.events import Aside, Opaque
 from streamkit.translation.bodies import decode_request, encode_request

@@ -10,8 +10,8 @@ import json
 import pytest
 
 from streamkit import BadRequest, collect, decode_request, encode_request, request_with_results
+from streamkit.conversation.checks import check_tools
 from streamkit.conversation.messages import Tool
-from streamkit.conversation.tool_definitions import check_tools
 from streamkit.dialects import DIALECTS
 from streamkit.testing import source_of
 from tests.cli.command import run

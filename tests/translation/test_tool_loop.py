@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamkit.conversation.checks import check_pairing
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import (
     Choice,
@@ -24,7 +25,6 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.conversation.pairing import check_pairing
 from streamkit.errors import UsageError
 from streamkit.events import Aside, Opaque, ProviderFailed, Verdict
 from streamkit.report import StreamReport

@@ -23,9 +23,8 @@ from typing import Any, Final, Literal, TypeAlias
 from attrs import define
 
 from streamkit.dialects.ag_ui import wire
-from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.members.known import Members
-from streamkit.dialects.members.values import has_value, text_of
+from streamkit.dialects.members.fields import without_none
+from streamkit.dialects.members.values import Members, has_value, text_of
 from streamkit.dialects.streams.waiting_calls import WaitingCall, WaitingCallDecoder
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal, unsealed
 from streamkit.errors import TooManyBlocks, TooManyToolCalls

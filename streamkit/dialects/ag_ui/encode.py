@@ -20,7 +20,7 @@ from attrs import define
 
 from streamkit.conversation.messages import Request
 from streamkit.dialects.ag_ui import wire
-from streamkit.dialects.bodies.json_members import without_none
+from streamkit.dialects.members.fields import without_none
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, wrapped_input
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, signature_text

@@ -11,8 +11,20 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from streamkit.dialects.ag_ui.wire import COUNTS, EVENTS, HIDDEN_CODE, RunEvent, wrong_members
-from streamkit.dialects.linting.explain import COMMON_HINTS, READS, TORN, Hint, Hints, like
-from streamkit.dialects.linting.grammar import COMMON_RULES, CallInput, GrammarChecker, is_index, is_text, shown
+from streamkit.dialects.linting import (
+    COMMON_HINTS,
+    COMMON_RULES,
+    READS,
+    TORN,
+    CallInput,
+    GrammarChecker,
+    Hint,
+    Hints,
+    is_index,
+    is_text,
+    like,
+    shown,
+)
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {

@@ -6,16 +6,22 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from streamkit.dialects.quirks.calls import Fragments
-from streamkit.dialects.quirks.changes import Change, cut, every, first, last, put, turn
-from streamkit.dialects.quirks.common import (
+from streamkit.dialects.quirks import (
     EVENTS,
+    Change,
+    Fragments,
     bare_input,
+    cut,
     end_quirks,
     event_quirks,
+    every,
+    first,
+    last,
+    put,
     stop_quirks,
     stray_errors,
     text_quirks,
+    turn,
 )
 
 TEXT: Final = "TEXT_MESSAGE_CONTENT"

@@ -24,6 +24,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from attrs import evolve
 
+from streamkit.conversation.media import KINDS, TYPES, media_type_of
 from streamkit.conversation.messages import (
     Media,
     Options,
@@ -38,18 +39,22 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.ag_ui.wire import CONTEXT, EXCHANGE, NOT_RUN_ID, VENDOR
-from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
-from streamkit.dialects.bodies.media_types import KINDS, TYPES, media_type_of
-from streamkit.dialects.bodies.request_reader import (
+from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, of_parts, told_by
+from streamkit.dialects.members.fields import (
     CONTENT,
+    Fields,
     TurnReader,
+    add_missing,
+    base64_of,
     content_of,
     function_call,
     function_tool,
+    is_data_uri,
+    media_of,
+    plain_or_list,
     unknown_part,
+    without_none,
 )
-from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, of_parts, told_by
-from streamkit.dialects.members.fields import Fields, base64_of, is_data_uri, media_of
 from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.sealed_reasoning import signature_text, unseal, unsealed
 from streamkit.events import Aside, Opaque

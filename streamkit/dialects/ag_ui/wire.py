@@ -8,9 +8,8 @@ from typing import Any, Final, cast, get_args
 
 from attrs import frozen
 
-from streamkit.conversation.tool_definitions import ToolRules
-from streamkit.dialects.members.known import KEPT, Event, Members
-from streamkit.dialects.members.values import count_of
+from streamkit.conversation.checks import ToolRules
+from streamkit.dialects.members.values import KEPT, Event, Members, count_of
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.dialects.vocabulary.usage_counts import UI_COUNTS, has_more
 from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported

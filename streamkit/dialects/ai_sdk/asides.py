@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from streamkit.conversation.media import data_uri, kind_of_type, media_type_of
 from streamkit.conversation.messages import Citation, WebSearched
 from streamkit.dialects.ai_sdk.wire import FILE, VENDOR
 from streamkit.dialects.base import CitationForm, SearchForm
-from streamkit.dialects.bodies.media_types import data_uri, kind_of_type, media_type_of
 from streamkit.dialects.members.fields import is_data_uri, media_of
 from streamkit.dialects.members.values import has_value
 from streamkit.errors import BadRequest

@@ -9,8 +9,17 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from streamkit.dialects.ai_sdk.wire import ASIDES, CHUNKS, FINISH_REASONS, NEWEST, is_refused
-from streamkit.dialects.linting.explain import COMMON_HINTS, MESSAGE_HINTS, Hints, like
-from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, Severity, is_text, shown
+from streamkit.dialects.linting import (
+    COMMON_HINTS,
+    COMMON_RULES,
+    MESSAGE_HINTS,
+    GrammarChecker,
+    Hints,
+    Severity,
+    is_text,
+    like,
+    shown,
+)
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {

@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from streamkit.dialects.quirks.changes import Change, both, cut, every, first, put
-from streamkit.dialects.quirks.common import EVENTS, event_quirks, stop_quirks, stray_errors, text_quirks, unterminated
+from streamkit.dialects.quirks import (
+    EVENTS,
+    Change,
+    both,
+    cut,
+    event_quirks,
+    every,
+    first,
+    put,
+    stop_quirks,
+    stray_errors,
+    text_quirks,
+    unterminated,
+)
 
 TEXT: Final = "text-delta"
 ENDED: Final = every("type", "finish")

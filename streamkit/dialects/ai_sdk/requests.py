@@ -23,6 +23,7 @@ from typing import Any, Final, TypeAlias
 import orjson
 from attrs import evolve
 
+from streamkit.conversation.media import data_uri, kind_of_type, media_type_of
 from streamkit.conversation.messages import (
     Extras,
     Media,
@@ -38,11 +39,19 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.ai_sdk import wire
-from streamkit.dialects.bodies.json_members import add_missing, members_of, without_none
-from streamkit.dialects.bodies.media_types import data_uri, kind_of_type, media_type_of
-from streamkit.dialects.bodies.request_reader import CONTENT, RequestReader, read_options, unknown_part
 from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, told_by
-from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
+from streamkit.dialects.members.fields import (
+    CONTENT,
+    Fields,
+    RequestReader,
+    add_missing,
+    is_data_uri,
+    media_of,
+    members_of,
+    read_options,
+    unknown_part,
+    without_none,
+)
 from streamkit.dialects.profiles import Target
 from streamkit.events import Aside
 from streamkit.report import StreamReport

@@ -14,9 +14,8 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
-from streamkit.conversation.tool_definitions import ToolRules
-from streamkit.dialects.members.known import Event, Members
-from streamkit.dialects.members.values import count_of
+from streamkit.conversation.checks import ToolRules
+from streamkit.dialects.members.values import Event, Members, count_of
 from streamkit.dialects.profiles import Profile
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, Kind, seal, unseal
 from streamkit.dialects.vocabulary.usage_counts import UI_COUNTS, has_more

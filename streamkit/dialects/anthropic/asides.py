@@ -22,7 +22,7 @@ from attrs import define, field
 from streamkit.conversation.messages import Citation, WebSearched
 from streamkit.dialects.anthropic.wire import VENDOR
 from streamkit.dialects.base import CitationForm, SearchForm
-from streamkit.dialects.bodies.block_list import Block, BlockList, joined_input
+from streamkit.dialects.bodies.responses import Block, BlockList, joined_input
 from streamkit.dialects.members.values import details_of, json_value
 from streamkit.dialects.vocabulary.document_places import DocumentForm, read_place, write_place
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, seal, unseal

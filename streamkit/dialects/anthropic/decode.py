@@ -18,8 +18,7 @@ from attrs import define
 
 from streamkit.dialects.anthropic import wire
 from streamkit.dialects.anthropic.asides import aside_of, frames_of
-from streamkit.dialects.members.known import UNREAD, Members
-from streamkit.dialects.members.values import has_value, others_of, text_of
+from streamkit.dialects.members.values import UNREAD, Members, has_value, others_of, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.dialects.streams.running_text import StartText
 from streamkit.dialects.vocabulary.error_bodies import ERROR_MEMBERS

@@ -19,13 +19,10 @@ import orjson
 from streamkit.conversation.messages import ToolCall
 from streamkit.dialects.anthropic import wire
 from streamkit.dialects.anthropic.asides import AnthropicBlocks
-from streamkit.dialects.bodies.block_list import Block
-from streamkit.dialects.bodies.block_responses import BlockResponseWriter
-from streamkit.dialects.bodies.json_members import add_missing
-from streamkit.dialects.members.known import unknown_event
-from streamkit.dialects.members.values import details_of
-from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
-from streamkit.dialects.streams.block_queue import BlockQueue, Key, QueuedBlock
+from streamkit.dialects.bodies.responses import Block, BlockResponseWriter
+from streamkit.dialects.members.fields import add_missing
+from streamkit.dialects.members.values import details_of, unknown_event
+from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder, BlockQueue, Key, QueuedBlock
 from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.events import Aside, ProviderFailed, ResponseStarted, TextDelta, ToolCallStarted
 

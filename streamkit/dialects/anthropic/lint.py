@@ -14,8 +14,22 @@ from typing import Any, ClassVar
 from attrs import define, field
 
 from streamkit.dialects.anthropic.wire import DELTAS, EVENTS
-from streamkit.dialects.linting.explain import KNOWN, MESSAGE_HINTS, NO_RULE, READS, Hint, Hints, like, like_each
-from streamkit.dialects.linting.grammar import COMMON_RULES, CallInput, GrammarChecker, is_filled, is_text, shown
+from streamkit.dialects.linting import (
+    COMMON_RULES,
+    KNOWN,
+    MESSAGE_HINTS,
+    NO_RULE,
+    READS,
+    CallInput,
+    GrammarChecker,
+    Hint,
+    Hints,
+    is_filled,
+    is_text,
+    like,
+    like_each,
+    shown,
+)
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {

@@ -26,6 +26,7 @@ from typing import Any, Final, cast
 import orjson
 from attrs import evolve
 
+from streamkit.conversation.media import decoded_text, media_type_of
 from streamkit.conversation.messages import (
     CacheMark,
     Compaction,
@@ -53,13 +54,20 @@ from streamkit.dialects.anthropic.asides import (
     is_made,
     is_server_tool,
 )
-from streamkit.dialects.bodies import claude_requests as claude
-from streamkit.dialects.bodies.block_list import Block
-from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
-from streamkit.dialects.bodies.media_types import decoded_text, media_type_of
-from streamkit.dialects.bodies.request_reader import CONTENT, RequestReader, read_options, server_tool, unknown_part
+from streamkit.dialects.bodies import claude
+from streamkit.dialects.bodies.responses import Block
 from streamkit.dialects.lowering import Capabilities, Lowering, Place, leading_of, model_for
-from streamkit.dialects.members.fields import Fields
+from streamkit.dialects.members.fields import (
+    CONTENT,
+    Fields,
+    RequestReader,
+    add_missing,
+    plain_or_list,
+    read_options,
+    server_tool,
+    unknown_part,
+    without_none,
+)
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.streams.compactions import INSTEAD, OPENAIS, openais_in
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE

@@ -12,10 +12,9 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from streamkit.conversation.checks import ToolRules
 from streamkit.conversation.messages import Response
-from streamkit.conversation.tool_definitions import ToolRules
-from streamkit.dialects.members.known import KEPT, Event, Members, kept
-from streamkit.dialects.members.values import count_of, counts_of
+from streamkit.dialects.members.values import KEPT, Event, Members, count_of, counts_of, kept
 from streamkit.dialects.profiles import Encoding, Provider
 from streamkit.dialects.streams.compactions import FORMS
 from streamkit.dialects.vocabulary.context_overflow import is_overflow

@@ -16,15 +16,13 @@ from typing import Any, Final
 import orjson
 from attrs import define, field
 
+from streamkit.conversation.media import media_type_of
 from streamkit.conversation.messages import Citation
 from streamkit.dialects.base import CitationForm
 from streamkit.dialects.bedrock.wire import FORMATS, MEDIA_TYPES, PADDING, VENDOR
-from streamkit.dialects.bodies.block_list import Block, BlockList, joined_input
-from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.bodies.media_types import media_type_of
-from streamkit.dialects.bodies.request_reader import CONTENT
-from streamkit.dialects.members.growing import Growing
-from streamkit.dialects.members.values import details_of, has_value, objects_in, others_of
+from streamkit.dialects.bodies.responses import Block, BlockList, joined_input
+from streamkit.dialects.members.fields import CONTENT, without_none
+from streamkit.dialects.members.values import Growing, details_of, has_value, objects_in, others_of
 from streamkit.dialects.vocabulary.document_places import DocumentForm, read_place, write_place
 from streamkit.events import Aside, AsideKind, MediaGenerated
 from streamkit.report import StreamReport

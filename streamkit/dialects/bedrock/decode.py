@@ -27,8 +27,7 @@ from streamkit.dialects.anthropic.decode import AnthropicBodyDecoder, AnthropicD
 from streamkit.dialects.bedrock import wire
 from streamkit.dialects.bedrock.asides import IMAGE, SERVER, STREAMED, asides_of, messages_of, read_image
 from streamkit.dialects.bedrock.http import TYPE, decode_exception
-from streamkit.dialects.members.known import EVENT, Members
-from streamkit.dialects.members.values import details_of, has_value, is_base64, others_of, text_of
+from streamkit.dialects.members.values import EVENT, Members, details_of, has_value, is_base64, others_of, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.dialects.vocabulary.error_bodies import error_message, message_in
 from streamkit.errors import BrokenFrame, SecondResponse

@@ -22,13 +22,10 @@ from streamkit.conversation.messages import ToolCall
 from streamkit.dialects.bedrock import wire
 from streamkit.dialects.bedrock.asides import BedrockBlocks, text_block, write_image
 from streamkit.dialects.bedrock.http import encode_exception
-from streamkit.dialects.bodies.block_list import Block
-from streamkit.dialects.bodies.block_responses import BlockResponseWriter
-from streamkit.dialects.bodies.json_members import add_missing, without_none
-from streamkit.dialects.members.known import unknown_event
-from streamkit.dialects.members.values import is_base64
-from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
-from streamkit.dialects.streams.block_queue import BlockQueue, QueuedBlock
+from streamkit.dialects.bodies.responses import Block, BlockResponseWriter
+from streamkit.dialects.members.fields import add_missing, without_none
+from streamkit.dialects.members.values import is_base64, unknown_event
+from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder, BlockQueue, QueuedBlock
 from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.events import Aside, MediaGenerated, ProviderFailed, ResponseStarted, ToolCallStarted
 from streamkit.framing.eventstream import serialize_headers, serialize_message

@@ -16,8 +16,8 @@ import orjson
 
 from streamkit.dialects.base import STATUSES, Errors
 from streamkit.dialects.bedrock import wire
-from streamkit.dialects.bodies.json_members import add_missing
 from streamkit.dialects.http import HTTP, KEY_HEADERS, Endpoint, TokenCount, segment
+from streamkit.dialects.members.fields import add_missing
 from streamkit.dialects.members.values import text_of
 from streamkit.dialects.vocabulary.error_bodies import message_in
 from streamkit.events import ProviderFailed

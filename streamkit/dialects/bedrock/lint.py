@@ -19,27 +19,25 @@ from attrs import define, evolve, field
 from streamkit.dialects.anthropic.lint import HINTS as NATIVE_HINTS
 from streamkit.dialects.anthropic.lint import AnthropicLinter
 from streamkit.dialects.bedrock.wire import CHUNK, DELTAS, EVENTS, REASONING, only_member
-from streamkit.dialects.linting.explain import (
+from streamkit.dialects.linting import (
     COMMON_HINTS,
+    COMMON_RULES,
     CUT,
     KNOWN,
     NO_RULE,
     READS,
     STOPS,
     TORN,
-    Hint,
-    Hints,
-    like,
-    like_each,
-)
-from streamkit.dialects.linting.grammar import (
-    COMMON_RULES,
     CallInput,
     GrammarChecker,
+    Hint,
+    Hints,
     Severity,
     is_filled,
     is_index,
     is_text,
+    like,
+    like_each,
     load_json,
     shown,
 )

@@ -25,6 +25,7 @@ from typing import Any, Final, TypeAlias, cast
 import orjson
 from attrs import evolve
 
+from streamkit.conversation.media import media_type_of
 from streamkit.conversation.messages import (
     CacheMark,
     Media,
@@ -45,12 +46,19 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.anthropic.requests import AnthropicRequestReader
 from streamkit.dialects.bedrock import wire
 from streamkit.dialects.bedrock.asides import STREAMED, BedrockBlocks, asides_of, is_server, text_block
-from streamkit.dialects.bodies import claude_requests as claude
-from streamkit.dialects.bodies.json_members import add_missing, members_of, without_none
-from streamkit.dialects.bodies.media_types import media_type_of
-from streamkit.dialects.bodies.request_reader import CONTENT, RequestReader, read_options
+from streamkit.dialects.bodies import claude
 from streamkit.dialects.lowering import Capabilities, Lowering, Place, asked_effort, leading_of, model_for, of_turns
-from streamkit.dialects.members.fields import Fields, base64_of, kind_of
+from streamkit.dialects.members.fields import (
+    CONTENT,
+    Fields,
+    RequestReader,
+    add_missing,
+    base64_of,
+    kind_of,
+    members_of,
+    read_options,
+    without_none,
+)
 from streamkit.dialects.members.values import is_base64
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.errors import BadRequest

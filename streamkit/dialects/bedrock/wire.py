@@ -6,11 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+from streamkit.conversation.checks import ToolRules
 from streamkit.conversation.messages import CacheMark
-from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.anthropic.wire import VENDOR as ANTHROPIC
-from streamkit.dialects.members.known import KEPT, Event, Members, kept
-from streamkit.dialects.members.values import count_of
+from streamkit.dialects.members.values import KEPT, Event, Members, count_of, kept
 from streamkit.dialects.vocabulary.error_bodies import ERROR_BY_STATUS, http_status
 from streamkit.dialects.vocabulary.sealed_reasoning import MAKERS
 from streamkit.dialects.vocabulary.stop_reasons import CLAUDES

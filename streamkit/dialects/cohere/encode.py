@@ -18,13 +18,11 @@ from typing import Any, ClassVar, TypeGuard
 import orjson
 
 from streamkit.conversation.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
-from streamkit.dialects.bodies.json_members import add_missing, without_none
-from streamkit.dialects.bodies.response_writer import ResponseWriter
+from streamkit.dialects.bodies.responses import ResponseWriter
 from streamkit.dialects.cohere.wire import DEBUG, VENDOR, content_of, encode_usage, finish_reason
-from streamkit.dialects.members.known import unknown_event
-from streamkit.dialects.members.values import has_value, text_of
-from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
-from streamkit.dialects.streams.block_queue import BlockQueue, QueuedBlock
+from streamkit.dialects.members.fields import add_missing, without_none
+from streamkit.dialects.members.values import has_value, text_of, unknown_event
+from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder, BlockQueue, QueuedBlock
 from streamkit.dialects.streams.event_encoder import EventEncoder, function_call, only_choice, stop_word
 from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.events import (

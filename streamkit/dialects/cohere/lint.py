@@ -12,8 +12,20 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from streamkit.dialects.cohere.wire import EVENTS, FAILURES, TEXT_KINDS, is_count, message_of
-from streamkit.dialects.linting.explain import MESSAGE_HINTS, NO_RULE, READS, Hint, Hints, like
-from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
+from streamkit.dialects.linting import (
+    COMMON_RULES,
+    MESSAGE_HINTS,
+    NO_RULE,
+    READS,
+    GrammarChecker,
+    Hint,
+    Hints,
+    is_filled,
+    is_index,
+    is_text,
+    like,
+    shown,
+)
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {

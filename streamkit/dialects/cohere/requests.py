@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, cast
 import orjson
 from attrs import evolve
 
+from streamkit.conversation.media import data_uri
 from streamkit.conversation.messages import (
     Media,
     Options,
@@ -33,24 +34,27 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.json_members import add_missing, members_of, plain_or_list, without_none
-from streamkit.dialects.bodies.media_types import data_uri
-from streamkit.dialects.bodies.request_reader import (
+from streamkit.dialects.cohere import wire
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, chosen_of, form_unnamed, of_parts, told_by
+from streamkit.dialects.members.fields import (
+    Fields,
     TurnReader,
+    add_missing,
     content_of,
     function_call,
     function_tool,
     image_of,
+    kind_of,
+    members_of,
+    plain_or_list,
     read_options,
     server_tool,
     unknown_part,
+    without_none,
 )
-from streamkit.dialects.cohere import wire
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, chosen_of, form_unnamed, of_parts, told_by
-from streamkit.dialects.members.fields import Fields, kind_of
 from streamkit.dialects.profiles import Target
 from streamkit.dialects.streams import event_encoder
-from streamkit.dialects.vocabulary.reasoning_effort import below, budget_of
+from streamkit.dialects.vocabulary.models import below, budget_of
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string

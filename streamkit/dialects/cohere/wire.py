@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from streamkit.conversation.tool_definitions import ToolRules
-from streamkit.dialects.members.known import KEPT, Event, Members, kept
-from streamkit.dialects.members.values import count_of, details_of
+from streamkit.conversation.checks import ToolRules
+from streamkit.dialects.members.values import KEPT, Event, Members, count_of, details_of, kept
 from streamkit.dialects.vocabulary.stop_reasons import as_written
 from streamkit.dialects.vocabulary.usage_counts import loses_counts, total_of
 from streamkit.events import Aside, ErrorType, StopReason, UsageReported

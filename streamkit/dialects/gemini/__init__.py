@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect
+from streamkit.dialects.bodies.google import is_own_uri
 from streamkit.dialects.gemini.asides import CITATIONS, SEARCHES
 from streamkit.dialects.gemini.decode import GeminiDecoder, recognises
 from streamkit.dialects.gemini.encode import GeminiEncoder, GeminiResponseWriter
@@ -13,7 +14,6 @@ from streamkit.dialects.gemini.quirks import QUIRKS
 from streamkit.dialects.gemini.requests import GeminiRequestReader, capabilities, write
 from streamkit.dialects.gemini.wire import TOOLS
 from streamkit.dialects.profiles import Profile, Provider
-from streamkit.dialects.vocabulary.google import is_own_uri
 
 DIALECT = Dialect(
     name="gemini",

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from attrs import evolve
 
+from streamkit.conversation.media import kind_of_type, media_type_of
 from streamkit.conversation.messages import Citation, WebSearched
 from streamkit.dialects.base import CitationForm, SearchForm
-from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.bodies.media_types import kind_of_type, media_type_of
+from streamkit.dialects.bodies.google import OWN_URIS, VENDOR, standard_base64
+from streamkit.dialects.members.fields import without_none
 from streamkit.dialects.members.values import details_of, has_value, objects_in
-from streamkit.dialects.vocabulary.google import OWN_URIS, VENDOR, standard_base64
 from streamkit.events import Aside, MediaGenerated
 from streamkit.limits import Limits
 from streamkit.report import StreamReport

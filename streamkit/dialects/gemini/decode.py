@@ -23,13 +23,12 @@ from typing import Any, Literal, TypeAlias
 
 from attrs import define, field
 
+from streamkit.dialects.bodies.google import ERROR_TYPES, MOST_TOKENS, VENDOR, is_error
 from streamkit.dialects.gemini.asides import MEDIA, read_media
 from streamkit.dialects.gemini.partial_args import PartialArgs
 from streamkit.dialects.gemini.wire import CHUNK_FIELDS, STOP_REASONS, UNSPECIFIED, USAGE
-from streamkit.dialects.members.known import UNREAD, Members
-from streamkit.dialects.members.values import decode_time, has_value, others_of, text_of
+from streamkit.dialects.members.values import UNREAD, Members, decode_time, has_value, others_of, text_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
-from streamkit.dialects.vocabulary.google import ERROR_TYPES, MOST_TOKENS, VENDOR, is_error
 from streamkit.dialects.vocabulary.roles import is_other_role
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
 from streamkit.errors import TooManyBlocks, TooManyChoices, TooManyToolCalls

@@ -21,14 +21,14 @@ import orjson
 from attrs import define, field
 
 from streamkit.conversation.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
-from streamkit.dialects.bodies.json_members import add_missing, without_none
-from streamkit.dialects.bodies.response_writer import ResponseWriter
+from streamkit.dialects.bodies.google import VENDOR, encode_error, is_base64, signature_blob
+from streamkit.dialects.bodies.responses import ResponseWriter
 from streamkit.dialects.gemini.asides import write_media
 from streamkit.dialects.gemini.wire import USAGE, finish_reason
+from streamkit.dialects.members.fields import add_missing, without_none
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.call_order import CallOrder
 from streamkit.dialects.streams.event_encoder import EventEncoder, encode_time, object_arguments, stop_word
-from streamkit.dialects.vocabulary.google import VENDOR, encode_error, is_base64, signature_blob
+from streamkit.dialects.streams.whole_call_encoder import CallOrder
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import (
     Aside,

@@ -20,6 +20,7 @@ from attrs import evolve
 
 from streamkit.conversation.messages import Request
 from streamkit.dialects.base import Errors
+from streamkit.dialects.bodies.google import ERROR_CODES, ERROR_TYPES, VENDOR, encode_error
 from streamkit.dialects.gemini.framing import ARRAY
 from streamkit.dialects.gemini.wire import camel_case
 from streamkit.dialects.http import (
@@ -40,7 +41,6 @@ from streamkit.dialects.http import (
 from streamkit.dialects.members.fields import fields_of
 from streamkit.dialects.members.values import objects_in
 from streamkit.dialects.vocabulary.error_bodies import gateway_status, provider_failed
-from streamkit.dialects.vocabulary.google import ERROR_CODES, ERROR_TYPES, VENDOR, encode_error
 from streamkit.errors import BadRequest
 from streamkit.events import ErrorType, ProviderFailed
 from streamkit.report import StreamReport

@@ -12,10 +12,24 @@ from typing import Any, ClassVar
 
 from attrs import define
 
+from streamkit.dialects.bodies.google import is_base64
 from streamkit.dialects.gemini.wire import CHUNK_FIELDS
-from streamkit.dialects.linting.explain import COMMON_HINTS, KNOWN, READS, TORN, UNFINISHED, Hint, Hints, like
-from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
-from streamkit.dialects.vocabulary.google import is_base64
+from streamkit.dialects.linting import (
+    COMMON_HINTS,
+    COMMON_RULES,
+    KNOWN,
+    READS,
+    TORN,
+    UNFINISHED,
+    GrammarChecker,
+    Hint,
+    Hints,
+    is_filled,
+    is_index,
+    is_text,
+    like,
+    shown,
+)
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {

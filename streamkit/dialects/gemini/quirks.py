@@ -5,31 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from streamkit.dialects.quirks.changes import (
+from streamkit.dialects.quirks import (
+    ANY,
+    EVENTS,
     Change,
     Frames,
     Payload,
     both,
+    call_text,
+    compact,
     copied,
     cut,
+    end_quirks,
+    event_quirks,
     every,
     first,
     last,
     put,
     reword,
-    turn,
-    value_at,
-)
-from streamkit.dialects.quirks.common import (
-    ANY,
-    EVENTS,
-    call_text,
-    compact,
-    end_quirks,
-    event_quirks,
     stray_errors,
     surrounded,
     text_quirks,
+    turn,
+    value_at,
 )
 
 CONTENT: Final = "candidates.0.content"

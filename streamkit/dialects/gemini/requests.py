@@ -39,6 +39,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeGuard
 import orjson
 from attrs import evolve
 
+from streamkit.conversation.media import kind_of_type, media_type_of
 from streamkit.conversation.messages import (
     Extras,
     Media,
@@ -56,20 +57,26 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies import google_requests as google
-from streamkit.dialects.bodies.json_members import add_missing, members_of, without_none
-from streamkit.dialects.bodies.media_types import kind_of_type, media_type_of
-from streamkit.dialects.bodies.request_reader import RequestReader, Waiting, read_options
+from streamkit.dialects.bodies import google
+from streamkit.dialects.bodies.google import FILMS, LEVELS, SERVICE_TIERS, VENDOR, is_own_uri, standard_base64
 from streamkit.dialects.gemini.decode import ASIDE_PARTS, TEXT_FIELDS
 from streamkit.dialects.gemini.schemas import cut_schema, json_schema
 from streamkit.dialects.gemini.wire import DYNAMIC, JSON, MODES, OPTIONS, PLAIN, TOOLS, VALIDATED, camel_case
 from streamkit.dialects.lowering import Capabilities, Lowering, OfParts, Place, of_turns, results_named, told_by
-from streamkit.dialects.members.fields import Fields, base64_of, kind_of
+from streamkit.dialects.members.fields import (
+    Fields,
+    RequestReader,
+    Waiting,
+    add_missing,
+    base64_of,
+    kind_of,
+    members_of,
+    read_options,
+    without_none,
+)
 from streamkit.dialects.members.values import has_member, has_value
 from streamkit.dialects.profiles import Target
-from streamkit.dialects.vocabulary.google import FILMS, LEVELS, SERVICE_TIERS, VENDOR, is_own_uri, standard_base64
-from streamkit.dialects.vocabulary.models import UNKNOWN
-from streamkit.dialects.vocabulary.reasoning_effort import COMMON, budget_of
+from streamkit.dialects.vocabulary.models import COMMON, UNKNOWN, budget_of
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.events import Aside, Opaque

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from streamkit.conversation.tool_definitions import MANY, NAMED, ONE
+from streamkit.conversation.checks import MANY, NAMED, ONE
 from streamkit.dialects.gemini.wire import TOOLS, camel_case
 from streamkit.dialects.members.fields import shown
 from streamkit.dialects.members.values import DEPTH

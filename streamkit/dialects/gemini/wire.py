@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from streamkit.conversation.tool_definitions import ToolRules
-from streamkit.dialects.vocabulary.google import FUNCTION_NAMES, VENDOR, UsageForm
+from streamkit.conversation.checks import ToolRules
+from streamkit.dialects.bodies.google import FUNCTION_NAMES, VENDOR, UsageForm
 from streamkit.events import StopReason
 
 CHUNK_FIELDS: Final = frozenset(

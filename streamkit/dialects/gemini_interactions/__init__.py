@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace
+from streamkit.dialects.bodies.google import is_own_uri
 from streamkit.dialects.gemini_interactions.asides import CITATIONS
 from streamkit.dialects.gemini_interactions.decode import InteractionsBodyDecoder, InteractionsDecoder, recognises
 from streamkit.dialects.gemini_interactions.encode import InteractionsEncoder, InteractionsResponseWriter
@@ -11,7 +12,6 @@ from streamkit.dialects.gemini_interactions.lint import InteractionsLinter
 from streamkit.dialects.gemini_interactions.quirks import QUIRKS
 from streamkit.dialects.gemini_interactions.requests import InteractionsRequestReader, capabilities, write
 from streamkit.dialects.gemini_interactions.wire import TOOLS
-from streamkit.dialects.vocabulary.google import is_own_uri
 from streamkit.framing.sse import KEEP_ALIVE
 
 DIALECT = Dialect(

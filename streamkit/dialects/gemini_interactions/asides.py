@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from streamkit.conversation.media import KINDS, TYPES, media_type_of
 from streamkit.conversation.messages import Citation
 from streamkit.dialects.base import CitationForm
-from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.bodies.media_types import KINDS, TYPES, media_type_of
+from streamkit.dialects.bodies.google import OWN_URIS, standard_base64
 from streamkit.dialects.gemini_interactions.wire import DELTA, VENDOR
+from streamkit.dialects.members.fields import without_none
 from streamkit.dialects.members.values import has_value, others_of
-from streamkit.dialects.vocabulary.google import OWN_URIS, standard_base64
 from streamkit.events import Aside, MediaGenerated
 
 ANNOTATIONS: Final = "text_annotation_delta"

@@ -19,14 +19,21 @@ from typing import Any, Final
 
 from attrs import define
 
-from streamkit.dialects.bodies.media_types import KINDS
+from streamkit.conversation.media import KINDS
+from streamkit.dialects.bodies import google
 from streamkit.dialects.gemini_interactions import wire
 from streamkit.dialects.gemini_interactions.asides import citation_of, read_media
-from streamkit.dialects.members.known import Members
-from streamkit.dialects.members.values import decode_time, details_of, has_value, objects_in, others_of, text_of
+from streamkit.dialects.members.values import (
+    Members,
+    decode_time,
+    details_of,
+    has_value,
+    objects_in,
+    others_of,
+    text_of,
+)
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.dialects.streams.client_calls import WAITS
-from streamkit.dialects.vocabulary import google
 from streamkit.dialects.vocabulary.error_bodies import error_in
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal
 from streamkit.events import (

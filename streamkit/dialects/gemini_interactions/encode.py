@@ -18,17 +18,15 @@ from typing import Any, ClassVar, Final
 import orjson
 
 from streamkit.conversation.messages import ToolCall
-from streamkit.dialects.bodies.block_list import Block, BlockList
-from streamkit.dialects.bodies.block_responses import BlockResponseWriter
-from streamkit.dialects.bodies.json_members import add_missing, without_none
+from streamkit.dialects.bodies import google
+from streamkit.dialects.bodies.responses import Block, BlockList, BlockResponseWriter
 from streamkit.dialects.gemini_interactions import wire
 from streamkit.dialects.gemini_interactions.asides import ANNOTATIONS, write_media
+from streamkit.dialects.members.fields import add_missing, without_none
 from streamkit.dialects.members.values import details_of
-from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
-from streamkit.dialects.streams.block_queue import BlockQueue, QueuedBlock
+from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder, BlockQueue, QueuedBlock
 from streamkit.dialects.streams.client_calls import WAITS
 from streamkit.dialects.streams.event_encoder import encode_time, only_choice, stop_word
-from streamkit.dialects.vocabulary import google
 from streamkit.events import Aside, Opaque, ProviderFailed, ResponseFinished, ResponseStarted, ToolCallStarted
 from streamkit.report import StreamReport
 

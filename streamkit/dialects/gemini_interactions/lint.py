@@ -14,14 +14,20 @@ from typing import Any, ClassVar, Final
 from attrs import define, field
 
 from streamkit.dialects.gemini_interactions.wire import CALL, DELTAS, EVENTS, RUNNING, TEXT, THOUGHT, is_error
-from streamkit.dialects.linting.explain import KNOWN, MESSAGE_HINTS, NO_RULE, READS, Hint, Hints, like
-from streamkit.dialects.linting.grammar import (
+from streamkit.dialects.linting import (
     COMMON_RULES,
+    KNOWN,
+    MESSAGE_HINTS,
+    NO_RULE,
+    READS,
     CallInput,
     GrammarChecker,
+    Hint,
+    Hints,
     is_filled,
     is_index,
     is_text,
+    like,
     shown,
 )
 from streamkit.framing.frame import Frame

@@ -6,16 +6,23 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from streamkit.dialects.quirks.calls import Fragments
-from streamkit.dialects.quirks.changes import Change, cut, every, first, last, put, reword, turn
-from streamkit.dialects.quirks.common import (
+from streamkit.dialects.quirks import (
     EVENTS,
+    Change,
+    Fragments,
     call_quirks,
+    cut,
     end_quirks,
     event_quirks,
+    every,
+    first,
+    last,
+    put,
+    reword,
     stop_quirks,
     stray_errors,
     text_quirks,
+    turn,
 )
 
 KIND: Final = "event_type"

@@ -29,6 +29,7 @@ from typing import Any, Final, Literal, TypeAlias
 import orjson
 from attrs import evolve
 
+from streamkit.conversation.media import KINDS, TYPES, media_type_of
 from streamkit.conversation.messages import (
     Media,
     Options,
@@ -45,19 +46,28 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies import google_requests as google
-from streamkit.dialects.bodies.json_members import PLAIN_TEXT, add_missing, members_of, plain_or_list, without_none
-from streamkit.dialects.bodies.media_types import KINDS, TYPES, media_type_of
-from streamkit.dialects.bodies.request_reader import RequestReader, function_tool, read_options, server_tool
+from streamkit.dialects.bodies import google
+from streamkit.dialects.bodies.google import FILMS, LEVELS, OWN_URIS, SERVICE_TIERS, is_own_uri, standard_base64
+from streamkit.dialects.bodies.google import VENDOR as SIGNER
 from streamkit.dialects.gemini_interactions import wire
 from streamkit.dialects.gemini_interactions.decode import aside_kind
 from streamkit.dialects.lowering import Capabilities, Lowering, Place, of_parts, of_turns, results_named, told_by
-from streamkit.dialects.members.fields import Fields, base64_of, kind_of
+from streamkit.dialects.members.fields import (
+    PLAIN_TEXT,
+    Fields,
+    RequestReader,
+    add_missing,
+    base64_of,
+    function_tool,
+    kind_of,
+    members_of,
+    plain_or_list,
+    read_options,
+    server_tool,
+    without_none,
+)
 from streamkit.dialects.profiles import Target
-from streamkit.dialects.vocabulary.google import FILMS, LEVELS, OWN_URIS, SERVICE_TIERS, is_own_uri, standard_base64
-from streamkit.dialects.vocabulary.google import VENDOR as SIGNER
-from streamkit.dialects.vocabulary.models import UNKNOWN
-from streamkit.dialects.vocabulary.reasoning_effort import effort_of
+from streamkit.dialects.vocabulary.models import UNKNOWN, effort_of
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.events import Aside, Opaque

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from streamkit.conversation.tool_definitions import ToolRules
-from streamkit.dialects.members.known import KEPT, Event, Members, kept
-from streamkit.dialects.vocabulary import google
+from streamkit.conversation.checks import ToolRules
+from streamkit.dialects.bodies import google
+from streamkit.dialects.members.values import KEPT, Event, Members, kept
 from streamkit.events import ErrorType, ProviderFailed, StopReason
 from streamkit.report import StreamReport
 

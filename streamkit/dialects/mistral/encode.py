@@ -17,13 +17,13 @@ import orjson
 from attrs import define, field
 
 from streamkit.conversation.messages import ToolCall
-from streamkit.dialects.bodies.json_members import add_missing, plain_or_list
+from streamkit.dialects.members.fields import add_missing, plain_or_list
 from streamkit.dialects.mistral import wire
 from streamkit.dialects.openai_chat.encode import ChatEncoder
 from streamkit.dialects.openai_chat.wire import IMAGE, url_of
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.call_order import CallOrder
 from streamkit.dialects.streams.event_encoder import function_call, stop_word
+from streamkit.dialects.streams.whole_call_encoder import CallOrder
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.errors import HeldTooLong
 from streamkit.events import (

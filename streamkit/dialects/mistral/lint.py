@@ -12,10 +12,21 @@ from typing import Any, ClassVar
 
 from attrs import define, field
 
-from streamkit.dialects.linting.chunk_checker import CHUNK_HINTS, CHUNK_RULES, ChunkChecker
-from streamkit.dialects.linting.explain import KNOWN, READS, Hint, Hints, like
-from streamkit.dialects.linting.grammar import COMMON_RULES, is_filled, is_index, is_object, is_text, shown
+from streamkit.dialects.linting import (
+    COMMON_RULES,
+    KNOWN,
+    READS,
+    Hint,
+    Hints,
+    is_filled,
+    is_index,
+    is_object,
+    is_text,
+    like,
+    shown,
+)
 from streamkit.dialects.mistral.wire import COUNTS
+from streamkit.dialects.openai_chat.lint import CHUNK_HINTS, CHUNK_RULES, ChunkChecker
 from streamkit.text.identifiers import NINE
 
 RULES: dict[str, str] = {

@@ -6,8 +6,23 @@ from collections.abc import Mapping
 from typing import Final
 
 from streamkit.dialects.openai_chat import quirks as chat
-from streamkit.dialects.quirks.changes import Change, both, cut, every, first, last, put, rename, turn, value_at
-from streamkit.dialects.quirks.common import EVENTS, end_quirks, stray_errors, surrounded, text_quirks
+from streamkit.dialects.quirks import (
+    EVENTS,
+    Change,
+    both,
+    cut,
+    end_quirks,
+    every,
+    first,
+    last,
+    put,
+    rename,
+    stray_errors,
+    surrounded,
+    text_quirks,
+    turn,
+    value_at,
+)
 
 #: Selects a content that is text. Thinking is a list of parts.
 TEXT: Final = first(chat.CONTENT, kind=str)

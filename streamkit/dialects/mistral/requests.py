@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Final
 
 from attrs import evolve
 
+from streamkit.conversation.media import data_uri
 from streamkit.conversation.messages import (
     Media,
     Options,
@@ -38,9 +39,6 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.bodies.media_types import data_uri
-from streamkit.dialects.bodies.request_reader import RequestReader, image_of, media_at, server_tool
 from streamkit.dialects.lowering import (
     Capabilities,
     Lowering,
@@ -52,15 +50,23 @@ from streamkit.dialects.lowering import (
     results_named,
     told_by,
 )
-from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
+from streamkit.dialects.members.fields import (
+    Fields,
+    RequestReader,
+    image_of,
+    is_data_uri,
+    media_at,
+    media_of,
+    server_tool,
+    without_none,
+)
 from streamkit.dialects.members.values import text_of
 from streamkit.dialects.mistral.encode import Chunks
 from streamkit.dialects.mistral.wire import ASIDES, CONTENT, OPTIONS, SERVICE_TIERS, THINKING, TOOLS, VENDOR
 from streamkit.dialects.openai_chat import request_out as chat
 from streamkit.dialects.openai_chat.request_in import ChatRequestReader
 from streamkit.dialects.profiles import Target
-from streamkit.dialects.vocabulary.models import UNKNOWN
-from streamkit.dialects.vocabulary.reasoning_effort import COMMON
+from streamkit.dialects.vocabulary.models import COMMON, UNKNOWN
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport

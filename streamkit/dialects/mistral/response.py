@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
-from streamkit.dialects.bodies.json_members import PLAIN_TEXT, add_missing
+from streamkit.dialects.members.fields import PLAIN_TEXT, add_missing
 from streamkit.dialects.mistral.encode import Chunks, image_chunk, is_content, whole_call
 from streamkit.dialects.mistral.wire import VENDOR, encode_error, encode_usage, finish_reason
 from streamkit.dialects.openai_chat.response import ChatResponseWriter

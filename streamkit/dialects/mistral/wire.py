@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from streamkit.conversation.tool_definitions import ToolRules
+from streamkit.conversation.checks import ToolRules
 from streamkit.dialects.openai_chat import wire as chat
 from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.dialects.vocabulary.stop_reasons import as_written

@@ -14,8 +14,8 @@ from typing import Any
 import orjson
 
 from streamkit.conversation.messages import Choice, Reasoning, Refusal, Text, ToolCall
-from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.bodies.response_writer import ResponseWriter
+from streamkit.dialects.bodies.responses import ResponseWriter
+from streamkit.dialects.members.fields import without_none
 from streamkit.dialects.ollama import wire
 from streamkit.dialects.streams.event_encoder import encode_time, object_arguments, only_choice, stop_word
 from streamkit.dialects.streams.whole_call_encoder import WholeCallEncoder

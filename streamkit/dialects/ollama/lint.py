@@ -12,8 +12,20 @@ import re
 from datetime import datetime
 from typing import Any, ClassVar
 
-from streamkit.dialects.linting.explain import COMMON_HINTS, READS, TORN, Hint, Hints, like
-from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
+from streamkit.dialects.linting import (
+    COMMON_HINTS,
+    COMMON_RULES,
+    READS,
+    TORN,
+    GrammarChecker,
+    Hint,
+    Hints,
+    is_filled,
+    is_index,
+    is_text,
+    like,
+    shown,
+)
 from streamkit.dialects.ollama.wire import COUNTS
 from streamkit.framing.frame import Frame
 

@@ -9,14 +9,18 @@ from collections.abc import Mapping
 from typing import Final
 
 from streamkit.dialects.ollama.decode import REPEATED_CHARS
-from streamkit.dialects.quirks.changes import (
+from streamkit.dialects.quirks import (
+    ANY,
     Change,
     Changes,
     Frames,
     LineForm,
     Payload,
     both,
+    call_text,
+    compact,
     cut,
+    end_quirks,
     every,
     first,
     insert,
@@ -24,10 +28,11 @@ from streamkit.dialects.quirks.changes import (
     put,
     rename,
     reword,
+    surrounded,
+    text_quirks,
     turn,
     value_at,
 )
-from streamkit.dialects.quirks.common import ANY, call_text, compact, end_quirks, surrounded, text_quirks
 
 LINES: Final = Changes(LineForm())
 CONTENT: Final = "message.content"

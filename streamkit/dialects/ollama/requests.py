@@ -35,8 +35,6 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.json_members import BLANK_LINE, add_missing, members_of, without_none
-from streamkit.dialects.bodies.request_reader import TurnReader, Waiting, function_tool, read_options, server_tool
 from streamkit.dialects.lowering import (
     Capabilities,
     Lowering,
@@ -49,11 +47,24 @@ from streamkit.dialects.lowering import (
     results_named,
     told_by,
 )
-from streamkit.dialects.members.fields import Fields, base64_of, kind_of
+from streamkit.dialects.members.fields import (
+    BLANK_LINE,
+    Fields,
+    TurnReader,
+    Waiting,
+    add_missing,
+    base64_of,
+    function_tool,
+    kind_of,
+    members_of,
+    read_options,
+    server_tool,
+    without_none,
+)
 from streamkit.dialects.members.values import DEPTH
 from streamkit.dialects.ollama.wire import IMAGES, OPTIONS, THINK_LEVELS, TOOLS, VENDOR
 from streamkit.dialects.profiles import Target
-from streamkit.dialects.vocabulary.reasoning_effort import nearest
+from streamkit.dialects.vocabulary.models import nearest
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
 from streamkit.report import StreamReport

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from streamkit.conversation.tool_definitions import ToolRules
+from streamkit.conversation.checks import ToolRules
 from streamkit.dialects.members.values import count_of
 from streamkit.dialects.profiles import Encoding, Profile
 from streamkit.dialects.vocabulary.error_bodies import has_detail

@@ -14,8 +14,7 @@ from itertools import takewhile
 from operator import itemgetter
 from typing import Any, ClassVar, Final, TypeAlias
 
-from streamkit.dialects.members.known import Members
-from streamkit.dialects.members.values import NOTHING, details_of, has_value, json_value, others_of, text_of
+from streamkit.dialects.members.values import NOTHING, Members, details_of, has_value, json_value, others_of, text_of
 from streamkit.dialects.openai_chat.whole_messages import UNSIGNED, ChoiceSoFar
 from streamkit.dialects.openai_chat.wire import (
     BLOCK_ID,

@@ -16,11 +16,11 @@ from typing import Any, ClassVar, Final, Literal
 
 import orjson
 
+from streamkit.dialects.bodies.openai import identity
 from streamkit.dialects.openai_chat import wire
 from streamkit.dialects.openai_chat.providers import client_of
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import EventEncoder, stop_word, wrapped_input
-from streamkit.dialects.vocabulary.openai import identity
 from streamkit.events import (
     Aside,
     ChoiceStarted,

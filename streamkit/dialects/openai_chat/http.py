@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from streamkit.dialects.base import STATUSES, Errors
+from streamkit.dialects.bodies.openai import ANSWER_HEADERS, FEATURES, MODELS, NO_RETRY, azure_root, decode_error
 from streamkit.dialects.http import HTTP, Endpoint, Surface, segment
 from streamkit.dialects.openai_chat.wire import ERROR_NAMES, ERROR_TYPES, VENDOR, encode_error
 from streamkit.dialects.vocabulary.context_overflow import CODE, is_overflow
-from streamkit.dialects.vocabulary.openai import ANSWER_HEADERS, FEATURES, MODELS, NO_RETRY, azure_root, decode_error
 from streamkit.events import ErrorType, ProviderFailed
 from streamkit.report import StreamReport
 

@@ -6,32 +6,30 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from streamkit.dialects.quirks.calls import Fragments
-from streamkit.dialects.quirks.changes import (
+from streamkit.dialects.quirks import (
+    EVENTS,
     Change,
     ChangeStep,
+    Fragments,
     Frames,
     Payload,
     both,
+    call_quirks,
+    call_text,
     cut,
+    end_quirks,
+    event_quirks,
     every,
     first,
     last,
     put,
     rename,
-    turn,
-    value_at,
-)
-from streamkit.dialects.quirks.common import (
-    EVENTS,
-    call_quirks,
-    call_text,
-    end_quirks,
-    event_quirks,
     stop_quirks,
     stray_errors,
     surrounded,
     text_quirks,
+    turn,
+    value_at,
 )
 
 DELTA, FINISH = "choices.0.delta", "choices.0.finish_reason"

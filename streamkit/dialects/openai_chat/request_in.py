@@ -33,22 +33,24 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.conversation.replay import part_of
-from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.bodies.request_reader import (
+from streamkit.dialects.bodies import openai
+from streamkit.dialects.members.fields import (
     CONTENT,
+    Fields,
     TurnReader,
     content_of,
     function_tool,
     image_of,
+    is_data_uri,
     media_at,
+    media_of,
     read_options,
     server_tool,
     unknown_part,
+    without_none,
 )
-from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import others_of, text_of
 from streamkit.dialects.openai_chat import wire
-from streamkit.dialects.vocabulary import openai
 from streamkit.dialects.vocabulary.sealed_reasoning import unsealed
 from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.events import Aside, Opaque, ToolKind

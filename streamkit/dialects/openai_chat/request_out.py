@@ -22,6 +22,7 @@ from typing import Any, Final, TypeAlias
 
 from attrs import evolve
 
+from streamkit.conversation.media import data_uri, media_type_of
 from streamkit.conversation.messages import (
     Media,
     Part,
@@ -38,17 +39,16 @@ from streamkit.conversation.messages import (
     Turn,
     WebSearch,
 )
-from streamkit.dialects.bodies import openai_requests as openai
-from streamkit.dialects.bodies.claude_requests import CACHE_CONTROLS, MOST_MARKS
-from streamkit.dialects.bodies.json_members import BLANK_LINE, add_missing, plain_or_list, without_none
-from streamkit.dialects.bodies.media_types import data_uri, media_type_of
+from streamkit.dialects.bodies import openai
+from streamkit.dialects.bodies.claude import CACHE_CONTROLS, MOST_MARKS
+from streamkit.dialects.bodies.openai import TOOLS, write_cache_mark
 from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, model_for, of_parts, of_tools, of_turns
+from streamkit.dialects.members.fields import BLANK_LINE, add_missing, plain_or_list, without_none
 from streamkit.dialects.openai_chat import wire
 from streamkit.dialects.openai_chat.providers import provider_of
 from streamkit.dialects.openai_chat.wire import BLOCKS, DELTA_IMAGES, IMAGES, PARTS, opaque_member
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.models import UNKNOWN
-from streamkit.dialects.vocabulary.openai import TOOLS, write_cache_mark
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string

@@ -13,14 +13,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Text, ToolCall
-from streamkit.dialects.bodies.json_members import add_missing
-from streamkit.dialects.bodies.response_writer import ResponseWriter
+from streamkit.dialects.bodies.openai import identity
+from streamkit.dialects.bodies.responses import ResponseWriter
+from streamkit.dialects.members.fields import add_missing
 from streamkit.dialects.members.values import details_of, number_in
 from streamkit.dialects.openai_chat import wire
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
 from streamkit.dialects.openai_chat.providers import client_of
 from streamkit.dialects.streams.event_encoder import stop_word
-from streamkit.dialects.vocabulary.openai import identity
 from streamkit.events import Aside, MediaGenerated, ProviderFailed, TerminatorSeen
 from streamkit.text.one_string import one_string
 

@@ -21,16 +21,15 @@ from typing import Any, Final
 
 from attrs import evolve
 
+from streamkit.conversation.media import data_uri
 from streamkit.conversation.messages import Citation, Reasoning, RedactedReasoning, ToolCall
 from streamkit.dialects.base import CitationForm
-from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.bodies.media_types import data_uri
-from streamkit.dialects.members.fields import is_data_uri
+from streamkit.dialects.bodies import openai
+from streamkit.dialects.bodies.openai import WEB, read_url_citation, write_annotations
+from streamkit.dialects.members.fields import is_data_uri, without_none
 from streamkit.dialects.members.values import count_of, counts_of, details_of, objects_in, others_of, text_of
 from streamkit.dialects.streams.event_encoder import function_call
-from streamkit.dialects.vocabulary import openai
 from streamkit.dialects.vocabulary.context_overflow import CODE, is_overflow, with_code
-from streamkit.dialects.vocabulary.openai import WEB, read_url_citation, write_annotations
 from streamkit.dialects.vocabulary.stop_reasons import was_stopped
 from streamkit.dialects.vocabulary.usage_counts import has_more, total_of
 from streamkit.events import Aside, ErrorType, MediaGenerated, Opaque, ProviderFailed, StopReason, UsageReported

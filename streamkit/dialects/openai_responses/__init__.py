@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace
+from streamkit.dialects.bodies.openai import TOOLS
 from streamkit.dialects.openai_responses.asides import CITATIONS, SEARCHES
 from streamkit.dialects.openai_responses.decode import ResponsesDecoder, recognises
 from streamkit.dialects.openai_responses.encode import ResponsesEncoder, settings_of
@@ -14,7 +15,6 @@ from streamkit.dialects.openai_responses.request_out import capabilities, write
 from streamkit.dialects.openai_responses.response import ResponsesBodyDecoder, ResponsesBodyWriter
 from streamkit.dialects.openai_responses.wire import ERRORS, VENDOR
 from streamkit.dialects.profiles import Profile, Provider
-from streamkit.dialects.vocabulary.openai import TOOLS
 from streamkit.framing.sse import KEEP_ALIVE
 
 DIALECT = Dialect(

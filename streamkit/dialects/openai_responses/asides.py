@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from streamkit.conversation.media import media_type_of
 from streamkit.conversation.messages import Citation, WebSearched
 from streamkit.dialects.base import CitationForm, SearchForm
-from streamkit.dialects.bodies.media_types import media_type_of
+from streamkit.dialects.bodies.openai import WEB, read_url_citation, write_annotations
 from streamkit.dialects.members.values import details_of, others_of
 from streamkit.dialects.openai_responses.wire import VENDOR
 from streamkit.dialects.streams.client_calls import ADDED, DONE
-from streamkit.dialects.vocabulary.openai import WEB, read_url_citation, write_annotations
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.dialects.vocabulary.web_search import read_pages
 from streamkit.events import Aside, MediaGenerated, WireEvent

@@ -15,8 +15,8 @@ from typing import Any, Final, TypeAlias
 import orjson
 from attrs import evolve
 
+from streamkit.conversation.media import data_uri
 from streamkit.conversation.messages import Extras, Media, Part, Request, Text, ToolCall, ToolResult, Turn
-from streamkit.dialects.bodies.media_types import data_uri
 from streamkit.dialects.lowering import Lowering, Place, each_part
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import json_object, json_value, objects_in

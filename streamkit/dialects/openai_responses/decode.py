@@ -16,8 +16,7 @@ from typing import Any, ClassVar, Final
 
 from attrs import evolve
 
-from streamkit.dialects.members.known import EVENT, UNREAD, Members, kept
-from streamkit.dialects.members.values import has_value, others_of, text_of
+from streamkit.dialects.members.values import EVENT, UNREAD, Members, has_value, kept, others_of, text_of
 from streamkit.dialects.openai_responses import wire
 from streamkit.dialects.openai_responses.asides import as_it_came
 from streamkit.dialects.openai_responses.items import ITEM_FIELDS, ItemReader

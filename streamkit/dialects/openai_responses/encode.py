@@ -19,8 +19,8 @@ import orjson
 from attrs import evolve
 
 from streamkit.conversation.messages import Request
-from streamkit.dialects.members.known import unknown_event
-from streamkit.dialects.members.values import json_value
+from streamkit.dialects.bodies.openai import identity
+from streamkit.dialects.members.values import json_value, unknown_event
 from streamkit.dialects.openai_responses import wire
 from streamkit.dialects.openai_responses.asides import write_image
 from streamkit.dialects.openai_responses.output import called
@@ -29,7 +29,6 @@ from streamkit.dialects.openai_responses.writer import FreeText, ItemWriter, Lab
 from streamkit.dialects.profiles import Target
 from streamkit.dialects.streams.block_encoder import BlockEncoder
 from streamkit.dialects.streams.compactions import COMPACTION
-from streamkit.dialects.vocabulary.openai import identity
 from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.events import (
     Aside,

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 
 from streamkit.conversation.messages import Request
+from streamkit.dialects.bodies.openai import ANSWER_HEADERS, FEATURES, MODELS, azure_root
 from streamkit.dialects.http import HTTP, STATE_SETTING, STATELESS, Endpoint, SocketForm, Surface, TokenCount
 from streamkit.dialects.openai_responses.socket import ENDPOINT, SocketConversation
 from streamkit.dialects.openai_responses.stored import STORED
-from streamkit.dialects.vocabulary.openai import ANSWER_HEADERS, FEATURES, MODELS, azure_root
 from streamkit.errors import BadRequest
 
 #: The members of a request that a token count accepts.

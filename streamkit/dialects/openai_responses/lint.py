@@ -16,17 +16,25 @@ from typing import Any, ClassVar
 
 from attrs import define, field
 
-from streamkit.dialects.linting.explain import COMMON_HINTS, CUT, KNOWN, NO_RULE, READS, TORN, Hint, Hints, like
-from streamkit.dialects.linting.grammar import (
+from streamkit.dialects.linting import (
+    COMMON_HINTS,
     COMMON_RULES,
+    CUT,
     INPUT_CHARS,
+    KNOWN,
+    NO_RULE,
+    READS,
+    TORN,
     CallInput,
     GrammarChecker,
+    Hint,
+    Hints,
     Severity,
     is_filled,
     is_index,
     is_object,
     is_text,
+    like,
     shown,
 )
 from streamkit.dialects.openai_responses.wire import CALL_EVENTS, CALL_INPUTS, OWN_ITEMS, SPEECHES

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from streamkit.conversation.messages import Extras, Part, Reasoning, ToolCall
-from streamkit.dialects.members.growing import Growing
+from streamkit.dialects.members.values import Growing
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, CONTENT, ITEM
 from streamkit.dialects.streams.client_calls import ADDED, DONE
 from streamkit.events import Aside, QualifiedName

@@ -9,32 +9,30 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from streamkit.dialects.quirks.calls import Fragments
-from streamkit.dialects.quirks.changes import (
+from streamkit.dialects.quirks import (
     BYTE_FF,
+    EVENTS,
+    HIGH,
+    LOW,
     Change,
+    Fragments,
     Frames,
     Payload,
     Where,
+    bare_input,
     both,
     copied,
     cut,
+    end_quirks,
+    event_quirks,
     every,
     first,
     last,
     put,
     rewrite,
+    stray_errors,
     turn,
     value_at,
-)
-from streamkit.dialects.quirks.common import (
-    EVENTS,
-    HIGH,
-    LOW,
-    bare_input,
-    end_quirks,
-    event_quirks,
-    stray_errors,
     without_event_line,
 )
 

@@ -38,9 +38,16 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.conversation.replay import part_of
-from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.bodies.request_reader import RequestReader, read_options, unknown_part
-from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
+from streamkit.dialects.bodies import openai
+from streamkit.dialects.members.fields import (
+    Fields,
+    RequestReader,
+    is_data_uri,
+    media_of,
+    read_options,
+    unknown_part,
+    without_none,
+)
 from streamkit.dialects.members.values import objects_in
 from streamkit.dialects.openai_responses import wire
 from streamkit.dialects.openai_responses.asides import is_made, read_image
@@ -49,7 +56,6 @@ from streamkit.dialects.openai_responses.items import aside_kind
 from streamkit.dialects.openai_responses.tools import LOADING, ToolNames, ToolReader
 from streamkit.dialects.streams.client_calls import is_clients
 from streamkit.dialects.streams.compactions import COMPACTION, INSTEAD, block_in
-from streamkit.dialects.vocabulary import openai
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, unseal
 from streamkit.events import Aside, Opaque, QualifiedName
 from streamkit.report import StreamReport

@@ -27,6 +27,7 @@ from typing import Any, Final
 
 from attrs import evolve
 
+from streamkit.conversation.media import data_uri, media_type_of
 from streamkit.conversation.messages import (
     Compaction,
     Extras,
@@ -46,18 +47,17 @@ from streamkit.conversation.messages import (
     Turn,
     WebSearch,
 )
-from streamkit.dialects.bodies import openai_requests as openai
-from streamkit.dialects.bodies.claude_requests import MOST_MARKS
-from streamkit.dialects.bodies.json_members import add_missing, members_of, plain_or_list, without_none
-from streamkit.dialects.bodies.media_types import data_uri, media_type_of
+from streamkit.dialects.bodies import openai
+from streamkit.dialects.bodies.claude import MOST_MARKS
+from streamkit.dialects.bodies.openai import AUDIO_FORMATS, TOOLS, write_cache_mark
 from streamkit.dialects.lowering import Capabilities, Lowering, Place, model_for, of_parts, of_tools
+from streamkit.dialects.members.fields import add_missing, members_of, plain_or_list, without_none
 from streamkit.dialects.openai_responses import wire
 from streamkit.dialects.openai_responses.client_items import with_items_again
 from streamkit.dialects.openai_responses.output import Item, OutputList, call_item, of_item, reasoning_item, thoughts
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.streams.compactions import COMPACTION, OPENAIS
 from streamkit.dialects.vocabulary.models import UNKNOWN
-from streamkit.dialects.vocabulary.openai import AUDIO_FORMATS, TOOLS, write_cache_mark
 from streamkit.dialects.vocabulary.web_search import location_out
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport

@@ -12,9 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 from streamkit.conversation.messages import Choice, Extras, Part, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
-from streamkit.dialects.bodies.json_members import add_missing
-from streamkit.dialects.bodies.response_writer import ResponseWriter
-from streamkit.dialects.members.known import UNREAD
+from streamkit.dialects.bodies.openai import identity
+from streamkit.dialects.bodies.responses import ResponseWriter
+from streamkit.dialects.members.fields import add_missing
+from streamkit.dialects.members.values import UNREAD
 from streamkit.dialects.openai_responses import wire
 from streamkit.dialects.openai_responses.asides import write_image
 from streamkit.dialects.openai_responses.decode import RESPONSE, ResponsesDecoder, known_status
@@ -23,7 +24,6 @@ from streamkit.dialects.openai_responses.output import Item, OutputList, call_it
 from streamkit.dialects.streams.compactions import COMPACTION
 from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.dialects.vocabulary.error_bodies import error_in
-from streamkit.dialects.vocabulary.openai import identity
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed, ResponseFinished

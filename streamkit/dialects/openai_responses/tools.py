@@ -18,8 +18,7 @@ from typing import Any, Final
 from attrs import define, evolve, field
 
 from streamkit.conversation.messages import Namespace, Tool, WebSearch
-from streamkit.dialects.bodies.request_reader import server_tool
-from streamkit.dialects.members.fields import Fields
+from streamkit.dialects.members.fields import Fields, server_tool
 from streamkit.dialects.members.values import objects_in
 from streamkit.dialects.openai_responses.wire import VENDOR
 from streamkit.dialects.streams.client_calls import ADDED, DONE, EXECUTION, SEARCH

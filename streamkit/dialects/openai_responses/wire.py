@@ -8,11 +8,11 @@ from typing import Any, Final, Literal, TypeAlias
 from attrs import evolve, frozen
 
 from streamkit.dialects.base import STATUSES, Errors
+from streamkit.dialects.bodies import openai
+from streamkit.dialects.bodies.openai import NO_RETRY, decode_error
 from streamkit.dialects.members.values import count_of, counts_of, details_of
 from streamkit.dialects.streams.compactions import FORMS
-from streamkit.dialects.vocabulary import openai
 from streamkit.dialects.vocabulary.context_overflow import is_overflow, with_code
-from streamkit.dialects.vocabulary.openai import NO_RETRY, decode_error
 from streamkit.dialects.vocabulary.stop_reasons import was_stopped
 from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.events import (

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 import orjson
 
 from streamkit.dialects.openai_responses import wire
-from streamkit.dialects.streams.block_queue import BlockQueue, Key, QueuedBlock
+from streamkit.dialects.streams.block_encoder import BlockQueue, Key, QueuedBlock
 from streamkit.dialects.streams.event_encoder import EventEncoder
 from streamkit.errors import HeldTooLong
 from streamkit.tool_calls.object_scanner import LazyScanner

@@ -8,13 +8,13 @@ from typing import Any, ClassVar, NoReturn
 
 import orjson
 
+from streamkit.conversation.media import own_media
 from streamkit.conversation.messages import Choice, Response, ToolCall
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.carrier import FIRST, Carrier
 from streamkit.dialects.streams.client_calls import WAITS, waiting_message
 from streamkit.dialects.streams.compactions import FORMS
 from streamkit.dialects.streams.encode_stage import EncoderLink
-from streamkit.dialects.streams.media import own_media
 from streamkit.dialects.streams.spoken import SPOKEN
 from streamkit.dialects.vocabulary.error_bodies import BROKEN
 from streamkit.errors import StreamError, StreamkitError

@@ -11,10 +11,12 @@ from typing import Any, ClassVar, Final
 import orjson
 from attrs import evolve
 
-from streamkit.dialects.members.known import EVENT, UNREAD, Members
 from streamkit.dialects.members.values import (
     DEPTH,
+    EVENT,
     TEXT_MEMBERS,
+    UNREAD,
+    Members,
     has_value,
     is_deep,
     number_in,

@@ -22,7 +22,7 @@ from streamkit.conversation.messages import Response
 from streamkit.conversation.replay import replay
 from streamkit.dialects import dialect_named
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.quirks.changes import Change
+from streamkit.dialects.quirks import Change
 from streamkit.errors import UsageError
 from streamkit.events import TextDelta
 from streamkit.lab.mock.writing import Answer

@@ -33,7 +33,7 @@ from streamkit.dialects.members.fields import fields_of
 from streamkit.dialects.vocabulary.error_bodies import REFUSED_KEY
 from streamkit.errors import BadRequest, BrokenFrame, UsageError
 from streamkit.events import ProviderFailed
-from streamkit.text.redact import excerpt
+from streamkit.text.quoting import excerpt
 from streamkit.web.upstream.value import HEADER_TEXT, Upstream
 
 #: The most characters of a path that are logged. A path may contain the model's name, which the client chooses.

@@ -9,7 +9,7 @@ import pytest
 
 from streamkit import BadRequest, StreamReport, decode_request, encode_request
 from streamkit.conversation.messages import Thinking
-from streamkit.dialects.bodies.claude_requests import read_thinking
+from streamkit.dialects.bodies.claude import read_thinking
 from streamkit.dialects.members.fields import fields_of
 
 LOOK = {"type": "function", "function": {"name": "look", "parameters": {}}}

@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamkit.conversation.messages import Citation, ToolChoice
-from streamkit.dialects.members.fields import Body, Fields
-from streamkit.dialects.openai_chat import wire as chat
-from streamkit.dialects.openai_responses import wire as responses
-from streamkit.dialects.vocabulary.openai import (
+from streamkit.dialects.bodies.openai import (
     AUDIO_FORMATS,
     AUDIO_TYPES,
     CACHE_SPANS,
@@ -23,6 +20,9 @@ from streamkit.dialects.vocabulary.openai import (
     write_cache_mark,
     write_url_citation,
 )
+from streamkit.dialects.members.fields import Body, Fields
+from streamkit.dialects.openai_chat import wire as chat
+from streamkit.dialects.openai_responses import wire as responses
 from streamkit.errors import BadRequest
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Final, Protocol, TypeAlias
@@ -330,3 +331,264 @@ def insert(number: int, frame: bytes) -> Change:
 def rewrite(old: bytes, new: bytes) -> Change:
     """Return a change that replaces bytes wherever they occur."""
     return lambda frames: tuple(frame.replace(old, new) for frame in frames)
+
+
+@frozen(kw_only=True)
+class Fragments:
+    """The calls of a stream: ``start`` selects payloads that start a call, ``fragment`` those with a fragment of arguments.
+
+    Payloads with the same value at the path ``key`` belong to one call. The text of a fragment is at the path ``text``.
+    """
+
+    changes: Changes
+    start: Where
+    fragment: Where
+    key: str
+    text: str
+
+    def carry(self, path: str) -> Change:
+        """Return a change that repeats the member at ``path`` of a call's start in all fragments of that call."""
+
+        def change(frames: Frames) -> Frames:
+            said: dict[Any, Any] = {}
+
+            def edit(payload: Payload) -> tuple[Payload]:
+                key = value_at(payload, self.key)
+                if self._starts(payload):
+                    said[key] = value_at(payload, path)
+                elif key in said:
+                    put(path, said[key])(payload)
+                return (payload,)
+
+            return self.changes.each(self._either, edit)(frames)
+
+        return change
+
+    def whole(self, path: str, make: Callable[[str], Any]) -> Change:
+        """Return a change that sets ``path`` of a call's start to ``make(all arguments)``, and drops the fragments."""
+
+        def change(frames: Frames) -> Frames:
+            texts = self._texts(frames)
+
+            def edit(payload: Payload) -> tuple[Payload, ...]:
+                text = texts.get(value_at(payload, self.key), "")
+                if not self._starts(payload):
+                    return ()
+                put(path, make(text))(payload)
+                return (payload,)
+
+            return self.changes.each(self._either, edit)(frames)
+
+        return change
+
+    def one(self, make: Callable[[str], Any]) -> Change:
+        """Return a change that replaces all fragments of a call by one with ``make(all arguments)``.
+
+        A call whose arguments ``make`` does not change keeps its fragments.
+        """
+
+        def change(frames: Frames) -> Frames:
+            made = {key: value for key, text in self._texts(frames).items() if (value := make(text)) != text}
+            left = dict(made)
+
+            def edit(payload: Payload) -> tuple[Payload, ...]:
+                key = value_at(payload, self.key)
+                if key not in made:
+                    return (payload,)
+                if key not in left:
+                    return ()
+                put(self.text, left.pop(key))(payload)
+                return (payload,)
+
+            return self.changes.each(self.fragment, edit)(frames)
+
+        return change
+
+    def cumulative(self) -> Change:
+        """Return a change that puts, into each fragment, all arguments of the call up to that fragment."""
+
+        def change(frames: Frames) -> Frames:
+            texts: defaultdict[Any, str] = defaultdict(str)
+
+            def edit(payload: Payload) -> tuple[Payload]:
+                key = value_at(payload, self.key)
+                texts[key] += value_at(payload, self.text)
+                put(self.text, texts[key])(payload)
+                return (payload,)
+
+            return self.changes.each(self.fragment, edit)(frames)
+
+        return change
+
+    def again(self) -> Change:
+        """Return a change that repeats all arguments of a call after its last fragment, unless they are ``{}``."""
+
+        def change(frames: Frames) -> Frames:
+            texts = self._texts(frames)
+            left = Counter(value_at(payload, self.key) for payload in self._fragments(frames))
+
+            def edit(payload: Payload) -> tuple[Payload, ...]:
+                key = value_at(payload, self.key)
+                left[key] -= 1
+                if left[key] or texts[key] == "{}":
+                    return (payload,)
+                return (payload, copied(payload, put(self.text, texts[key])))
+
+            return self.changes.each(self.fragment, edit)(frames)
+
+        return change
+
+    @property
+    def _either(self) -> Where:
+        return Where("", lambda payload: self._starts(payload) or self.fragment.has(payload))
+
+    def _starts(self, payload: Payload) -> bool:
+        return self.start.has(payload)
+
+    def _fragments(self, frames: Frames) -> Iterator[Payload]:
+        return self.changes.having(self.fragment, frames)
+
+    def _texts(self, frames: Frames) -> dict[Any, str]:
+        texts: defaultdict[Any, str] = defaultdict(str)
+        for payload in self._fragments(frames):
+            texts[value_at(payload, self.key)] += value_at(payload, self.text)
+        return texts
+
+
+EVENTS: Final = Changes(EventForm())
+#: Selects every JSON payload. It selects nothing in a stream of another form, such as Google's JSON array.
+ANY: Final = every("")
+#: The two UTF-16 halves of a character above U+FFFF.
+HIGH, LOW = "\ud83d", "\ude00"
+_EVENT_LINE: Final = re.compile(rb"^event: ?[^\r\n]*\r?\n", re.MULTILINE)
+
+
+def text_quirks(changes: Changes, where: Where, text: str) -> Mapping[str, Change]:
+    """Return the quirks of text in deltas. ``where`` selects the deltas; their text is at the path ``text``."""
+
+    def halves(payload: Payload) -> tuple[Payload, ...]:
+        return copied(payload, put(text, value_at(payload, text) + HIGH)), copied(payload, put(text, LOW))
+
+    return {
+        "invalid_utf8": changes.edit(where, turn(text, lambda value: value + BYTE_FF)),
+        "lone_surrogate": changes.edit(where, turn(text, lambda value: value + HIGH)),
+        "character_cut": changes.each(where, halves),
+        "number_out_of_range": changes.edit(where, put("elapsed", 10**400)),
+        "payload_in_list": changes.each(where, lambda payload: ([payload],)),
+        "text_as_object": changes.edit(evolve(where, part=slice(None)), turn(text, lambda value: {"text": value})),
+    }
+
+
+def call_quirks(calls: Fragments, name: str, call_id: str) -> Mapping[str, Change]:
+    """Return the quirks of calls that are sent in fragments. ``name`` and ``call_id`` are paths in a call's start."""
+    changes, starts = calls.changes, every(name)
+    first_fragment = evolve(calls.fragment, part=slice(1))
+    return {
+        "id_missing": changes.edit(starts, cut(call_id)),
+        "id_duplicate": changes.share(starts, call_id, starts, call_id),
+        "call_nameless": changes.edit(first(name), cut(name)),
+        "arguments_repeated": calls.again(),
+        "arguments_cumulative": both(changes.halve(first_fragment, calls.text), calls.cumulative()),
+        "custom_input_bare": calls.one(bare_input),
+    }
+
+
+def stop_quirks(
+    changes: Changes,
+    call: Where,
+    reason: str,
+    foreign: Mapping[str, str],
+    *,
+    called: str,
+    stopped: str,
+    unknown: str = "done_calling",
+) -> Mapping[str, Change]:
+    """Return the quirks of the stop reason at the path ``reason``. ``foreign``: other dialects' words, by this dialect's.
+
+    The reason is ``called`` if there is a ``call``, otherwise ``stopped``. ``unknown`` is a word that no dialect has.
+    """
+    after_calls = every(reason, called)
+    return {
+        "stop_with_calls": changes.edit(after_calls, put(reason, stopped)),
+        "stop_unknown_with_calls": changes.edit(after_calls, put(reason, unknown)),
+        "calls_without_call": changes.unless(call, changes.edit(every(reason, stopped), put(reason, called))),
+        "stop_reason_foreign": changes.edit(every(reason), reword(reason, foreign)),
+    }
+
+
+def end_quirks(
+    changes: Changes, content: Where, *steps: ChangeStep, end: Where | None, error: Where | None
+) -> Mapping[str, Change]:
+    """Return the quirks in which content is repeated after the end. The ``steps`` change the repeated payload.
+
+    ``end`` selects a payload of successful streams, and ``error`` one of failed streams. None: the quirk is impossible.
+    """
+    again = changes.move(content, *steps)
+    behind_end: Mapping[str, Change] = {} if end is None else {"after_end": changes.when(end, again)}
+    behind_error: Mapping[str, Change] = {} if error is None else {"after_error": changes.when(error, again)}
+    return {**behind_end, **behind_error}
+
+
+def event_quirks(*, done_mark: bool, end: bytes = b"\n\n") -> Mapping[str, Change]:
+    """Return the quirks of server-sent events that end with ``end``. ``done_mark``: ``[DONE]`` ends the dialect's streams."""
+    changes: dict[str, Change] = {
+        "sse_field_unknown": _unknown_field,
+        "comment_as_data": insert(1, b"data: : keep-alive" + end),
+        "last_event_unterminated": unterminated,
+        "payload_no_object": insert(1, b"data: null" + end),
+    }
+    if not done_mark:
+        changes["foreign_terminator"] = insert(-1, b"data: [DONE]" + end)
+    return {kind: EVENTS.when(ANY, change) for kind, change in changes.items()}
+
+
+def stray_errors(error: Where) -> Mapping[str, Change]:
+    """Return the quirks in which the payload that ``error`` selects is sent in a wrong SSE field, or in none."""
+    return {
+        "sse_error_field": EVENTS.rewrite(error, lambda frame: frame.replace(b"data: ", b"error: ", 1)),
+        "sse_bare_json": EVENTS.rewrite(error, lambda frame: frame.replace(b"data: ", b"", 1)),
+    }
+
+
+def without_event_lines(frames: Frames) -> Frames:
+    """Remove the lines that name the events."""
+    return tuple(map(without_event_line, frames))
+
+
+def without_event_line(frame: bytes) -> bytes:
+    """Return the frame without the line that names its event."""
+    return _EVENT_LINE.sub(b"", frame)
+
+
+def surrounded(changes: Changes, first: Where, last: Where, text: str) -> Change:
+    """Return a change that writes ``<think>`` before the ``first`` delta's text and ``</think>`` after the ``last``'s."""
+    opened = changes.edit(first, turn(text, lambda value: f"<think>{value}"))
+    return both(opened, changes.edit(last, turn(text, lambda value: f"{value}</think>")))
+
+
+def call_text(name: Any, arguments: Any) -> str:
+    """Return a call in the form in which Hermes and Qwen write it into their text."""
+    return f"\n<tool_call>{compact({'name': name, 'arguments': arguments})}</tool_call>"
+
+
+def compact(value: Any) -> str:
+    """Return compact JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def bare_input(arguments: str) -> str:
+    """Return the string in arguments of the form ``{"input": "…"}``; other arguments unchanged."""
+    document = json.loads(arguments)
+    match document:
+        case {"input": str(text)} if len(document) == 1:
+            return text
+    return arguments
+
+
+def unterminated(frames: Frames) -> Frames:
+    """Remove the line ends after the last event."""
+    return (*frames[:-1], *(frame.rstrip(b"\r\n") for frame in frames[-1:]))
+
+
+def _unknown_field(frames: Frames) -> Frames:
+    return tuple(frame if number else b"status: 200\n" + frame for number, frame in enumerate(frames))
