@@ -92,6 +92,8 @@ __all__ = [
     "transcode",
 ]
 
+__version__ = "0.1.0.dev0"
+
 #: The public names by the module that has them.
 _NAMES: Final = {
     "conversation.messages": "Choice Request Response Tool ToolCall ToolResult",

@@ -323,6 +323,9 @@ def _results(turn: Turn) -> list[ToolResult]:
 
 Keywords: TypeAlias = frozenset[str]
 Path: TypeAlias = tuple[str | int, ...]
+MAX_FINDINGS: Final = (
+    1000  #: a schema is walked no further once there are so many: each has a path of up to 8,000 characters
+)
 MAX_SUBSCHEMAS: Final = 100_000  #: maximum number in one request; ``schema_bytes`` holds so many at ten bytes each
 REPAIRED: Final = frozenset({"name_unfit", "properties_missing"})  #: rules that writing a request repairs
 MAX_LISTED: Final = 5  #: number of findings that an error message lists; the others are counted
@@ -375,7 +378,9 @@ class ToolFinding:
 def check_tools(
     tools: Sequence[Tool], rules: ToolRules = PORTABLE_TOOLS, *, limits: Limits = DEFAULT_LIMITS
 ) -> list[ToolFinding]:
-    """Return all faults in the tools of a request, in order, by a dialect's rules (``Dialect.tools``).
+    """Return the faults in the tools of a request, in order, by a dialect's rules (``Dialect.tools``).
+
+    A schema is read no further after ``MAX_FINDINGS`` faults.
 
     Violations of ``REPAIRED`` are repaired when a request is written (repairs ``name_rewritten``, ``properties_added``): drop
     those findings if you rely on the repair.
@@ -450,7 +455,7 @@ class _Checker:
     def _walk(self, schema: Any, path: Path) -> None:
         # the last item: whether the node applies to the same value as the schema around it
         waiting = [(schema, path, 1, False)]
-        while waiting:
+        while waiting and len(self.findings) < MAX_FINDINGS:
             node, path, depth, here = waiting.pop()
             if isinstance(node, bool):
                 continue

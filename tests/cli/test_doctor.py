@@ -10,7 +10,8 @@ import stat
 import pytest
 from aiohttp import web
 
-from streamkit.cli import doctor, parser
+from streamkit.cli import doctor
+from streamkit.cli.commands import parser
 from streamkit.cli.lint import lint
 from streamkit.errors import UsageError
 from streamkit.lab.doctor import plan

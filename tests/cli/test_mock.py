@@ -10,7 +10,7 @@ import signal
 import httpx
 import pytest
 
-from streamkit.cli import parser
+from streamkit.cli.commands import parser
 from streamkit.errors import UsageError
 from streamkit.report import Status
 from tests.cli.command import start

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from streamkit.cli import parser
+from streamkit.cli.commands import parser
 from streamkit.cli.record import line_of
 from streamkit.errors import UsageError
 from streamkit.lab.recorder import Exchanged

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from streamkit.cli import parser
+from streamkit.cli.commands import parser
 from streamkit.errors import UsageError
 from streamkit.report import Status
 from tests.cli.command import run

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamkit.conversation.checks import MAX_SUBSCHEMAS, PORTABLE_TOOLS, check_tools, refuse_tools
+from streamkit.conversation.checks import MAX_FINDINGS, MAX_SUBSCHEMAS, PORTABLE_TOOLS, check_tools, refuse_tools
 from streamkit.conversation.messages import Tool
 from streamkit.dialects import DIALECTS, dialect_named
 from streamkit.errors import BadRequest
@@ -223,7 +223,13 @@ def test_a_schema_that_contains_itself_ends():
     schema["properties"]["again"] = schema
     assert found([tool(schema)])[-1][0] == "schema_too_deep"
     schema["properties"]["twice"] = schema
-    assert found([tool(schema)])[-1][0] == "schema_too_large"
+    assert {rule for rule, _, _ in found([tool(schema)])} == {"schema_too_deep"}
+
+
+def test_the_number_of_findings_is_bounded():
+    wide = object_of(**{f"p{number}": 5 for number in range(2 * MAX_FINDINGS)})
+    assert len(found([tool(wide, "f")])) == MAX_FINDINGS
+    assert len(found([tool(wide, "f"), tool(wide, "f")])) == MAX_FINDINGS + 1  # one more: the name
 
 
 def test_the_number_of_subschemas_is_bounded_over_all_tools():

@@ -19,7 +19,6 @@ import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any, Final, Literal, TypeAlias
 
 import orjson
@@ -27,6 +26,7 @@ from aiohttp import ClientResponse, ClientSession
 from attrs import evolve, frozen
 from yarl import URL
 
+from streamkit import __version__
 from streamkit.conversation.messages import (
     Options,
     Part,
@@ -286,7 +286,7 @@ async def ask(
     recording = Recording(
         id=random_id("doctor_"),
         at=at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        streamkit=version("streamkit-llm"),
+        streamkit=__version__,
         dialect=upstream.wire.name,
         provider="" if upstream.provider is None else upstream.provider.name,
         removed=tuple(removed),

@@ -9,11 +9,11 @@ Source: observe.md O33, O34.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import version
 from typing import Any, Final
 
 from attrs import asdict
 
+from streamkit import __version__
 from streamkit.lab.doctor.findings import Finding
 from streamkit.lab.doctor.judging import WORSE, Judged
 from streamkit.lab.doctor.probes import Plan
@@ -38,7 +38,7 @@ def verdict_of(status: Status) -> str:
 def as_object(dialect: str, model: str, plan: Plan, judged: Sequence[Judged]) -> dict[str, Any]:
     """Return all results as JSON values."""
     return {
-        "streamkit": version("streamkit-llm"),
+        "streamkit": __version__,
         "dialect": dialect,
         "model": model,
         "verdict": verdict_of(status_of(judged)),
@@ -150,7 +150,7 @@ def as_markdown(dialect: str, model: str, plan: Plan, judged: Sequence[Judged]) 
     """Yield the lines of a report to paste into an issue. Text from the server is in code spans."""
     yield f"### {_code(dialect)}, model {_code(model)}: {verdict_of(status_of(judged))}"
     yield ""
-    yield f"`streamkit doctor` {version('streamkit-llm')}, {len(judged)} requests."
+    yield f"`streamkit doctor` {__version__}, {len(judged)} requests."
     yield ""
     yield "| request | verdict | answer |"
     yield "| --- | --- | --- |"

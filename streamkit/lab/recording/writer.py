@@ -24,13 +24,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from attrs import define, evolve, field, frozen
 from attrs.validators import ge
 
+from streamkit import __version__
 from streamkit.detection import Detector
 from streamkit.errors import NotThisDialect, UsageError
 from streamkit.lab.recording import (
@@ -186,7 +186,7 @@ def usable_directory(name: str | Path) -> Path:
 HEAD_BYTES: Final = 512  #: bytes reserved in a file for its first line
 END_BYTES: Final = 512  #: bytes reserved in a file for its last line
 PENDING_BYTES: Final = MIB  #: if more bytes than this wait to be written, they are written immediately
-_VERSION: Final = version("streamkit-llm")
+_VERSION: Final = __version__
 
 
 @frozen

@@ -19,7 +19,6 @@ import asyncio
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib.metadata import version
 from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote
@@ -27,6 +26,7 @@ from urllib.parse import quote
 import orjson
 from yarl import URL
 
+from streamkit import __version__
 from streamkit.dialects import client_named, endpoints, key_headers
 from streamkit.dialects.http import RATE_LIMIT_PREFIXES, REQUEST_ID_HEADERS, RETRY_HEADERS, Operation, TokenCount
 from streamkit.dialects.members.fields import fields_of
@@ -103,7 +103,7 @@ def count_of(upstream: Upstream, body: bytes) -> int:
 # -- headers -----------------------------------------------------------------------------------------------------------
 
 
-USER_AGENT: Final = f"streamkit/{version('streamkit-llm')}"
+USER_AGENT: Final = f"streamkit/{__version__}"
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 #: The longest header value, and the most headers, that are passed to the client. Some vendors send about twenty rate-limit
 #: headers.
