@@ -80,16 +80,19 @@ class Guard(TextChanger):
             self._unfinished.discard(event.choice)
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
-        if choice not in self._blocked:
+        if not self.is_ended(choice):
             super().push_text(text, choice, block)
 
     def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
-        if choice not in self._blocked:
+        if not self.is_ended(choice):
             super().push_reasoning(text, choice, block, kind)
 
     def push_arguments(self, call: int, text: str, choice: int, /) -> None:
-        if choice not in self._blocked:
+        if not self.is_ended(choice):
             super().push_arguments(call, text, choice)
+
+    def is_ended(self, choice: int) -> bool:
+        return self.over or choice in self._blocked
 
     def block(self, why: str, choice: int) -> None:
         """End a choice with a refusal, or the response with an error, and what was open in it."""
