@@ -59,7 +59,7 @@ class ASGIApplication:
     """
 
     def __init__(self, app: web.Application) -> None:
-        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False, lingering_time=0)
         self._starting: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -102,9 +102,12 @@ class ASGIApplication:
             reading.cancel()
             if not connection.is_answered:
                 connection.leave()
-            with suppress(asyncio.CancelledError):
-                await connection.closed.wait()
-            protocol.connection_lost(None)
+            if not connection.is_answered and not connection.has_request:
+                protocol.connection_lost(None)  # a handler that waits for the rest of the request would wait forever
+            else:
+                with suppress(asyncio.CancelledError):
+                    await connection.closed.wait()
+                protocol.connection_lost(None)
             with suppress(asyncio.CancelledError, ConnectionError):
                 await reading
 
@@ -129,6 +132,7 @@ class _Connection(asyncio.Transport):
     def __init__(self, scope: Scope, protocol: Any, extra: Mapping[str, Any]) -> None:
         super().__init__({"peername": scope.get("client"), "sockname": scope.get("server"), **extra})
         self.closed = asyncio.Event()  #: the server has ended the connection
+        self.has_request = False  #: the whole request was given to the server
         self._protocol = protocol
         self._response = _Response(has_body=scope["method"] != "HEAD")
         self._left = False  # the client has disconnected
@@ -149,7 +153,7 @@ class _Connection(asyncio.Transport):
         """Give the request to the server. Wait for the client to disconnect."""
         sized = any(name.lower() == b"content-length" for name, _ in scope["headers"])
         self._protocol.data_received(_head(scope, chunked=not sized))
-        more = True
+        self.has_request = (b"content-length", b"0") in scope["headers"]
         while True:
             await self._reads.wait()
             message = await receive()
@@ -157,10 +161,10 @@ class _Connection(asyncio.Transport):
                 self.leave()
                 return
             body = message.get("body", b"")
-            if body:
+            if body and not self.has_request:
                 self._protocol.data_received(body if sized else b"%x\r\n%b\r\n" % (len(body), body))
-            if more and not message.get("more_body", False):
-                more = False
+            if not self.has_request and not message.get("more_body", False):
+                self.has_request = True
                 if not sized:
                     self._protocol.data_received(b"0\r\n\r\n")
 
@@ -299,6 +303,12 @@ def _head(scope: Scope, *, chunked: bool) -> bytes:
     return b"\r\n".join([*lines, b"Connection: close", b"", b""])
 
 
+def _without_body(scope: Scope) -> Scope:
+    """Return the scope of the same request without its path and body, which a framework has read already."""
+    headers = [pair for pair in scope["headers"] if not pair[0].lower().startswith(b"content-")]
+    return {**scope, "path": "/", "raw_path": b"/", "root_path": "", "headers": [*headers, (b"content-length", b"0")]}
+
+
 def application(
     upstream: Upstream,
     *,
@@ -331,7 +341,7 @@ class Relay:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         runner = _relays()
         await runner.start()
-        await runner.handle(scope, receive, send, {_RELAY: self})
+        await runner.handle(_without_body(scope), receive, send, {_RELAY: self})
         if self.background is not None:
             await self.background()
 

@@ -1,0 +1,96 @@
+"""What no server of the other tests does: messages of a framework's middlewares, and of clients that leave at odd moments."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiohttp import web
+
+from streamkit import transcode
+from streamkit.asgi import ASGIApplication, relay
+
+SOON_S = 1.0
+
+
+async def call(app, method="GET", path="/", *, headers=(), bodies=(), leaves=False, **scope):
+    """Send the request in pieces. The client leaves after them, or after the whole response. Returns the messages."""
+    sent, over = [], asyncio.Event()
+    given = [{"type": "http.request", "body": body, "more_body": True} for body in bodies]
+
+    async def receive():
+        if given:
+            return given.pop(0)
+        if not leaves:
+            await over.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        sent.append(message)
+        if message["type"] == "http.response.body" and not message.get("more_body"):
+            over.set()
+
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "raw_path": None,
+        "query_string": b"",
+        "headers": [*headers],
+        "root_path": "",
+        **scope,
+    }
+    running = asyncio.ensure_future(app(scope, receive, send))
+    done, _ = await asyncio.wait({running}, timeout=SOON_S)
+    running.cancel()
+    assert done, "the application has not returned"
+    running.result()
+    return sent
+
+
+def application(path, handler):
+    app = web.Application()
+    app.router.add_route("*", path, handler)
+    return ASGIApplication(app)
+
+
+async def ignores_its_body(_request):
+    return web.Response(text="no")
+
+
+async def reads_its_body(request):
+    return web.Response(text=str(len(await request.read())))
+
+
+@pytest.mark.parametrize("headers", [(), [(b"content-length", b"100")]], ids=["chunked", "sized"])
+async def test_a_response_before_the_end_of_the_request_ends_at_once(headers):
+    sent = await call(application("/", ignores_its_body), "POST", headers=headers, bodies=[b"a"])
+    assert (sent[0]["status"], sent[1]["body"]) == (200, b"no")
+
+
+@pytest.mark.parametrize("headers", [(), [(b"content-length", b"100")]], ids=["chunked", "sized"])
+async def test_a_client_that_leaves_within_its_request_ends_the_handler(headers):
+    ended = []
+
+    async def reads(request):
+        try:
+            return await reads_its_body(request)
+        except BaseException as error:
+            ended.append(type(error))
+            raise
+
+    assert await call(application("/", reads), "POST", headers=headers, bodies=[b"a"], leaves=True) == []
+    await asyncio.sleep(0.01)
+    assert len(ended) == 1
+
+
+@pytest.mark.parametrize("bodies", [[], [b"unread"]])
+@pytest.mark.parametrize("path", ["/v1", "*"])
+async def test_a_relay_ends_at_once_whoever_has_read_the_request(path, bodies):
+    async def stored():
+        yield b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n'
+
+    made = relay(stored(), lambda source: transcode(source, "openai-chat", "anthropic"), client="anthropic")
+    sent = await call(made, "POST", path, headers=[(b"content-length", b"100")], bodies=bodies)
+    assert sent[0]["status"] == 200
+    assert sent[-1] == {"type": "http.response.body", "body": b""}
