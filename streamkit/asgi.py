@@ -12,6 +12,7 @@ Source: ASGI 3.0, HTTP message format 2.5 and lifespan protocol 2.0.
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections import deque
 from collections.abc import (
@@ -27,7 +28,7 @@ from collections.abc import (
 from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Any, Final, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 from weakref import WeakKeyDictionary
 
 from aiohttp import ClientResponse, web
@@ -48,6 +49,8 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _OF_CONNECTION: Final = frozenset(
     {b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te", b"trailer", b"expect", b"date", b"server"}
 )
+#: A path that may stand in a request as it is.
+_RAW: Final = re.compile(rb"/[^\x00-\x20?#\x7f-\xff]*")
 _RELAY: Final = "streamkit.relay"
 
 
@@ -289,11 +292,7 @@ class _Response:
 
 def _head(scope: Scope, *, chunked: bool) -> bytes:
     """Return the head of the request, for a connection that the server closes after the response."""
-    root, path = scope.get("root_path", ""), scope["path"]
-    path = path.removeprefix(root) if path.startswith(root) else path
-    target = quote(path or "/", safe="/%:@!$&'()*+,;=~").encode() + (
-        b"?" + scope["query_string"] if scope["query_string"] else b""
-    )
+    target = _path(scope) + (b"?" + scope["query_string"] if scope["query_string"] else b"")
     lines = [b"%b %b HTTP/1.1" % (scope["method"].encode(), target)]
     lines += [b"%b: %b" % pair for pair in scope["headers"] if pair[0].lower() not in _OF_CONNECTION]
     if not any(name.lower() == b"host" for name, _ in scope["headers"]):
@@ -301,6 +300,18 @@ def _head(scope: Scope, *, chunked: bool) -> bytes:
     if chunked:
         lines.append(b"Transfer-Encoding: chunked")
     return b"\r\n".join([*lines, b"Connection: close", b"", b""])
+
+
+def _path(scope: Scope) -> bytes:
+    """Return the path below the application, with the escapes that the client wrote (``%2F``) if the scope has them."""
+    path, root, raw = scope["path"], scope.get("root_path", "").rstrip("/"), scope.get("raw_path") or b""
+    below = path[len(root) :] if path == root or path.startswith(f"{root}/") else path
+    if _RAW.fullmatch(raw) and unquote(raw) == path:
+        ends = [0, *(found.start() for found in re.finditer(b"/", raw)), len(raw)]
+        for end in ends:
+            if unquote(raw[end:]) == below:
+                return raw[end:] or b"/"
+    return quote(below or "/", safe="/:@!$&'()*+,;=~").encode()
 
 
 def _without_body(scope: Scope) -> Scope:

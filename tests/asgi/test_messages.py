@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 from aiohttp import web
@@ -94,3 +95,28 @@ async def test_a_relay_ends_at_once_whoever_has_read_the_request(path, bodies):
     sent = await call(made, "POST", path, headers=[(b"content-length", b"100")], bodies=bodies)
     assert sent[0]["status"] == 200
     assert sent[-1] == {"type": "http.response.body", "body": b""}
+
+
+async def its_path(request):
+    return web.json_response([request.path, request.match_info["name"]])
+
+
+@pytest.mark.parametrize(
+    ("path", "raw", "root", "name"),
+    [
+        ("/m/a b", b"/m/a%20b", "", "a b"),
+        ("/m/a/b", b"/m/a%2Fb", "", "a/b"),  # one segment, as the client wrote it
+        ("/m/a%2Fb", b"/m/a%252Fb", "", "a%2Fb"),
+        ("/m/100%", None, "", "100%"),
+        ("/m/a%41", None, "", "a%41"),
+        ("/llm/m/a/b", b"/llm/m/a%2Fb", "/llm", "a/b"),
+        ("/l m/\u00e9/m/a/b", b"/l%20m/%C3%A9/m/a%2fb", "/l m/\u00e9", "a/b"),
+        ("/m/a", b"/llm/m/a", "", "a"),  # mounted by a framework that shortens the path
+        ("/mm/m/a", b"/mm/m/a", "/mm/", "a"),
+        ("/m/a", None, "/", "a"),
+    ],
+)
+async def test_a_path_arrives_as_the_client_wrote_it(path, raw, root, name):
+    sent = await call(application("/m/{name}", its_path), path=path, raw_path=raw, root_path=root)
+    assert sent[0]["status"] == 200
+    assert json.loads(sent[1]["body"])[1] == name
