@@ -29,7 +29,6 @@ from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote, unquote
-from weakref import WeakKeyDictionary
 
 from aiohttp import ClientResponse, web
 
@@ -55,15 +54,16 @@ _RELAY: Final = "streamkit.relay"
 
 
 class ASGIApplication:
-    """Runs an aiohttp application under ASGI.
+    """Runs an aiohttp application, or what a function makes, under ASGI.
 
-    The application starts with the first request, or before with ``lifespan``, and stops with ``lifespan``. A server runs the
+    aiohttp binds an application to one event loop; a function is called for each loop, and again after a stop. The
+    application starts with the first request, or before with ``lifespan``, and stops with ``lifespan``. A server runs the
     lifespan of the outermost application only: give the method to a framework's own, ``FastAPI(lifespan=mounted.lifespan)``.
     """
 
-    def __init__(self, app: web.Application) -> None:
-        self._runner = web.AppRunner(app, access_log=None, handle_signals=False, lingering_time=0)
-        self._starting: asyncio.Task[None] | None = None
+    def __init__(self, app: web.Application | Callable[[], web.Application]) -> None:
+        self._make: Callable[[], Any] = app  # an aiohttp application returns itself
+        self._running: dict[asyncio.AbstractEventLoop, tuple[web.AppRunner, asyncio.Task[None]]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -72,27 +72,34 @@ class ASGIApplication:
             await receive()
             await send({"type": "websocket.close", "code": 1000})
         else:
-            await self.start()
             await self.handle(scope, receive, send)
 
     @asynccontextmanager
     async def lifespan(self, _app: object = None) -> AsyncGenerator[None, None]:
         """Start the application, and stop it in the end: live streams get the time to finish that ``setup`` was given."""
-        await self.start()
+        loop = asyncio.get_running_loop()
         try:
+            await self.start()
             yield
         finally:
-            await self._runner.cleanup()
+            runner, _ = self._running[loop]
+            await runner.cleanup()
+            del self._running[loop]
 
-    async def start(self) -> None:
-        """Start the application if it has not started."""
-        if self._starting is None:
-            self._starting = asyncio.ensure_future(self._runner.setup())
-        await asyncio.shield(self._starting)
+    async def start(self) -> web.AppRunner:
+        """Start the application in this event loop if it has not started."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._running:
+            self._running = {each: running for each, running in self._running.items() if not each.is_closed()}
+            runner = web.AppRunner(self._make(), access_log=None, handle_signals=False, lingering_time=0)
+            self._running[loop] = runner, asyncio.ensure_future(runner.setup())
+        runner, starting = self._running[loop]
+        await asyncio.shield(starting)
+        return runner
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, extra: Mapping[str, Any] | None = None) -> None:
         """Answer one HTTP request. ``extra`` is for ``request.transport.get_extra_info``."""
-        server = self._runner.server
+        server = (await self.start()).server
         if server is None:
             raise RuntimeError("the application has been stopped")
         protocol = server()
@@ -116,14 +123,13 @@ class ASGIApplication:
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
+        stage = "startup"
         try:
             async with self.lifespan():
+                stage = "shutdown"
                 await send({"type": "lifespan.startup.complete"})
                 await receive()
         except Exception as error:
-            stage = (
-                "shutdown" if self._starting and self._starting.done() and not self._starting.exception() else "startup"
-            )
             await send({"type": f"lifespan.{stage}.failed", "message": str(error)})
             raise
         await send({"type": "lifespan.shutdown.complete"})
@@ -335,9 +341,16 @@ def application(
     The arguments are those of ``setup``; ``body_bytes`` limits the body of a request. Raises UsageError for a dialect that
     can't be served.
     """
-    app = web.Application(client_max_size=body_bytes)
-    setup(app, upstream, clients=clients, model=model, delivery=delivery, grace_s=grace_s, count_tokens=count_tokens)
-    return ASGIApplication(app)
+
+    def make() -> web.Application:
+        app = web.Application(client_max_size=body_bytes)
+        setup(
+            app, upstream, clients=clients, model=model, delivery=delivery, grace_s=grace_s, count_tokens=count_tokens
+        )
+        return app
+
+    make()  # raises what is wrong here, not at the first request
+    return ASGIApplication(make)
 
 
 class Relay:
@@ -350,9 +363,7 @@ class Relay:
         self._given, self._options = given, options
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        runner = _relays()
-        await runner.start()
-        await runner.handle(_without_body(scope), receive, send, {_RELAY: self})
+        await _RELAYS.handle(_without_body(scope), receive, send, {_RELAY: self})
         if self.background is not None:
             await self.background()
 
@@ -388,19 +399,16 @@ def _relay_of(response: type) -> type[Relay]:
     return type("Relay", (Relay, response), {})
 
 
-_RELAYS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, ASGIApplication]] = WeakKeyDictionary()
-
-
-def _relays() -> ASGIApplication:
-    """Return the application of this event loop that answers for each ``Relay``."""
-    loop = asyncio.get_running_loop()
-    if loop not in _RELAYS:
-        app = web.Application()
-        app.router.add_route("*", "/{path:.*}", _answer_relay)
-        _RELAYS[loop] = ASGIApplication(app)
-    return _RELAYS[loop]
+def _relays() -> web.Application:
+    """Return an application that answers for each ``Relay``."""
+    app = web.Application()
+    app.router.add_route("*", "/", _answer_relay)
+    return app
 
 
 async def _answer_relay(request: web.Request) -> web.StreamResponse:
     made: Relay = request.transport.get_extra_info(_RELAY)  # type: ignore[union-attr]
     return await made.answer(request)
+
+
+_RELAYS: Final = ASGIApplication(_relays)

@@ -10,6 +10,8 @@ from aiohttp import web
 
 from streamkit import transcode
 from streamkit.asgi import ASGIApplication, relay
+from streamkit.asgi import application as ready_routes
+from streamkit.web import Secret, Upstream
 
 SOON_S = 1.0
 
@@ -120,3 +122,54 @@ async def test_a_path_arrives_as_the_client_wrote_it(path, raw, root, name):
     sent = await call(application("/m/{name}", its_path), path=path, raw_path=raw, root_path=root)
     assert sent[0]["status"] == 200
     assert json.loads(sent[1]["body"])[1] == name
+
+
+def test_an_application_runs_in_one_event_loop_after_another_and_after_a_stop():
+    """As Starlette's ``TestClient`` runs it: each request, or each test, in an event loop of its own."""
+
+    def made():
+        app = web.Application()
+        app.router.add_get("/", ignores_its_body)
+        return app
+
+    app = ASGIApplication(made)
+
+    async def twice():
+        for _ in range(2):
+            async with app.lifespan():
+                assert (await call(app))[0]["status"] == 200
+
+    for _ in range(2):
+        assert asyncio.run(call(app))[0]["status"] == 200
+        asyncio.run(twice())
+
+
+async def test_a_start_that_fails_is_told_and_tried_again():
+    async def fails(_app):
+        raise ValueError("no key")
+
+    app = web.Application()
+    app.on_startup.append(fails)
+    sent = []
+
+    async def receive():
+        return {"type": "lifespan.startup"}
+
+    async def send(message):
+        sent.append(message)
+
+    running = ASGIApplication(app)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no key"):
+            await running({"type": "lifespan"}, receive, send)
+    assert sent == [{"type": "lifespan.startup.failed", "message": "no key"}] * 2
+
+
+def test_the_ready_routes_run_in_one_event_loop_after_another():
+    upstream = Upstream(name="u", dialect="openai-chat", base_url="http://127.0.0.1:9", key=Secret("k"))
+    app = ready_routes(upstream, clients=["anthropic"])
+    body = b'{"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}'
+    headers = [(b"content-length", b"%d" % len(body))]
+    for _ in range(2):
+        sent = asyncio.run(call(app, "POST", "/v1/messages/count_tokens", headers=headers, bodies=[body]))
+        assert sent[0]["status"] == 200
