@@ -204,8 +204,8 @@ class TextChanger(Link):
         rest = strings.end()
         if rest:
             self.next.push_arguments(event.call, rest, event.choice)
-        if not strings.changed:
-            return event
+        if not strings.changed:  # escapes that JSON does not need are gone, which changes no verdict
+            return evolve(event, arguments="".join(strings.sent))
         return evolve(event, arguments="".join(strings.sent), verdict=None)  # the verdict was about another text
 
 

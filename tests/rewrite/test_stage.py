@@ -107,6 +107,14 @@ def test_an_unchanged_call_keeps_its_verdict():
     assert run(CALL[0], ToolCallArguments(0, '{"a": "b"}'), finished)[-1] == finished
 
 
+def test_an_unchanged_call_agrees_with_its_fragments():
+    given = r'{"a": "\u0041"}'
+    finished = ToolCallFinished(0, "c", "f", given, verdict=Verdict("complete"))
+    out = run(CALL[0], ToolCallArguments(0, given), finished)
+    assert out[1].fragment == out[2].arguments == '{"a": "A"}'
+    assert out[2].verdict == Verdict("complete")
+
+
 def test_a_call_without_fragments_is_changed_too():
     out = run(CALL[0], ToolCallFinished(0, "c", "f", '["secret"]'))
     assert out[1:] == [ToolCallArguments(0, '["***"]'), ToolCallFinished(0, "c", "f", '["***"]')]
