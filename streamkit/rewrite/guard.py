@@ -64,6 +64,9 @@ class Guard(TextChanger):
         self._unfinished: set[int] = set()  # choices
         self._blocked: set[int] = set()  # choices whose further events are dropped
         self._started: dict[tuple[int, int], ToolCallStarted] = {}  # calls that have not finished
+        self._unchecked: dict[
+            tuple[int, int], list[str]
+        ] = {}  # the fragments of such calls, if ``check`` gets no arguments
 
     def push(self, event: Event, /) -> None:
         choice = getattr(event, "choice", None)
@@ -76,6 +79,7 @@ class Guard(TextChanger):
         super().push(event)
         if isinstance(event, ToolCallFinished):
             self._started.pop((event.choice, event.call), None)
+            self._unchecked.pop((event.choice, event.call), None)
         elif isinstance(event, ResponseFinished):
             self._unfinished.discard(event.choice)
 
@@ -90,6 +94,8 @@ class Guard(TextChanger):
     def push_arguments(self, call: int, text: str, choice: int, /) -> None:
         if not self.is_ended(choice):
             super().push_arguments(call, text, choice)
+            if "arguments" not in self._parts and not self.is_ended(choice):
+                self._unchecked.setdefault((choice, call), []).append(text)
 
     def is_ended(self, choice: int) -> bool:
         return self.over or choice in self._blocked
@@ -101,7 +107,7 @@ class Guard(TextChanger):
         ended = {choice} if self._reply == "refusal" else self._unfinished | {choice}
         for key in [key for key in self._started if key[0] in ended]:
             call, strings = self._started.pop(key), self._calls.pop(key, None)
-            text = "" if strings is None else "".join(strings.sent)
+            text = "".join(self._unchecked.pop(key, ()) if strings is None else strings.sent)
             verdict = Verdict("truncated", "the response was ended", len(text))
             self.emit(
                 ToolCallFinished(
@@ -171,6 +177,8 @@ def guard(
     if reply not in ("refusal", "error"):
         raise UsageError(f"guard: reply must be 'refusal' or 'error', not {quoted(reply)}")
     chosen = checked_parts("guard", parts, hold)
+    if not hold:
+        raise UsageError("guard: hold must be 1 or more: check gets the last hold characters")
     return _GuardStage(
         "guard",
         lambda report: Guard(lambda: GuardWindow(check, hold), chosen, report, reply),

@@ -251,7 +251,7 @@ def redact(
     arguments.
     """
     literals = [each for each in patterns if isinstance(each, str)]
-    expressions = [each for each in patterns if isinstance(each, re.Pattern)]
+    expressions = [each for each in patterns if isinstance(each, re.Pattern) and isinstance(each.pattern, str)]
     if len(literals) + len(expressions) < len(patterns) or not patterns or "" in literals:
         raise UsageError(
             "redact: each pattern must be a compiled regular expression of text, or a str that is not empty"

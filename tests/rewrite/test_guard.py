@@ -148,3 +148,9 @@ def test_an_aside_ends_its_own_choice_once_and_is_not_sent():
     out = machine.feed([ChoiceStarted(), ChoiceStarted(1), aside, TextDelta("x", 1), TextDelta("y")])
     assert [type(event).__name__ for event in out[2:]] == ["RefusalDelta", "ResponseFinished", "TextDelta"]
     assert [event.choice for event in out[2:]] == [1, 1, 0]
+
+
+def test_a_call_whose_arguments_are_not_checked_ends_with_what_was_sent_of_it():
+    out = run(ToolCallStarted(0, "c", "f"), ToolCallArguments(0, '{"a": 1'), TextDelta("a secret"), parts="text")
+    [finished] = [event for event in out if isinstance(event, ToolCallFinished)]
+    assert (finished.ended, finished.arguments) == (False, '{"a": 1')

@@ -158,6 +158,8 @@ def test_an_input_that_fails_gives_what_waits():
         (redact, "each pattern must be"),
         (lambda: redact(""), "each pattern must be"),
         (lambda: redact(b"a"), "each pattern must be"),
+        (lambda: redact(re.compile(b"a"), hold=1), "each pattern must be"),
+        (lambda: guard(bool, hold=0), "hold must be 1 or more"),
         (lambda: redact(re.compile("a")), "hold is missing"),
         (lambda: guard("a", hold=1), "the first argument must be a function that gets a text"),
         (lambda: guard(bool, hold=1, reply="silence"), "reply must be 'refusal' or 'error', not 'silence'"),
