@@ -115,6 +115,15 @@ def test_an_unchanged_call_agrees_with_its_fragments():
     assert out[2].verdict == Verdict("complete")
 
 
+def test_a_line_break_in_a_string_hides_nothing_that_is_around_it():
+    given = '{"a": "one\ntwo"}'  # as some models write it
+    for cuts in ([given], [*given]):
+        machine = redact("one\ntwo").make(StreamReport())
+        fragments = [ToolCallArguments(0, piece) for piece in cuts]
+        out = machine.feed([CALL[0], *fragments, ToolCallFinished(0, "c", "f", given)])
+        assert out[-1].arguments == '{"a": "[redacted]"}'
+
+
 def test_a_call_without_fragments_is_changed_too():
     out = run(CALL[0], ToolCallFinished(0, "c", "f", '["secret"]'))
     assert out[1:] == [ToolCallArguments(0, '["***"]'), ToolCallFinished(0, "c", "f", '["***"]')]
