@@ -63,6 +63,7 @@ class Guard(TextChanger):
         self._reply = reply
         self._unfinished: set[int] = set()  # choices
         self._blocked: set[int] = set()  # choices whose further events are dropped
+        self._refusals: dict[int, ResponseFinished] = {}  # by choice
         self._started: dict[tuple[int, int], ToolCallStarted] = {}  # calls that have not finished
         self._unchecked: dict[
             tuple[int, int], list[str]
@@ -74,6 +75,8 @@ class Guard(TextChanger):
             return
         if choice is not None:
             self._unfinished.add(choice)
+        if isinstance(event, StreamEnded):  # the stages before have told how the provider ended each choice
+            self._report.stops = tuple(self._refusals.get(stop.choice, stop) for stop in self._report.stops)
         if isinstance(event, ToolCallStarted):
             self._started[event.choice, event.call] = event
         super().push(event)
@@ -125,6 +128,7 @@ class Guard(TextChanger):
         else:
             finished = ResponseFinished("refusal", choice=choice)
             report.stops += (finished,)
+            self._refusals[choice] = finished
             self.emit(RefusalDelta(why, choice, BLOCK))
             self.emit(finished)
         if not self._unfinished:

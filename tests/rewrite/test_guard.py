@@ -154,3 +154,15 @@ def test_a_call_whose_arguments_are_not_checked_ends_with_what_was_sent_of_it():
     out = run(ToolCallStarted(0, "c", "f"), ToolCallArguments(0, '{"a": 1'), TextDelta("a secret"), parts="text")
     [finished] = [event for event in out if isinstance(event, ToolCallFinished)]
     assert (finished.ended, finished.arguments) == (False, '{"a": 1')
+
+
+def test_the_report_keeps_the_refusal_of_a_choice_while_others_go_on():
+    report = StreamReport()
+    machine = guard(bad, hold=HOLD).make(report)
+    machine.feed([ChoiceStarted(), ChoiceStarted(1), TextDelta("a secret"), TextDelta("fine", 1)])
+    report.stops = (
+        ResponseFinished("stop"),
+        ResponseFinished("stop", choice=1),
+    )  # as ``accumulate_tool_calls`` sets it
+    machine.feed([*report.stops, StreamEnded(clean=True)])
+    assert report.stops == (ResponseFinished("refusal"), ResponseFinished("stop", choice=1))
