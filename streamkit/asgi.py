@@ -12,6 +12,7 @@ Source: ASGI 3.0, HTTP message format 2.5 and lifespan protocol 2.0.
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections import deque
 from collections.abc import (
@@ -27,8 +28,7 @@ from collections.abc import (
 from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Any, Final, TypeAlias
-from urllib.parse import quote
-from weakref import WeakKeyDictionary
+from urllib.parse import quote, unquote
 
 from aiohttp import ClientResponse, web
 
@@ -48,19 +48,22 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _OF_CONNECTION: Final = frozenset(
     {b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te", b"trailer", b"expect", b"date", b"server"}
 )
+#: A path that may stand in a request as it is.
+_RAW: Final = re.compile(rb"/[^\x00-\x20?#\x7f-\xff]*")
 _RELAY: Final = "streamkit.relay"
 
 
 class ASGIApplication:
-    """Runs an aiohttp application under ASGI.
+    """Runs an aiohttp application, or what a function makes, under ASGI.
 
-    The application starts with the first request, or before with ``lifespan``, and stops with ``lifespan``. A server runs the
+    aiohttp binds an application to one event loop; a function is called for each loop, and again after a stop. The
+    application starts with the first request, or before with ``lifespan``, and stops with ``lifespan``. A server runs the
     lifespan of the outermost application only: give the method to a framework's own, ``FastAPI(lifespan=mounted.lifespan)``.
     """
 
-    def __init__(self, app: web.Application) -> None:
-        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
-        self._starting: asyncio.Task[None] | None = None
+    def __init__(self, app: web.Application | Callable[[], web.Application]) -> None:
+        self._make: Callable[[], Any] = app  # an aiohttp application returns itself
+        self._running: dict[asyncio.AbstractEventLoop, tuple[web.AppRunner, asyncio.Task[None]]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -69,27 +72,34 @@ class ASGIApplication:
             await receive()
             await send({"type": "websocket.close", "code": 1000})
         else:
-            await self.start()
             await self.handle(scope, receive, send)
 
     @asynccontextmanager
     async def lifespan(self, _app: object = None) -> AsyncGenerator[None, None]:
         """Start the application, and stop it in the end: live streams get the time to finish that ``setup`` was given."""
-        await self.start()
+        loop = asyncio.get_running_loop()
         try:
+            await self.start()
             yield
         finally:
-            await self._runner.cleanup()
+            runner, _ = self._running[loop]
+            await runner.cleanup()
+            del self._running[loop]
 
-    async def start(self) -> None:
-        """Start the application if it has not started."""
-        if self._starting is None:
-            self._starting = asyncio.ensure_future(self._runner.setup())
-        await asyncio.shield(self._starting)
+    async def start(self) -> web.AppRunner:
+        """Start the application in this event loop if it has not started."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._running:
+            self._running = {each: running for each, running in self._running.items() if not each.is_closed()}
+            runner = web.AppRunner(self._make(), access_log=None, handle_signals=False, lingering_time=0)
+            self._running[loop] = runner, asyncio.ensure_future(runner.setup())
+        runner, starting = self._running[loop]
+        await asyncio.shield(starting)
+        return runner
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, extra: Mapping[str, Any] | None = None) -> None:
         """Answer one HTTP request. ``extra`` is for ``request.transport.get_extra_info``."""
-        server = self._runner.server
+        server = (await self.start()).server
         if server is None:
             raise RuntimeError("the application has been stopped")
         protocol = server()
@@ -102,22 +112,24 @@ class ASGIApplication:
             reading.cancel()
             if not connection.is_answered:
                 connection.leave()
-            with suppress(asyncio.CancelledError):
-                await connection.closed.wait()
-            protocol.connection_lost(None)
+            if not connection.is_answered and not connection.has_request:
+                protocol.connection_lost(None)  # a handler that waits for the rest of the request would wait forever
+            else:
+                with suppress(asyncio.CancelledError):
+                    await connection.closed.wait()
+                protocol.connection_lost(None)
             with suppress(asyncio.CancelledError, ConnectionError):
                 await reading
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
+        stage = "startup"
         try:
             async with self.lifespan():
+                stage = "shutdown"
                 await send({"type": "lifespan.startup.complete"})
                 await receive()
         except Exception as error:
-            stage = (
-                "shutdown" if self._starting and self._starting.done() and not self._starting.exception() else "startup"
-            )
             await send({"type": f"lifespan.{stage}.failed", "message": str(error)})
             raise
         await send({"type": "lifespan.shutdown.complete"})
@@ -129,6 +141,7 @@ class _Connection(asyncio.Transport):
     def __init__(self, scope: Scope, protocol: Any, extra: Mapping[str, Any]) -> None:
         super().__init__({"peername": scope.get("client"), "sockname": scope.get("server"), **extra})
         self.closed = asyncio.Event()  #: the server has ended the connection
+        self.has_request = False  #: the whole request was given to the server
         self._protocol = protocol
         self._response = _Response(has_body=scope["method"] != "HEAD")
         self._left = False  # the client has disconnected
@@ -149,7 +162,7 @@ class _Connection(asyncio.Transport):
         """Give the request to the server. Wait for the client to disconnect."""
         sized = any(name.lower() == b"content-length" for name, _ in scope["headers"])
         self._protocol.data_received(_head(scope, chunked=not sized))
-        more = True
+        self.has_request = (b"content-length", b"0") in scope["headers"]
         while True:
             await self._reads.wait()
             message = await receive()
@@ -157,10 +170,10 @@ class _Connection(asyncio.Transport):
                 self.leave()
                 return
             body = message.get("body", b"")
-            if body:
+            if body and not self.has_request:
                 self._protocol.data_received(body if sized else b"%x\r\n%b\r\n" % (len(body), body))
-            if more and not message.get("more_body", False):
-                more = False
+            if not self.has_request and not message.get("more_body", False):
+                self.has_request = True
                 if not sized:
                     self._protocol.data_received(b"0\r\n\r\n")
 
@@ -285,11 +298,7 @@ class _Response:
 
 def _head(scope: Scope, *, chunked: bool) -> bytes:
     """Return the head of the request, for a connection that the server closes after the response."""
-    root, path = scope.get("root_path", ""), scope["path"]
-    path = path.removeprefix(root) if path.startswith(root) else path
-    target = quote(path or "/", safe="/%:@!$&'()*+,;=~").encode() + (
-        b"?" + scope["query_string"] if scope["query_string"] else b""
-    )
+    target = _path(scope) + (b"?" + scope["query_string"] if scope["query_string"] else b"")
     lines = [b"%b %b HTTP/1.1" % (scope["method"].encode(), target)]
     lines += [b"%b: %b" % pair for pair in scope["headers"] if pair[0].lower() not in _OF_CONNECTION]
     if not any(name.lower() == b"host" for name, _ in scope["headers"]):
@@ -297,6 +306,24 @@ def _head(scope: Scope, *, chunked: bool) -> bytes:
     if chunked:
         lines.append(b"Transfer-Encoding: chunked")
     return b"\r\n".join([*lines, b"Connection: close", b"", b""])
+
+
+def _path(scope: Scope) -> bytes:
+    """Return the path below the application, with the escapes that the client wrote (``%2F``) if the scope has them."""
+    path, root, raw = scope["path"], scope.get("root_path", "").rstrip("/"), scope.get("raw_path") or b""
+    below = path[len(root) :] if path == root or path.startswith(f"{root}/") else path
+    if _RAW.fullmatch(raw) and unquote(raw) == path:
+        ends = [0, *(found.start() for found in re.finditer(b"/", raw)), len(raw)]
+        for end in ends:
+            if unquote(raw[end:]) == below:
+                return raw[end:] or b"/"
+    return quote(below or "/", safe="/:@!$&'()*+,;=~").encode()
+
+
+def _without_body(scope: Scope) -> Scope:
+    """Return the scope of the same request without its path and body, which a framework has read already."""
+    headers = [pair for pair in scope["headers"] if not pair[0].lower().startswith(b"content-")]
+    return {**scope, "path": "/", "raw_path": b"/", "root_path": "", "headers": [*headers, (b"content-length", b"0")]}
 
 
 def application(
@@ -314,9 +341,16 @@ def application(
     The arguments are those of ``setup``; ``body_bytes`` limits the body of a request. Raises UsageError for a dialect that
     can't be served.
     """
-    app = web.Application(client_max_size=body_bytes)
-    setup(app, upstream, clients=clients, model=model, delivery=delivery, grace_s=grace_s, count_tokens=count_tokens)
-    return ASGIApplication(app)
+
+    def make() -> web.Application:
+        app = web.Application(client_max_size=body_bytes)
+        setup(
+            app, upstream, clients=clients, model=model, delivery=delivery, grace_s=grace_s, count_tokens=count_tokens
+        )
+        return app
+
+    make()  # raises what is wrong here, not at the first request
+    return ASGIApplication(make)
 
 
 class Relay:
@@ -329,9 +363,7 @@ class Relay:
         self._given, self._options = given, options
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        runner = _relays()
-        await runner.start()
-        await runner.handle(scope, receive, send, {_RELAY: self})
+        await _RELAYS.handle(_without_body(scope), receive, send, {_RELAY: self})
         if self.background is not None:
             await self.background()
 
@@ -367,19 +399,16 @@ def _relay_of(response: type) -> type[Relay]:
     return type("Relay", (Relay, response), {})
 
 
-_RELAYS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, ASGIApplication]] = WeakKeyDictionary()
-
-
-def _relays() -> ASGIApplication:
-    """Return the application of this event loop that answers for each ``Relay``."""
-    loop = asyncio.get_running_loop()
-    if loop not in _RELAYS:
-        app = web.Application()
-        app.router.add_route("*", "/{path:.*}", _answer_relay)
-        _RELAYS[loop] = ASGIApplication(app)
-    return _RELAYS[loop]
+def _relays() -> web.Application:
+    """Return an application that answers for each ``Relay``."""
+    app = web.Application()
+    app.router.add_route("*", "/", _answer_relay)
+    return app
 
 
 async def _answer_relay(request: web.Request) -> web.StreamResponse:
     made: Relay = request.transport.get_extra_info(_RELAY)  # type: ignore[union-attr]
     return await made.answer(request)
+
+
+_RELAYS: Final = ASGIApplication(_relays)

@@ -63,7 +63,11 @@ class Guard(TextChanger):
         self._reply = reply
         self._unfinished: set[int] = set()  # choices
         self._blocked: set[int] = set()  # choices whose further events are dropped
+        self._refusals: dict[int, ResponseFinished] = {}  # by choice
         self._started: dict[tuple[int, int], ToolCallStarted] = {}  # calls that have not finished
+        self._unchecked: dict[
+            tuple[int, int], list[str]
+        ] = {}  # the fragments of such calls, if ``check`` gets no arguments
 
     def push(self, event: Event, /) -> None:
         choice = getattr(event, "choice", None)
@@ -71,25 +75,33 @@ class Guard(TextChanger):
             return
         if choice is not None:
             self._unfinished.add(choice)
+        if isinstance(event, StreamEnded):  # the stages before have told how the provider ended each choice
+            self._report.stops = tuple(self._refusals.get(stop.choice, stop) for stop in self._report.stops)
         if isinstance(event, ToolCallStarted):
             self._started[event.choice, event.call] = event
         super().push(event)
         if isinstance(event, ToolCallFinished):
             self._started.pop((event.choice, event.call), None)
+            self._unchecked.pop((event.choice, event.call), None)
         elif isinstance(event, ResponseFinished):
             self._unfinished.discard(event.choice)
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
-        if choice not in self._blocked:
+        if not self.is_ended(choice):
             super().push_text(text, choice, block)
 
     def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
-        if choice not in self._blocked:
+        if not self.is_ended(choice):
             super().push_reasoning(text, choice, block, kind)
 
     def push_arguments(self, call: int, text: str, choice: int, /) -> None:
-        if choice not in self._blocked:
+        if not self.is_ended(choice):
             super().push_arguments(call, text, choice)
+            if "arguments" not in self._parts and not self.is_ended(choice):
+                self._unchecked.setdefault((choice, call), []).append(text)
+
+    def is_ended(self, choice: int) -> bool:
+        return self.over or choice in self._blocked
 
     def block(self, why: str, choice: int) -> None:
         """End a choice with a refusal, or the response with an error, and what was open in it."""
@@ -98,7 +110,7 @@ class Guard(TextChanger):
         ended = {choice} if self._reply == "refusal" else self._unfinished | {choice}
         for key in [key for key in self._started if key[0] in ended]:
             call, strings = self._started.pop(key), self._calls.pop(key, None)
-            text = "" if strings is None else "".join(strings.sent)
+            text = "".join(self._unchecked.pop(key, ()) if strings is None else strings.sent)
             verdict = Verdict("truncated", "the response was ended", len(text))
             self.emit(
                 ToolCallFinished(
@@ -116,6 +128,7 @@ class Guard(TextChanger):
         else:
             finished = ResponseFinished("refusal", choice=choice)
             report.stops += (finished,)
+            self._refusals[choice] = finished
             self.emit(RefusalDelta(why, choice, BLOCK))
             self.emit(finished)
         if not self._unfinished:
@@ -168,6 +181,8 @@ def guard(
     if reply not in ("refusal", "error"):
         raise UsageError(f"guard: reply must be 'refusal' or 'error', not {quoted(reply)}")
     chosen = checked_parts("guard", parts, hold)
+    if not hold:
+        raise UsageError("guard: hold must be 1 or more: check gets the last hold characters")
     return _GuardStage(
         "guard",
         lambda report: Guard(lambda: GuardWindow(check, hold), chosen, report, reply),

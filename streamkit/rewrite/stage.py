@@ -122,6 +122,10 @@ class TextChanger(Link):
         """Called if a window is blocked."""
         raise NotImplementedError
 
+    def is_ended(self, choice: int) -> bool:  # noqa: ARG002 - for ``Guard``
+        """Return whether ``block`` has ended the choice."""
+        return False
+
     def _delta(
         self, part: Part, text: str, choice: int, block: int, emit: Callable[[str], object], kind: str = ""
     ) -> None:
@@ -158,22 +162,26 @@ class TextChanger(Link):
             self._report.lose("logprobs")
             return
         if "asides" in self._parts:
-            aside = evolve(aside, raw=self._changed_strings(aside.raw))
+            aside = evolve(aside, raw=self._changed_strings(aside.raw, aside.choice))
+            if self.is_ended(aside.choice):
+                return
         run = self._runs.get(aside.choice)
         if run is None or not run.window.mark(aside):
             self.emit(aside)
 
-    def _changed_strings(self, value: Any) -> Any:
+    def _changed_strings(self, value: Any, choice: int) -> Any:
         """Return a JSON value with changed strings. Names of members stay."""
+        if self.is_ended(choice):
+            return None
         if isinstance(value, str):
             window = self._make()
             changed = "".join(map(str, (*window.feed(value), *window.end())))
             if window.blocked is not None:
-                self.block(window.blocked, 0)
+                self.block(window.blocked, choice)
             return changed
         if isinstance(value, dict):
-            return {name: self._changed_strings(member) for name, member in value.items()}
-        return [self._changed_strings(each) for each in value] if isinstance(value, list) else value
+            return {name: self._changed_strings(member, choice) for name, member in value.items()}
+        return [self._changed_strings(each, choice) for each in value] if isinstance(value, list) else value
 
     def _emit_after(self, event: Any) -> None:
         """Emit an event that has ended a text."""
@@ -184,6 +192,8 @@ class TextChanger(Link):
             if strings is not None:
                 if not strings.fed:
                     self.push_arguments(event.call, event.arguments, event.choice)
+                    if self.is_ended(event.choice):
+                        return
                 event = self._finished(event, self._calls.pop((event.choice, event.call)))
         elif isinstance(event, ReasoningSignature) and (event.choice, event.block) in self._changed:
             self._report.lose("reasoning_signature")
@@ -194,8 +204,8 @@ class TextChanger(Link):
         rest = strings.end()
         if rest:
             self.next.push_arguments(event.call, rest, event.choice)
-        if not strings.changed:
-            return event
+        if not strings.changed:  # escapes that JSON does not need are gone, which changes no verdict
+            return evolve(event, arguments="".join(strings.sent))
         return evolve(event, arguments="".join(strings.sent), verdict=None)  # the verdict was about another text
 
 
@@ -241,7 +251,7 @@ def redact(
     arguments.
     """
     literals = [each for each in patterns if isinstance(each, str)]
-    expressions = [each for each in patterns if isinstance(each, re.Pattern)]
+    expressions = [each for each in patterns if isinstance(each, re.Pattern) and isinstance(each.pattern, str)]
     if len(literals) + len(expressions) < len(patterns) or not patterns or "" in literals:
         raise UsageError(
             "redact: each pattern must be a compiled regular expression of text, or a str that is not empty"

@@ -133,7 +133,9 @@ class JSONStrings:
         return len(text)
 
     def _break(self, text: str, out: list[str]) -> None:
-        """Read the rest, which is not JSON, as plain text."""
+        """Read the rest, which is not JSON, as plain text: together with what waits of a string (a line break within it)."""
+        if self._window is not None:
+            text = _encoded(self._window.take()) + text
         self._close(out)
         self._plain, self._window = True, self._make()
         out += map(str, self._window.feed(text))

@@ -50,6 +50,11 @@ class Window:
         """End the text: yield the rest of it."""
         return self._release(len(self._text))
 
+    def take(self) -> str:
+        """Return the text that waits, as it was received, which then waits no more."""
+        waiting, self._text = self._text[self._released :], self._text[: self._released]
+        return waiting
+
     def _release(self, place: int) -> Iterator[object]:
         """Yield the change of the text up to the first place from ``place`` on where it is final."""
         if place <= self._released:

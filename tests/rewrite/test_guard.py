@@ -7,6 +7,8 @@ import pytest
 from streamkit import StreamReport, accumulate_tool_calls, decode, encode, guard, parse_sse, pipe
 from streamkit.dialects import DIALECTS
 from streamkit.events import (
+    Aside,
+    ChoiceStarted,
     ProviderFailed,
     RefusalDelta,
     ResponseFinished,
@@ -112,3 +114,55 @@ async def test_the_client_gets_it_in_its_dialect_and_the_rest_is_not_read(target
         assert outcome.clean
         assert MESSAGE in outcome.text() + outcome.refusal
         assert report.status == 0
+
+
+@pytest.mark.parametrize("delta", ["push_text", "push_reasoning", "push_arguments"])
+def test_nothing_follows_the_end_even_of_a_choice_that_had_not_begun(delta):
+    machine, out = guard(lambda text: "bad" in text, hold=3).make(StreamReport()), []
+    machine.lead_to(out.append)
+    machine.push(ChoiceStarted())
+    machine.push_text("bad", 0, 0)
+    machine.push(ChoiceStarted(1))
+    given = {
+        "push_text": ("more text", 1, 0),
+        "push_reasoning": ("more text", 1, 0, "raw"),
+        "push_arguments": (0, "{}", 1),
+    }
+    getattr(machine, delta)(*given[delta])
+    assert out[-1] == StreamEnded(clean=True)
+
+
+def test_a_whole_call_that_is_not_allowed_ends_the_response():
+    machine = guard(lambda text: "bad" in text, hold=3).make(StreamReport())
+    call = ToolCallFinished(0, "i", "n", '{"a":"a very bad thing"}')
+    out = machine.feed([ChoiceStarted(), ToolCallStarted(0, "i", "n"), call, TextDelta("x")])
+    assert machine.fault is None
+    [finished] = [event for event in out if isinstance(event, ToolCallFinished)]
+    assert (finished.ended, finished.arguments) == (False, '{"a":"a very')
+    assert out[-2:] == [ResponseFinished("refusal"), StreamEnded(clean=True)]
+
+
+def test_an_aside_ends_its_own_choice_once_and_is_not_sent():
+    machine = guard(lambda text: "bad" in text, hold=3, parts="asides").make(StreamReport())
+    aside = Aside("v", "citation", "c", {"a": "bad", "b": ["bad", "fine"]}, choice=1)
+    out = machine.feed([ChoiceStarted(), ChoiceStarted(1), aside, TextDelta("x", 1), TextDelta("y")])
+    assert [type(event).__name__ for event in out[2:]] == ["RefusalDelta", "ResponseFinished", "TextDelta"]
+    assert [event.choice for event in out[2:]] == [1, 1, 0]
+
+
+def test_a_call_whose_arguments_are_not_checked_ends_with_what_was_sent_of_it():
+    out = run(ToolCallStarted(0, "c", "f"), ToolCallArguments(0, '{"a": 1'), TextDelta("a secret"), parts="text")
+    [finished] = [event for event in out if isinstance(event, ToolCallFinished)]
+    assert (finished.ended, finished.arguments) == (False, '{"a": 1')
+
+
+def test_the_report_keeps_the_refusal_of_a_choice_while_others_go_on():
+    report = StreamReport()
+    machine = guard(bad, hold=HOLD).make(report)
+    machine.feed([ChoiceStarted(), ChoiceStarted(1), TextDelta("a secret"), TextDelta("fine", 1)])
+    report.stops = (
+        ResponseFinished("stop"),
+        ResponseFinished("stop", choice=1),
+    )  # as ``accumulate_tool_calls`` sets it
+    machine.feed([*report.stops, StreamEnded(clean=True)])
+    assert report.stops == (ResponseFinished("refusal"), ResponseFinished("stop", choice=1))

@@ -107,6 +107,23 @@ def test_an_unchanged_call_keeps_its_verdict():
     assert run(CALL[0], ToolCallArguments(0, '{"a": "b"}'), finished)[-1] == finished
 
 
+def test_an_unchanged_call_agrees_with_its_fragments():
+    given = r'{"a": "\u0041"}'
+    finished = ToolCallFinished(0, "c", "f", given, verdict=Verdict("complete"))
+    out = run(CALL[0], ToolCallArguments(0, given), finished)
+    assert out[1].fragment == out[2].arguments == '{"a": "A"}'
+    assert out[2].verdict == Verdict("complete")
+
+
+def test_a_line_break_in_a_string_hides_nothing_that_is_around_it():
+    given = '{"a": "one\ntwo"}'  # as some models write it
+    for cuts in ([given], [*given]):
+        machine = redact("one\ntwo").make(StreamReport())
+        fragments = [ToolCallArguments(0, piece) for piece in cuts]
+        out = machine.feed([CALL[0], *fragments, ToolCallFinished(0, "c", "f", given)])
+        assert out[-1].arguments == '{"a": "[redacted]"}'
+
+
 def test_a_call_without_fragments_is_changed_too():
     out = run(CALL[0], ToolCallFinished(0, "c", "f", '["secret"]'))
     assert out[1:] == [ToolCallArguments(0, '["***"]'), ToolCallFinished(0, "c", "f", '["***"]')]
@@ -150,6 +167,8 @@ def test_an_input_that_fails_gives_what_waits():
         (redact, "each pattern must be"),
         (lambda: redact(""), "each pattern must be"),
         (lambda: redact(b"a"), "each pattern must be"),
+        (lambda: redact(re.compile(b"a"), hold=1), "each pattern must be"),
+        (lambda: guard(bool, hold=0), "hold must be 1 or more"),
         (lambda: redact(re.compile("a")), "hold is missing"),
         (lambda: guard("a", hold=1), "the first argument must be a function that gets a text"),
         (lambda: guard(bool, hold=1, reply="silence"), "reply must be 'refusal' or 'error', not 'silence'"),
