@@ -114,6 +114,7 @@ STREAM_LOSSES: Final[Mapping[str, str]] = {
     "reasoning_opaque": "opaque (redacted, encrypted) reasoning",
     "stop_reason": "the exact stop reason",
     "stop_sequence": "which stop sequence was met",
+    "blocked": "the rest of a response, which a guard ended",
     "logprobs": "log probabilities",
     "citation": "citations and annotations",
     "compaction": "the form of a summary of earlier messages: only its text is written, if it can be read",

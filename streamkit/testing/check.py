@@ -12,11 +12,12 @@ from itertools import pairwise
 from typing import Any
 
 from streamkit.errors import StreamError
-from streamkit.events import StreamEnded
+from streamkit.events import ResponseFinished, StreamEnded
 from streamkit.pipeline import StageFunction, pipe
 from streamkit.testing.cuts import cuts, sampled_cuts
 from streamkit.testing.drive import adrive
 from streamkit.testing.normal import joined
+from streamkit.testing.recut import TEXTS, is_inserted, of_choice, recut, twice
 from streamkit.testing.sources import FaultySource
 
 #: The longest time that a cancelled stage may take to end, in seconds; a correct stage takes none.
@@ -42,8 +43,11 @@ def same(one: Any, other: Any) -> bool:
 
 
 def says_success(flow: Any) -> bool:
-    """The default of ``succeeds``: the flow has a clean ``StreamEnded``. Bytes never succeed."""
-    return not isinstance(flow, bytes) and any(isinstance(event, StreamEnded) and event.clean for event in flow)
+    """The default of ``succeeds``: the flow has a clean ``StreamEnded``, and not only refusals. Bytes never succeed."""
+    if isinstance(flow, bytes) or not any(isinstance(event, StreamEnded) and event.clean for event in flow):
+        return False
+    reasons = {event.reason for event in flow if isinstance(event, ResponseFinished)}
+    return not reasons or not reasons <= {"refusal", "content_filter"}
 
 
 async def check_stage(
@@ -60,6 +64,8 @@ async def check_stage(
     * L1: however the input is split into batches (or reads), ``equal`` says that the output is the same.
     * L3: if the input, cut anywhere, does not report success, the output does not either. An exception of the input
       passes through.
+    * L11: wherever the text of deltas and fragments is cut, with usage and asides in it, and with two choices in turn, the
+      output is the same.
     * L7: if the consumer leaves early, is cancelled, or the input fails, the source is closed on the line after the ``async
       with``, in the consumer's task.
 
@@ -71,6 +77,7 @@ async def check_stage(
     if not flat(items):
         raise ValueError("check_stage needs at least one item to cut")
     await _check_cuts(stage, items, equal, exhaustive=exhaustive, seed=seed)
+    await _check_texts(stage, items, equal, seed=seed)
     await _check_success(stage, items, succeeds)
     await _check_failure(stage, items, succeeds)
     await _check_early_exit(stage, items)
@@ -108,6 +115,37 @@ async def _check_cuts(
             raise AssertionError(
                 f"L1, chunk invariance: cut into {_shown(sizes)} the stage yields\n  {found!r}\nand in one piece\n  {whole!r}"
             )
+
+
+async def _check_texts(
+    stage: StageFunction[Any, Any], items: Sequence[Any], equal: Callable[[Any, Any], bool], *, seed: int
+) -> None:
+    flow = flat(items)
+    if isinstance(flow, bytes) or not any(type(event) in TEXTS for event in flow):
+        return
+    whole = flat(await adrive(stage, [flow]))
+    for how, other in recut(flow, seed):
+        found = [event for event in flat(await adrive(stage, [other])) if not is_inserted(event)]
+        if not equal(found, whole):
+            raise AssertionError(f"L11, text across deltas: if {how}, the stage {_difference(found, whole)}")
+    doubled = twice(flow)
+    if doubled is not None:
+        both = flat(await adrive(stage, [doubled]))
+        for choice in (0, 1):
+            found, wanted = of_choice(both, choice), of_choice(whole, 0)
+            if not equal(found, wanted):
+                raise AssertionError(
+                    f"L11, text across deltas: if two choices come in turn, the stage {_difference(found, wanted)} "
+                    f"for choice {choice}"
+                )
+
+
+def _difference(found: list[Any], wanted: list[Any]) -> str:
+    """Return the first difference of two flows."""
+    one, other = joined(found), joined(wanted)
+    place = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    shown = [repr(each[place]) if place < len(each) else "nothing" for each in (one, other)]
+    return f"yields\n  {shown[0]}\ninstead of\n  {shown[1]}\nas item {place} (adjacent deltas joined)"
 
 
 async def _check_success(stage: StageFunction[Any, Any], items: Sequence[Any], succeeds: Callable[[Any], bool]) -> None:

@@ -1,0 +1,1 @@
+"""Stages that change the text of a response, wherever the provider's deltas cut it."""

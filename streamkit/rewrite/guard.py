@@ -1,0 +1,176 @@
+"""``guard``: end a response before a text is sent that must not be sent."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing
+from typing import Any, Final, Literal, TypeAlias
+
+from streamkit.errors import UsageError
+from streamkit.events import (
+    Event,
+    ProviderFailed,
+    RefusalDelta,
+    ResponseFinished,
+    StreamEnded,
+    ToolCallFinished,
+    ToolCallStarted,
+    Verdict,
+)
+from streamkit.machines import Chain
+from streamkit.pipeline import Stage, drive
+from streamkit.profiler import Profiler
+from streamkit.report import StreamReport
+from streamkit.rewrite.stage import Part, TextChanger, checked_parts
+from streamkit.rewrite.window import Window
+from streamkit.text.quoting import quoted
+
+#: Returns something true if a text must not be sent. A str is the message for the client.
+Check: TypeAlias = Callable[[str], object]
+Reply: TypeAlias = Literal["refusal", "error"]
+MESSAGE: Final = "The response was ended because its text is not allowed."
+#: The label of the block with the message.
+BLOCK: Final = -1
+
+
+class GuardWindow(Window):
+    """A window that changes nothing. It is blocked once ``check`` rejects the last ``hold`` characters."""
+
+    def __init__(self, check: Check, hold: int) -> None:
+        super().__init__(str, hold)
+        self._check = check
+
+    def feed(self, text: str) -> Iterator[object]:
+        place = len(self._text)
+        whole = self._text + text
+        if not self._check(whole[max(place - self._hold, 0) :]):
+            return super().feed(text)
+        for end in range(place + 1, len(whole) + 1):
+            found = self._check(whole[max(end - self._hold, 0) : end])
+            if found:
+                self.blocked = found if isinstance(found, str) else MESSAGE
+                self._text = whole[:end]
+                return self._release(end - 1 - self._hold)
+        return super().feed(text)
+
+
+class Guard(TextChanger):
+    """The machine of ``guard``. Once it is ``over``, it has ended the response and emits nothing."""
+
+    def __init__(self, window: Callable[[], Window], parts: Iterable[Part], report: StreamReport, reply: Reply) -> None:
+        super().__init__(window, parts, report)
+        self.over = False
+        self._reply = reply
+        self._unfinished: set[int] = set()  # choices
+        self._blocked: set[int] = set()  # choices whose further events are dropped
+        self._started: dict[tuple[int, int], ToolCallStarted] = {}  # calls that have not finished
+
+    def push(self, event: Event, /) -> None:
+        choice = getattr(event, "choice", None)
+        if self.over or choice in self._blocked:
+            return
+        if choice is not None:
+            self._unfinished.add(choice)
+        if isinstance(event, ToolCallStarted):
+            self._started[event.choice, event.call] = event
+        super().push(event)
+        if isinstance(event, ToolCallFinished):
+            self._started.pop((event.choice, event.call), None)
+        elif isinstance(event, ResponseFinished):
+            self._unfinished.discard(event.choice)
+
+    def push_text(self, text: str, choice: int, block: int, /) -> None:
+        if choice not in self._blocked:
+            super().push_text(text, choice, block)
+
+    def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
+        if choice not in self._blocked:
+            super().push_reasoning(text, choice, block, kind)
+
+    def push_arguments(self, call: int, text: str, choice: int, /) -> None:
+        if choice not in self._blocked:
+            super().push_arguments(call, text, choice)
+
+    def block(self, why: str, choice: int) -> None:
+        """End a choice with a refusal, or the response with an error, and what was open in it."""
+        report = self._report
+        report.lose("blocked")
+        ended = {choice} if self._reply == "refusal" else self._unfinished | {choice}
+        for key in [key for key in self._started if key[0] in ended]:
+            call, strings = self._started.pop(key), self._calls.pop(key, None)
+            text = "" if strings is None else "".join(strings.sent)
+            verdict = Verdict("truncated", "the response was ended", len(text))
+            self.emit(
+                ToolCallFinished(
+                    call.call, call.id, call.name, text, call.choice, call.kind, ended=False, verdict=verdict
+                )
+            )
+        for each in ended:
+            self._runs.pop(each, None)
+        self._blocked |= ended
+        self._unfinished -= ended
+        if self._reply == "error":
+            failed = ProviderFailed("invalid_request", why, code="content_filter")
+            report.failure, report.provider_error = failed, (failed.type, failed.message)
+            self.emit(failed)
+        else:
+            finished = ResponseFinished("refusal", choice=choice)
+            report.stops += (finished,)
+            self.emit(RefusalDelta(why, choice, BLOCK))
+            self.emit(finished)
+        if not self._unfinished:
+            self.over, report.clean = True, self._reply == "refusal"
+            self.emit(StreamEnded(clean=report.clean))
+
+
+class _GuardStage(Stage[list[Event], list[Event]]):
+    """A stage that reads no further once its machine has ended the response."""
+
+    def over(
+        self,
+        source: AsyncIterable[Any],
+        report: StreamReport,
+        before: Sequence[Stage[Any, Any]] = (),
+        profiler: Profiler | None = None,
+    ) -> AsyncGenerator[list[Event], None]:
+        guard = self.make(report)
+        links: Sequence[Any] = [*(stage.make(report) for stage in before), guard]
+        if profiler is not None:
+            links = profiler.machines([*before, self], links)
+        return _until_over(guard, drive(Chain(*links), source))
+
+
+async def _until_over(guard: Any, batches: AsyncGenerator[list[Event], None]) -> AsyncGenerator[list[Event], None]:
+    async with aclosing(batches):
+        async for batch in batches:
+            yield batch
+            if guard.over:
+                return
+
+
+def guard(
+    check: Check,
+    *,
+    hold: int,
+    parts: Iterable[Part] | Part = ("text", "reasoning", "refusal", "arguments"),
+    reply: Reply = "refusal",
+) -> Stage[list[Event], list[Event]]:
+    """Create a stage that ends the response before a text is sent that ``check`` rejects, however its deltas cut it.
+
+    ``check`` gets the last ``hold`` characters of a text, or more, and returns something true if they must not be sent: the
+    message for the client, or True for a usual message. At most ``hold`` characters of each text wait. The client gets the
+    text before them, and then a ``refusal`` of the choice or an ``error`` (``reply``) in its own dialect. A call in progress
+    is reported as truncated. The rest is not read, or dropped if other choices go on (loss ``blocked``). Raises UsageError
+    for wrong arguments.
+    """
+    if not callable(check):
+        raise UsageError(f"guard: the first argument must be a function that gets a text, not {quoted(check)}")
+    if reply not in ("refusal", "error"):
+        raise UsageError(f"guard: reply must be 'refusal' or 'error', not {quoted(reply)}")
+    chosen = checked_parts("guard", parts, hold)
+    return _GuardStage(
+        "guard",
+        lambda report: Guard(lambda: GuardWindow(check, hold), chosen, report, reply),
+        takes="events",
+        gives="events",
+    )

@@ -1,0 +1,263 @@
+"""Stages that change text: ``map_text`` and ``redact``.
+
+A text is the text, reasoning or refusal of one choice and block, or a string in the arguments of one call. ``INSIDE`` lists
+the events that may arrive within a text. Any other event of the same choice ends the text: what waits of it is emitted first.
+``ENDS_ALL`` lists the events that end the texts of all choices. The arguments of a call end with its ``ToolCallFinished``.
+
+What repeats a text would contradict the changed text. So log probabilities, which have the text token by token, are lost
+(``logprobs``), and so is the signature of changed reasoning (``reasoning_signature``), which its vendor would refuse.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from attrs import define, evolve
+
+from streamkit.errors import UsageError
+from streamkit.events import (
+    Aside,
+    ChoiceStarted,
+    Event,
+    ProviderFailed,
+    ReasoningDelta,
+    ReasoningSignature,
+    RefusalDelta,
+    ResponseStarted,
+    StreamEnded,
+    TextDelta,
+    ToolCallArguments,
+    ToolCallDoomed,
+    ToolCallFinished,
+    ToolCallStarted,
+    UsageReported,
+)
+from streamkit.machines import Link
+from streamkit.pipeline import Stage, stage_within
+from streamkit.report import StreamReport
+from streamkit.rewrite.strings import JSONStrings
+from streamkit.rewrite.window import Change, Window
+from streamkit.text.quoting import quoted, quoted_all
+
+#: What a stage changes. ``arguments`` are the strings in the JSON of tool calls, or the free text of custom tools;
+#: ``asides`` the strings in the data that only one vendor has, such as citations.
+Part: TypeAlias = Literal["text", "reasoning", "refusal", "arguments", "asides"]
+PARTS: Final[tuple[Part, ...]] = get_args(Part)
+#: Events that may arrive within a text. An aside keeps its place in the text; the others are emitted at once.
+INSIDE: Final = frozenset({Aside, ChoiceStarted, ResponseStarted, ToolCallDoomed, UsageReported})
+#: Events that end the texts of all choices.
+ENDS_ALL: Final = frozenset({ProviderFailed, StreamEnded})
+
+
+@define
+class _Run:
+    """The open text of a choice."""
+
+    key: tuple[Part, int, str]  #: the part, the block, and the kind of reasoning
+    window: Window
+    emit: Callable[[str], object]  #: emits a released piece
+
+
+class TextChanger(Link):
+    """The machine of ``map_text``: events to events. ``window`` makes the window for each text."""
+
+    def __init__(self, window: Callable[[], Window], parts: Iterable[Part], report: StreamReport) -> None:
+        self._make = window
+        self._parts = frozenset(parts)
+        self._report = report
+        self._runs: dict[int, _Run] = {}  # by choice
+        self._calls: dict[tuple[int, int], JSONStrings] = {}  # the open calls, by choice and call
+        self._changed: set[tuple[int, int]] = set()  # choice and block of changed reasoning
+
+    def push_text(self, text: str, choice: int, block: int, /) -> None:
+        send = self.next.push_text
+        self._delta("text", text, choice, block, lambda piece: send(piece, choice, block))
+
+    def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
+        send = self.next.push_reasoning
+        self._delta("reasoning", text, choice, block, lambda piece: send(piece, choice, block, kind), kind)
+
+    def push_arguments(self, call: int, text: str, choice: int, /) -> None:
+        self._end(choice)
+        strings = self._calls.get((choice, call))
+        piece = text if strings is None else strings.feed(text)
+        if piece:
+            self.next.push_arguments(call, piece, choice)
+        if strings is not None and strings.blocked is not None:
+            self.block(strings.blocked, choice)
+
+    def push(self, event: Event, /) -> None:
+        match event:
+            case TextDelta():
+                self.push_text(event.text, event.choice, event.block)
+            case ReasoningDelta():
+                self.push_reasoning(event.text, event.choice, event.block, event.kind)
+            case RefusalDelta():
+                self._delta(
+                    "refusal", event.text, event.choice, event.block, lambda text: self.emit(evolve(event, text=text))
+                )
+            case ToolCallArguments():
+                self.push_arguments(event.call, event.fragment, event.choice)
+            case Aside():
+                self._aside(event)
+            case _ if type(event) in INSIDE:
+                self.emit(event)
+            case ProviderFailed() | StreamEnded():
+                self.push_end()
+                self.emit(event)
+            case _:
+                self._end(event.choice)  # type: ignore[union-attr]
+                self._emit_after(event)
+
+    def push_end(self) -> None:
+        for choice in [*self._runs]:
+            self._end(choice)
+
+    def push_rest(self) -> None:
+        self.push_end()
+
+    def block(self, why: str, choice: int) -> None:
+        """Called if a window is blocked."""
+        raise NotImplementedError
+
+    def _delta(
+        self, part: Part, text: str, choice: int, block: int, emit: Callable[[str], object], kind: str = ""
+    ) -> None:
+        run, key = self._runs.get(choice), (part, block, kind)
+        if run is not None and run.key != key:
+            self._end(choice)
+            run = None
+        if part not in self._parts:
+            emit(text)
+            return
+        if run is None:
+            run = self._runs[choice] = _Run(key, self._make(), emit)
+        self._send(run, run.window.feed(text), choice)
+
+    def _end(self, choice: int) -> None:
+        """End the open text of a choice."""
+        run = self._runs.pop(choice, None)
+        if run is not None:
+            self._send(run, run.window.end(), choice)
+            if run.window.changed and run.key[0] == "reasoning":
+                self._changed.add((choice, run.key[1]))
+
+    def _send(self, run: _Run, pieces: Iterator[object], choice: int) -> None:
+        for piece in pieces:
+            if isinstance(piece, str):
+                run.emit(piece)
+            else:
+                self.emit(piece)
+        if run.window.blocked is not None:
+            self.block(run.window.blocked, choice)
+
+    def _aside(self, aside: Aside) -> None:
+        if aside.kind == "logprobs" and self._parts & {"text", "refusal", "reasoning"}:
+            self._report.lose("logprobs")
+            return
+        if "asides" in self._parts:
+            aside = evolve(aside, raw=self._changed_strings(aside.raw))
+        run = self._runs.get(aside.choice)
+        if run is None or not run.window.mark(aside):
+            self.emit(aside)
+
+    def _changed_strings(self, value: Any) -> Any:
+        """Return a JSON value with changed strings. Names of members stay."""
+        if isinstance(value, str):
+            window = self._make()
+            changed = "".join(map(str, (*window.feed(value), *window.end())))
+            if window.blocked is not None:
+                self.block(window.blocked, 0)
+            return changed
+        if isinstance(value, dict):
+            return {name: self._changed_strings(member) for name, member in value.items()}
+        return [self._changed_strings(each) for each in value] if isinstance(value, list) else value
+
+    def _emit_after(self, event: Any) -> None:
+        """Emit an event that has ended a text."""
+        if isinstance(event, ToolCallStarted) and "arguments" in self._parts:
+            self._calls[event.choice, event.call] = JSONStrings(self._make, plain=event.kind == "custom")
+        elif isinstance(event, ToolCallFinished):
+            strings = self._calls.get((event.choice, event.call))
+            if strings is not None:
+                if not strings.fed:
+                    self.push_arguments(event.call, event.arguments, event.choice)
+                event = self._finished(event, self._calls.pop((event.choice, event.call)))
+        elif isinstance(event, ReasoningSignature) and (event.choice, event.block) in self._changed:
+            self._report.lose("reasoning_signature")
+            return
+        self.emit(event)
+
+    def _finished(self, event: ToolCallFinished, strings: JSONStrings) -> ToolCallFinished:
+        rest = strings.end()
+        if rest:
+            self.next.push_arguments(event.call, rest, event.choice)
+        if not strings.changed:
+            return event
+        return evolve(event, arguments="".join(strings.sent), verdict=None)  # the verdict was about another text
+
+
+def map_text(change: Change, *, hold: int, parts: Iterable[Part] | Part = ("text",)) -> Stage[list[Event], list[Event]]:
+    """Create a stage that changes text, however its deltas cut it: the output is ``change`` of each whole text.
+
+    ``change`` gets a text and returns the changed text. It is called with pieces of a text, several times each, so it must
+    depend on nothing else, and each change may depend on at most ``hold`` characters next to each other. At most ``hold``
+    characters of each text wait; they are sent before the event that ends the text. ``parts`` selects what is changed
+    (``PARTS``): the arguments of calls stay the JSON they are, only strings that are values change.
+
+    Put the stage after ``accumulate_tool_calls`` and, for ``arguments``, before ``check_json``: a verdict on arguments that
+    were changed is dropped. Raises UsageError for wrong arguments, and if ``change`` does not return a str.
+    """
+    if not callable(change):
+        raise UsageError(f"map_text: the first argument must be a function from str to str, not {quoted(change)}")
+    chosen = checked_parts("map_text", parts, hold)
+    return stage_within("events", "map_text", lambda report: TextChanger(lambda: Window(change, hold), chosen, report))
+
+
+def checked_parts(stage: str, parts: Iterable[Part] | Part, hold: int) -> frozenset[Part]:
+    """Return the parts as a set. Raises UsageError for an unknown part, no part, or a ``hold`` that is no whole number."""
+    chosen = frozenset((parts,) if isinstance(parts, str) else parts)
+    if not chosen or not chosen <= set(PARTS):
+        raise UsageError(
+            f"{stage}: parts must be some of {quoted_all(PARTS)}, not {quoted_all(sorted(chosen)) or 'none'}"
+        )
+    if type(hold) is not int or hold < 0:
+        raise UsageError(f"{stage}: hold must be a number of characters, 0 or more, not {quoted(hold)}")
+    return chosen
+
+
+def redact(
+    *patterns: str | re.Pattern[str],
+    replacement: str = "[redacted]",
+    hold: int | None = None,
+    parts: Iterable[Part] | Part = PARTS,
+) -> Stage[list[Event], list[Event]]:
+    """Create a stage that replaces each match of the patterns: a ``str`` is literal text, a compiled pattern an expression.
+
+    ``hold`` is the length of the longest possible match, as in ``map_text``. It may be left out if all patterns are literal.
+    By default, all ``parts`` are redacted, but not the numbers and names of members in arguments. Raises UsageError for wrong
+    arguments.
+    """
+    literals = [each for each in patterns if isinstance(each, str)]
+    expressions = [each for each in patterns if isinstance(each, re.Pattern)]
+    if len(literals) + len(expressions) < len(patterns) or not patterns or "" in literals:
+        raise UsageError(
+            "redact: each pattern must be a compiled regular expression of text, or a str that is not empty"
+        )
+    if hold is None and expressions:
+        raise UsageError(
+            "redact: hold is missing: the number of characters in the longest match of the regular expressions"
+        )
+    if literals:
+        longest_first = sorted(literals, key=len, reverse=True)
+        expressions.insert(0, re.compile("|".join(map(re.escape, longest_first))))
+
+    def change(text: str) -> str:
+        for each in expressions:
+            text = each.sub(lambda _: replacement, text)
+        return text
+
+    longest = max(map(len, literals), default=0)
+    return map_text(change, hold=longest if hold is None else max(hold, longest), parts=parts)

@@ -1,0 +1,97 @@
+"""Change a text that arrives in pieces, as if it were changed whole.
+
+A window keeps the end of the text: a change there may depend on text that is still to come. If a change depends on at most
+``hold`` characters, the text before the last ``hold`` characters is final as soon as its change is the beginning of the
+change of all text so far. Everything released is then ``change`` of the whole text, however the text arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from streamkit.errors import UsageError
+from streamkit.text.quoting import quoted
+
+#: Returns the changed text.
+Change: TypeAlias = Callable[[str], str]
+#: The released text is kept up to this many times ``hold``, since a change may look at the text before it.
+CONTEXT = 4
+
+
+class Window:
+    """The end of one text, and the items that arrived within it. At most ``hold`` characters wait after each piece."""
+
+    blocked: str | None = None  #: why the text may not continue (``GuardWindow``)
+
+    def __init__(self, change: Change, hold: int) -> None:
+        self._change = change
+        self._hold = hold
+        self._text = ""  # the released text that is kept, then the waiting text
+        self._released = 0  # characters of ``_text`` that are released
+        self._sent = 0  # characters of its change that were yielded
+        self._marks: list[tuple[int, object]] = []  # items, each with its place in ``_text``
+        self.changed = False  #: whether a released text differs from the received one
+
+    def feed(self, text: str) -> Iterator[object]:
+        """Take a piece of the text. Yield the released texts and items in their order."""
+        self._text += text
+        return self._release(len(self._text) - self._hold)
+
+    def mark(self, item: object) -> bool:
+        """Keep an item in its place within the waiting text. Return False if no text waits."""
+        if len(self._text) > self._released:
+            self._marks.append((len(self._text), item))
+            return True
+        return False
+
+    def end(self) -> Iterator[object]:
+        """End the text: yield the rest of it."""
+        return self._release(len(self._text))
+
+    def _release(self, place: int) -> Iterator[object]:
+        """Yield the change of the text up to the first place from ``place`` on where it is final."""
+        if place <= self._released:
+            return
+        whole = self._changed(self._text)
+        while self._marks and self._marks[0][0] <= place:
+            yield from self._up_to(self._marks[0][0], whole)
+            yield self._marks.pop(0)[1]
+        yield from self._up_to(place, whole)
+        while self._marks and self._marks[0][0] <= self._released:
+            yield self._marks.pop(0)[1]
+        if self._released > CONTEXT * self._hold:
+            self._forget(whole)
+
+    def _up_to(self, place: int, whole: str) -> Iterator[str]:
+        if place <= self._released:
+            return
+        before = self._changed(self._text[:place])
+        while not whole.startswith(before) or len(before) < self._sent:
+            place += 1
+            before = self._changed(self._text[:place])
+        after = before[self._sent :]
+        self.changed |= after != self._text[self._released : place]
+        self._released, self._sent = place, len(before)
+        if after:
+            yield after
+
+    def _forget(self, whole: str) -> None:
+        """Forget released text where it may be split without another change, except the last ``hold`` characters of it."""
+        for place in range(self._released - self._hold, 0, -1):
+            before = self._changed(self._text[:place])
+            if before + self._changed(self._text[place:]) == whole:
+                self._text = self._text[place:]
+                self._released -= place
+                self._sent -= len(before)
+                self._marks = [(at - place, item) for at, item in self._marks]
+                return
+
+    def _changed(self, text: str) -> str:
+        """Return the changed text. Raises UsageError if the function returns something else."""
+        after = self._change(text) if text else ""
+        if not isinstance(after, str):
+            raise UsageError(
+                f"{quoted(self._change)} returned {type(after).__name__}; a function that changes text must return a str"
+            )
+        return after
