@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from streamkit.read_options import ReadOptions
     from streamkit.recipes import collect, transcode
     from streamkit.report import Status, StreamReport
+    from streamkit.rewrite.guard import guard
+    from streamkit.rewrite.stage import map_text, redact
     from streamkit.tool_calls.accumulate import accumulate_tool_calls
     from streamkit.tool_calls.check import check_json, parse_arguments
     from streamkit.tool_calls.early import check_schema_early
@@ -77,7 +79,9 @@ __all__ = [
     "encode_response",
     "error_result",
     "find_text_calls",
+    "guard",
     "keep_alive",
+    "map_text",
     "parse_arguments",
     "parse_eventstream",
     "parse_json_array",
@@ -85,6 +89,7 @@ __all__ = [
     "parse_sse",
     "partial_arguments",
     "pipe",
+    "redact",
     "replay",
     "request_with_results",
     "restore_response",
@@ -115,6 +120,8 @@ _NAMES: Final = {
     "read_options": "ReadOptions",
     "recipes": "collect transcode",
     "report": "Status StreamReport",
+    "rewrite.guard": "guard",
+    "rewrite.stage": "map_text redact",
     "tool_calls.accumulate": "accumulate_tool_calls",
     "tool_calls.check": "check_json parse_arguments",
     "tool_calls.early": "check_schema_early",

@@ -1,8 +1,9 @@
 """Change a text that arrives in pieces, as if it were changed whole.
 
 A window keeps the end of the text: a change there may depend on text that is still to come. If a change depends on at most
-``hold`` characters, the text before the last ``hold`` characters is final as soon as its change is the beginning of the
-change of all text so far. Everything released is then ``change`` of the whole text, however the text arrived.
+``hold`` characters, the text before the last ``hold`` characters is final up to a place where the text could be split: where
+``change(before) + change(after)`` is the change of all text so far. Everything released is then ``change`` of the whole text,
+however the text arrived.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Window:
         if place <= self._released:
             return
         before = self._changed(self._text[:place])
-        while not whole.startswith(before) or len(before) < self._sent:
+        while place < len(self._text) and before + self._changed(self._text[place:]) != whole:
             place += 1
             before = self._changed(self._text[:place])
         after = before[self._sent :]

@@ -62,7 +62,7 @@ def _cut(events: Sequence[Any], places: Callable[[int], list[int]], *, between: 
     for event in events:
         member = TEXTS.get(type(event))
         text = getattr(event, member) if member else ""
-        if not member or not text:
+        if not member or text.strip() in {"", "{}"}:  # an empty object in two fragments is not the same as in one
             out.append(event)
             continue
         for number, (start, end) in enumerate(pairwise([0, *places(len(text)), len(text)])):

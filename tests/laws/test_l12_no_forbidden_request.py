@@ -1,4 +1,4 @@
-"""L11: no translation writes a request that the vendor's own types forbid.
+"""L12: no translation writes a request that the vendor's own types forbid.
 
 The judges are the types of the official clients, and botocore's validator with the words and patterns of its model
 (``tests/requests/sdk_types.py``). A request may be refused, with the path to what is at fault; what is written must be one that

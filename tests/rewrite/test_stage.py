@@ -1,0 +1,175 @@
+"""What ends a text, what may stand within it, and what of it goes with a change."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from streamkit import UsageError, guard, map_text, redact
+from streamkit.events import (
+    Aside,
+    ChoiceStarted,
+    MediaGenerated,
+    ProviderFailed,
+    ReasoningDelta,
+    ReasoningSignature,
+    RefusalDelta,
+    ResponseFinished,
+    ResponseStarted,
+    StreamEnded,
+    TextDelta,
+    ToolCallArguments,
+    ToolCallFinished,
+    ToolCallStarted,
+    UsageReported,
+    Verdict,
+)
+from streamkit.report import StreamReport
+from streamkit.rewrite.stage import PARTS
+from streamkit.testing import check_stage, joined
+
+#: Two halves of the word that is changed, in one block.
+HALVES = TextDelta("my sec"), TextDelta("ret")
+CHANGED = TextDelta("my ***")
+END = StreamEnded(clean=True)
+
+
+def run(*events, parts=PARTS, report=None):
+    machine = redact("secret", replacement="***", parts=parts).make(report or StreamReport())
+    out = machine.feed(events)
+    return joined(out + machine.finish())
+
+
+INSIDE = {
+    "usage": UsageReported(1),
+    "an aside": Aside("v", "metadata", "m", 1),
+    "a choice": ChoiceStarted(1),
+    "the start": ResponseStarted(),
+    "another choice's text": TextDelta("other", choice=1),
+    "another choice's call": ToolCallStarted(0, "c", "f", choice=1),
+    "another choice's end": ResponseFinished("stop", choice=1),
+}
+ENDS = {
+    "another block": TextDelta("a", block=1),
+    "reasoning": ReasoningDelta("a"),
+    "a refusal": RefusalDelta("a"),
+    "a signature": ReasoningSignature("s", "v", on="text"),
+    "a picture": MediaGenerated("image"),
+    "a call": ToolCallStarted(0, "c", "f"),
+    "arguments": ToolCallArguments(0, "{"),
+    "the choice's end": ResponseFinished("stop"),
+    "a failure": ProviderFailed("server", "no"),
+    "the end": END,
+}
+
+
+@pytest.mark.parametrize("event", INSIDE.values(), ids=INSIDE)
+def test_a_text_goes_on_after_what_stands_within_it(event):
+    out = run(HALVES[0], event, HALVES[1], END)
+    assert CHANGED in out
+    assert event in out
+
+
+@pytest.mark.parametrize("event", ENDS.values(), ids=ENDS)
+def test_what_ends_a_text_comes_after_all_of_it(event):
+    out = run(HALVES[0], event, HALVES[1])
+    assert out[0] == HALVES[0]
+    assert HALVES[1] in out
+
+
+@pytest.mark.parametrize(
+    ("part", "one", "other", "wanted"),
+    [
+        ("text", *HALVES, CHANGED),
+        ("reasoning", ReasoningDelta("my sec"), ReasoningDelta("ret"), ReasoningDelta("my ***")),
+        ("refusal", RefusalDelta("my sec"), RefusalDelta("ret"), RefusalDelta("my ***")),
+    ],
+)
+def test_only_the_parts_that_were_named_are_changed(part, one, other, wanted):
+    assert run(one, other, parts=part) == [wanted]
+    assert run(one, other, parts=[each for each in PARTS if each != part]) == joined([one, other])
+
+
+CALL = ToolCallStarted(0, "c", "f"), ToolCallArguments(0, '{"secret": "a sec'), ToolCallArguments(0, 'ret"}')
+
+
+def test_arguments_and_the_finished_call_agree():
+    finished = ToolCallFinished(0, "c", "f", '{"secret": "a secret"}', verdict=Verdict("complete"))
+    changed = '{"secret": "a ***"}'
+    out = run(*CALL, finished)
+    assert out == [CALL[0], ToolCallArguments(0, changed), ToolCallFinished(0, "c", "f", changed)]
+    assert run(*CALL, finished, parts="text")[-1] == finished
+
+
+def test_an_unchanged_call_keeps_its_verdict():
+    finished = ToolCallFinished(0, "c", "f", '{"a": "b"}', verdict=Verdict("complete"))
+    assert run(CALL[0], ToolCallArguments(0, '{"a": "b"}'), finished)[-1] == finished
+
+
+def test_a_call_without_fragments_is_changed_too():
+    out = run(CALL[0], ToolCallFinished(0, "c", "f", '["secret"]'))
+    assert out[1:] == [ToolCallArguments(0, '["***"]'), ToolCallFinished(0, "c", "f", '["***"]')]
+
+
+def test_free_text_is_changed_as_it_stands():
+    started = ToolCallStarted(0, "c", "f", kind="custom")
+    out = run(
+        started, ToolCallArguments(0, '"sec'), ToolCallArguments(0, 'ret"'), ToolCallFinished(0, "c", "f", '"secret"')
+    )
+    assert out[-1].arguments == '"***"'
+
+
+def test_what_repeats_a_changed_text_is_lost():
+    report = StreamReport()
+    logprobs, signature = Aside("v", "logprobs", "l", ["sec", "ret"]), ReasoningSignature("s", "v")
+    out = run(logprobs, ReasoningDelta("secret"), signature, ReasoningDelta("a", block=1), END, report=report)
+    assert out == [ReasoningDelta("***"), ReasoningDelta("a", block=1), END]
+    assert report.losses == {"logprobs": 1, "reasoning_signature": 1}
+    assert run(ReasoningDelta("fine"), signature)[-1] == signature
+
+
+def test_asides_are_changed_inside():
+    raw = {"secret": [{"text": "a secret"}, 1, None]}
+    assert run(Aside("v", "citation", "c", raw))[0].raw == {"secret": [{"text": "a ***"}, 1, None]}
+
+
+def test_an_input_that_fails_gives_what_waits():
+    machine = redact("secret").make(StreamReport())
+    assert joined(machine.feed([HALVES[0]]) + machine.abandon()) == [HALVES[0]]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: map_text("a", hold=1), "the first argument must be a function from str to str"),
+        (lambda: map_text(str, hold=-1), "hold must be a number of characters, 0 or more, not -1"),
+        (lambda: map_text(str, hold=1.5), "hold must be a number"),
+        (lambda: map_text(str, hold=1, parts="texts"), "parts must be some of 'text', .*, not 'texts'"),
+        (lambda: map_text(str, hold=1, parts=()), "parts must be some of .*, not none"),
+        (redact, "each pattern must be"),
+        (lambda: redact(""), "each pattern must be"),
+        (lambda: redact(b"a"), "each pattern must be"),
+        (lambda: redact(re.compile("a")), "hold is missing"),
+        (lambda: guard("a", hold=1), "the first argument must be a function that gets a text"),
+        (lambda: guard(bool, hold=1, reply="silence"), "reply must be 'refusal' or 'error', not 'silence'"),
+    ],
+)
+def test_wrong_arguments_are_named(make, words):
+    with pytest.raises(UsageError, match=words):
+        make()
+
+
+#: A whole response: text, a call, reasoning and usage.
+RESPONSE = [
+    [ResponseStarted(id="r"), ChoiceStarted(), ReasoningDelta("It is secret."), UsageReported(3)],
+    [TextDelta("Say a secret", block=1), TextDelta(" or two secrets.", block=1)],
+    [*CALL, ToolCallFinished(0, "c", "f", '{"secret": "a secret"}'), ResponseFinished("tool_calls"), END],
+]
+
+
+@pytest.mark.parametrize("parts", [PARTS, ("text",), ("arguments",)], ids=str)
+async def test_the_stages_keep_the_laws(parts):
+    await check_stage(redact("secret", parts=parts), RESPONSE)
+    await check_stage(redact(re.compile(r"s\w+t"), replacement="", hold=10, parts=parts), RESPONSE)
+    await check_stage(guard(lambda text: "nothing" in text, hold=10, parts=parts), RESPONSE)
