@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from streamkit.conversation.messages import Choice, Request, Response, Tool, ToolCall, ToolResult
     from streamkit.conversation.replay import replay
     from streamkit.conversation.restore import restore_response, restore_tools
-    from streamkit.detect import detect
+    from streamkit.detection import detect
     from streamkit.dialects import decode, encode, keep_alive
     from streamkit.dialects.profiles import Profile
     from streamkit.errors import BadRequest, StreamError, StreamkitError, UsageError
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from streamkit.tool_calls.accumulate import accumulate_tool_calls
     from streamkit.tool_calls.check import check_json, parse_arguments
     from streamkit.tool_calls.early import check_schema_early
-    from streamkit.tool_calls.partial_arguments import partial_arguments
-    from streamkit.tool_calls.partial_json import PartialJSON
+    from streamkit.tool_calls.partial_arguments import PartialJSON, partial_arguments
     from streamkit.tool_calls.schema import ToolSchemas
     from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
     from streamkit.translation.tool_loop import error_result, request_with_results
@@ -98,12 +97,14 @@ __all__ = [
     "transcode",
 ]
 
+__version__ = "0.1.0.dev0"
+
 #: The public names by the module that has them.
 _NAMES: Final = {
     "conversation.messages": "Choice Request Response Tool ToolCall ToolResult",
     "conversation.replay": "replay",
     "conversation.restore": "restore_response restore_tools",
-    "detect": "detect",
+    "detection": "detect",
     "dialects": "decode encode keep_alive",
     "dialects.profiles": "Profile",
     "errors": "BadRequest StreamError StreamkitError UsageError",
@@ -125,8 +126,7 @@ _NAMES: Final = {
     "tool_calls.accumulate": "accumulate_tool_calls",
     "tool_calls.check": "check_json parse_arguments",
     "tool_calls.early": "check_schema_early",
-    "tool_calls.partial_arguments": "partial_arguments",
-    "tool_calls.partial_json": "PartialJSON",
+    "tool_calls.partial_arguments": "PartialJSON partial_arguments",
     "tool_calls.schema": "ToolSchemas",
     "translation.bodies": "decode_request decode_response encode_request encode_response",
     "translation.tool_loop": "error_result request_with_results",
@@ -137,7 +137,7 @@ _MODULES: Final = {name: module for module, names in _NAMES.items() for name in 
 def __getattr__(name: str) -> object:
     """Import a public name from its module (PEP 562). Raises AttributeError for any other name."""
     if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     return value
 

@@ -33,12 +33,11 @@ from weakref import WeakKeyDictionary
 from aiohttp import ClientResponse, web
 
 from streamkit.limits import MIB
-from streamkit.web.relay import Pipeline
-from streamkit.web.relay import relay as answer
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery
-from streamkit.web.setup import setup
+from streamkit.web.setup import Pipeline, setup
+from streamkit.web.setup import relay as answer
 from streamkit.web.source import DEFAULT_TIMEOUTS, Timeouts
-from streamkit.web.token_estimate import CountTokens
+from streamkit.web.token_counts import CountTokens
 from streamkit.web.upstream import Upstream
 
 Scope: TypeAlias = MutableMapping[str, Any]

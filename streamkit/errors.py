@@ -13,8 +13,7 @@ from typing import ClassVar, Final, Literal
 
 from streamkit.text.quoting import quoted, shortened
 
-#: Maximum length of an error message: the message becomes one line of a log or of a client's response.
-MESSAGE_CHARS: Final = 1000
+MESSAGE_CHARS: Final = 1000  #: maximum length of a message, which becomes one line of a log or of a response
 #: Maximum lengths of the path and of the reason in a ``BadRequest`` message. Both may have long names from the request.
 PATH_CHARS, REASON_CHARS = 200, 750
 
@@ -22,8 +21,7 @@ PATH_CHARS, REASON_CHARS = 200, 750
 class StreamkitError(Exception):
     """Base class of every error that this package raises on purpose."""
 
-    #: The kind of error to report to a client, one of ``events.ErrorType``.
-    type: ClassVar[Literal["server", "timeout", "unavailable"]] = "server"
+    type: ClassVar[Literal["server", "timeout", "unavailable"]] = "server"  #: one of ``events.ErrorType``
 
     def __init__(self, message: str = "") -> None:
         super().__init__(shortened(message, MESSAGE_CHARS))
@@ -102,7 +100,7 @@ class NeedsRepair(StreamError):
     """The stream breaks a rule of its dialect, and the policy forbids repairs. ``kind`` is a key of ``REPAIRS``."""
 
     def __init__(self, kind: str, meaning: str, *, offset: int | None = None) -> None:
-        super().__init__(f"not repaired, as the policy wants: {meaning} ({kind})", offset=offset)
+        super().__init__(f"the policy forbids this repair: {meaning} ({kind})", offset=offset)
         self.kind = kind
 
 
@@ -114,8 +112,7 @@ class SourceFailed(StreamError):
     """The transport under the source failed. The cause is chained. ``upstream`` is the name of the source, if it has one."""
 
     upstream: str = ""
-    #: True if the upstream reset the connection (TCP RST) instead of closing it.
-    is_reset: bool = False
+    is_reset: bool = False  #: True if the upstream reset the connection (TCP RST) instead of closing it
 
     def __str__(self) -> str:
         message = super().__str__()
@@ -141,19 +138,18 @@ class FirstByteTimeout(TimedOut):
 
 
 class IdleTimeout(TimedOut):
-    """The upstream fell silent and sent nothing."""
+    """The upstream sent no further bytes."""
 
 
 class TotalTimeout(TimedOut):
-    """The upstream's answer did not end."""
+    """The upstream's response did not end."""
 
 
 class Interrupted(SourceFailed):
     """The reading was stopped from outside, for instance because the server is shutting down."""
 
     type = "unavailable"
-    #: The reason why the response ended, in the words of a recording (``streamkit.resume.End``).
-    end: ClassVar[Literal["shut_down", "cancelled", "abandoned"]] = "shut_down"
+    end: ClassVar[Literal["shut_down", "cancelled", "abandoned"]] = "shut_down"  #: as in ``streamkit.resume.End``
 
 
 class Stopped(Interrupted):
@@ -183,7 +179,7 @@ class LimitExceeded(StreamError):
 
     @property
     def what(self) -> str:
-        return (self.__doc__ or "a limit was passed").rstrip(".")
+        return (self.__doc__ or "a limit was exceeded").rstrip(".")
 
 
 class LineTooLong(LimitExceeded, limit="line_bytes"):

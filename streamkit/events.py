@@ -161,10 +161,8 @@ class ToolCallDelta:
     snapshot: bool = False
     #: True if calls have no id in this dialect: streamkit then makes an id without counting a repair.
     anonymous: bool = False
-    #: Vendor-specific fields of the call (Anthropic's ``caller``).
-    extras: Mapping[str, Any] | None = None
-    #: Data of the call that only its vendor can read.
-    signature: Opaque | None = None
+    extras: Mapping[str, Any] | None = None  #: vendor-specific fields of the call (Anthropic's ``caller``)
+    signature: Opaque | None = None  #: data of the call that only its vendor can read
     #: True if the wire reports the end of this call (``ToolCallEnded``). If that report is missing, the call is complete only
     #: if its argument text is one JSON object.
     is_ended_by_wire: bool = False
@@ -330,8 +328,7 @@ class StopReasonSeen:
     native: str
     choice: int = 0
     stop_sequence: str | None = None
-    #: True if ``stop`` is also the stop reason of a turn with tool calls in this dialect.
-    covers_calls: bool = False
+    covers_calls: bool = False  #: True if ``stop`` is also the stop reason of a turn with tool calls in this dialect
     #: The provider's sentence about the stop (Gemini's ``finishMessage``), for the error message of a failed turn.
     message: str | None = None
     #: True if this stop reason is the dialect's word for a failure that ends the stream: its clients read no success in it.

@@ -2,12 +2,11 @@
 
 Reading: the error type and code in the body decide the kind of error. The status decides if the body has neither, or only says
 whose fault the error is: OpenAI calls a missing key an ``invalid_request_error`` with status 401. Status 413 always decides,
-since Groq calls a request that is too large a rate limit. Any body, even a web page, gives a message. Text that looks like a
-secret is removed from it.
+since Groq calls a request that is too large a rate limit. Any body, even a web page, gives a message without text that looks
+like a secret.
 
 Writing: a client gets the error body, words and status of its own dialect. A provider's body is passed on, without secrets,
-only to clients of the same dialect. The time to wait is kept. ``is_retryable`` reports whether a retry could succeed; this
-module never retries.
+only to clients of the same dialect. The time to wait is kept. This module never retries.
 
 Source: dialects.md §1.4, §7.5; RFC 9110 §10.2.3 (Retry-After); limits.md T6; quirks.md 108 to 112.
 """
@@ -40,29 +39,21 @@ from streamkit.dialects.vocabulary.error_bodies import (
 from streamkit.errors import UsageError
 from streamkit.events import TOLD_CHARS, WORD_CHARS, ErrorType, ProviderFailed
 from streamkit.report import StreamReport
-from streamkit.text.printable import writable
-from streamkit.text.quoting import shortened
-from streamkit.text.redact import excerpt, redacted, without_secrets
+from streamkit.text.quoting import excerpt, redacted, shortened, without_secrets, writable
 
 #: A body up to this length is parsed; a longer one is quoted as text. Providers' error bodies are a few hundred bytes.
 BODY_BYTES: Final = 64 * 1024
 #: Of a web page or plain text, at most ``PAGE_BYTES`` bytes are read, and ``EXCERPT_CHARS`` characters are quoted.
 PAGE_BYTES, EXCERPT_CHARS = 4096, 160
-#: If a JSON object has no error, the message lists at most this many of its member names.
-NAMED = 8
-#: Longest wait in seconds: a year. A longer one comes from a wrong date, since providers' limits are weekly or monthly.
-RETRY_AFTER_MAX_S: Final = 366 * 86_400.0
+NAMED = 8  #: if a JSON object has no error, the message lists at most this many of its member names
+RETRY_AFTER_MAX_S: Final = 366 * 86_400.0  #: longest wait: a year; a longer one comes from a wrong date
 
-#: Kinds of error that add nothing to the class of the status (4xx: the client's fault, 5xx: the server's).
-_GENERAL: Final = frozenset({"invalid_request", "server"})
+_GENERAL: Final = frozenset({"invalid_request", "server"})  #: kinds that add nothing to the class of the status
 #: A request that failed with one of these kinds may succeed later.
 _RETRYABLE: Final = frozenset({"rate_limit", "server", "unavailable", "timeout", "truncated"})
-#: A request that failed with one of these statuses may succeed later, whatever the kind of error is.
-_RETRYABLE_STATUSES: Final = frozenset({408, 409, 425})
-#: These statuses mean that the server has not implemented the request: it never succeeds, whatever the kind of error is.
-_FINAL_STATUSES: Final = frozenset({501, 505})
-#: A number of seconds or milliseconds in a header.
-_NUMBER: Final = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
+_RETRYABLE_STATUSES: Final = frozenset({408, 409, 425})  #: a request may succeed later, whatever the kind of error is
+_FINAL_STATUSES: Final = frozenset({501, 505})  #: the server has not implemented the request, which never succeeds
+_NUMBER: Final = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")  #: a number of seconds or milliseconds in a header
 _UNSEEN: Final = re.compile(
     r"<(script|style|head)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)|<[^>]*>?", re.DOTALL | re.IGNORECASE
 )
@@ -106,7 +97,7 @@ def decode_error(
             error = document if error_message(document) is not None else error_in(document)
             failed = None if error is None else evolve(provider_failed(error, "", words), raw=None)
     if failed is None:
-        failed = ProviderFailed("server", f"the provider answered with status {status} and {_shown(body, document)}")
+        failed = ProviderFailed("server", f"the provider responded with status {status} and {_shown(body, document)}")
     wait = _wait(by_name, clock)
     kind = _kind(failed, status, words)
     return evolve(
@@ -129,7 +120,7 @@ def encode_error(failed: ProviderFailed, dialect: str, *, report: StreamReport |
     """
     named, _ = client_named(dialect)
     if named.errors is None:
-        raise UsageError(f"{named.name} has no errors over HTTP here: it only streams")
+        raise UsageError(f"{named.name} has no HTTP errors: it only streams")
     body, own = named.errors.encode(failed, report if report is not None else StreamReport())
     headers = {"content-type": "application/json", **own}
     wait = _bounded(failed.retry_after_s)
@@ -237,16 +228,15 @@ def _document(body: bytes) -> Any:
 
 
 def _shown(body: bytes, document: Any) -> str:
-    """Describe in a few words a body that holds no error."""
     if not body.strip():
         return "an empty body"
     if isinstance(document, dict):
         return f"an object without an error, with the members {_excerpt(', '.join(islice(document, NAMED)))}"
     page = body[:PAGE_BYTES].decode("utf-8", "replace")
     if page.count("\ufffd") > len(page) // 10 or "\0" in page:
-        return f"{len(body):,} bytes that are no text"
+        return f"{len(body):,} bytes that are not text"
     if document is not None:
-        return f"JSON that is no error: {_excerpt(page)}"
+        return f"JSON without an error: {_excerpt(page)}"
     if page.lstrip("\ufeff \t\r\n")[:1] != "<":
         return f"text: {_excerpt(page)}"
     seen = _title(page) or _UNSEEN.sub(" ", page)
@@ -254,7 +244,6 @@ def _shown(body: bytes, document: Any) -> str:
 
 
 def _title(page: str) -> str:
-    """Return the first title of a page, or "" if there is none."""
     begun = _TITLE.search(page)
     at = page.find(">", begun.end()) + 1 if begun is not None else 0
     ended = _TITLE_END.search(page, at) if at else None
@@ -262,5 +251,4 @@ def _title(page: str) -> str:
 
 
 def _excerpt(text: str) -> str:
-    """Return the beginning of a text as one quoted line, with secrets removed."""
     return repr(shortened(" ".join(redacted(text[:PAGE_BYTES].encode()).split()), EXCERPT_CHARS))

@@ -35,12 +35,9 @@ class Limits:
     arguments_chars: int = field(default=4 * MIB, validator=ge(1))
     #: Argument text of all calls of one stream together, in characters.
     stream_arguments_chars: int = field(default=16 * MIB, validator=ge(1))
-    #: Calls in one stream.
-    tool_calls: int = field(default=128, validator=ge(1))
-    #: Choices (n > 1) in one stream.
-    choices: int = field(default=128, validator=ge(1))
-    #: Content blocks in one response.
-    content_blocks: int = field(default=4096, validator=ge(1))
+    tool_calls: int = field(default=128, validator=ge(1))  #: Calls in one stream.
+    choices: int = field(default=128, validator=ge(1))  #: Choices (n > 1) in one stream.
+    content_blocks: int = field(default=4096, validator=ge(1))  #: Content blocks in one response.
     #: Nesting depth of argument JSON; real schemas stay below ten.
     json_depth: int = field(default=128, validator=ge(1))
     #: The JSON schemas of all tools of a request together. A field's description is a paragraph; a hundred tools have many.
@@ -55,8 +52,7 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 #: Maximum number of withheld texts that a report keeps; it only counts further texts. Even a short one takes 100 bytes.
 WITHHELD_TEXTS: Final = 1000
-#: Maximum number of names of lost things that a report keeps; it only counts further losses.
-LOST_NAMES: Final = 1000
+LOST_NAMES: Final = 1000  #: maximum number of names of lost things that a report keeps; it only counts further losses
 #: JSON values in a request to the gateway. A turn has four or more; a conversation that fills a context window of a million
 #: tokens has some ten thousand turns. Each value takes a hundred bytes and several microseconds, whatever it is.
 REQUEST_VALUES: Final = 250_000

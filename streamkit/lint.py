@@ -11,7 +11,7 @@ from typing import Any
 from attrs import asdict, frozen
 
 from streamkit.dialects import source_named
-from streamkit.dialects.linting.explain import (
+from streamkit.dialects.linting import (
     CASES,
     CUT,
     KNOWN,
@@ -22,10 +22,10 @@ from streamkit.dialects.linting.explain import (
     TORN,
     UNFINISHED,
     Explanation,
+    Violation,
     explain,
     explain_repair,
 )
-from streamkit.dialects.linting.grammar import Violation
 from streamkit.dialects.streams.frame_decoder import DONE
 from streamkit.errors import NotThisDialect, SourceFailed, StreamError
 from streamkit.events import ProviderFailed
@@ -33,8 +33,7 @@ from streamkit.framing.frame import Frame
 from streamkit.observer import Observer, Seen
 from streamkit.report import REPAIRS, Status
 
-#: Names of the statuses that ``Check.finish`` returns; any other status is ``broken``.
-VERDICTS = {Status.DONE: "clean", Status.WOULD_BE_REPAIRED: "repairable"}
+VERDICTS = {Status.DONE: "clean", Status.WOULD_BE_REPAIRED: "repairable"}  #: any other status is ``broken``
 
 
 @frozen
@@ -89,7 +88,6 @@ class Check:
         self._broken = error
 
     def finish(self) -> Status:
-        """Return the verdict on the whole stream."""
         *others, end = self._observer.finish()
         for seen in others:
             self._take(seen)
@@ -120,7 +118,6 @@ class Check:
         self._stopped = self._stopped or seen.fault is not None
 
     def _answer(self, seen: Seen, frame: Frame) -> str:
-        """Return the outcome of reading a frame."""
         if seen.fault is not None:
             return STOPS
         if self.report.broken_frame is not None and not frame.terminated:
@@ -128,7 +125,6 @@ class Check:
         return TOLD if any(isinstance(event, ProviderFailed) for event in seen.events) else READS
 
     def _end(self) -> str:
-        """Return the outcome at the end of the input."""
         if self.fault is not None:
             return STOPS
         if self.report.clean:

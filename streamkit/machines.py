@@ -1,11 +1,9 @@
 """Machines: the synchronous core of each stage, without I/O.
 
 A machine takes one item by ``push`` and passes each result to ``emit``, which is the ``push`` of the next machine. Deltas need
-no event object: they go to a method of ``next``, the next machine. So an item passes all machines before the next item
-begins, and a fault stops only the items after it. ``push_end`` reports the end of the input. ``push_rest`` reports that the
-input failed: the machine then emits the items it holds, without a terminator.
-
-A machine can also run alone, on batches: ``feed``, ``finish``, ``abandon``. A plug-in's machine needs only these three.
+no event object: they go to a method of ``next``, the next machine. So an item passes all machines before the next item begins,
+and a fault stops only the items after it. A machine can also run alone, on batches: ``feed``, ``finish``, ``abandon``. A
+plug-in's machine needs only these three.
 
 Source: design.md §2.
 """
@@ -44,8 +42,7 @@ class Machine(Protocol[A_contra, B_co]):
 class Link:
     """A machine that emits each result at once. It raises the error that stops it."""
 
-    #: Receives each result: the ``push`` of the next machine.
-    emit: Callable[[Any], object]
+    emit: Callable[[Any], object]  #: receives each result: the ``push`` of the next machine
     #: The next machine. Text, reasoning, fragments of calls and arguments go to its methods without an event object.
     next: Link
     fault: Exception | None = None
@@ -55,17 +52,14 @@ class Link:
     emit_run: Callable[[Any], object] | None = None
     push_payload: Callable[..., Any] | None = None
     push_run: Callable[..., Any] | None = None
-    #: True if this machine may hold items until the end of a read (``end_read``).
-    waits = False
-    #: True if this machine holds items now.
-    holds = False
+    waits = False  #: True if this machine may hold items until the end of a read (``end_read``)
+    holds = False  #: True if this machine holds items now
     #: True if this machine joins the deltas of one block within a read. The ``several`` of the machine before is then this
     #: machine's ``hold``: the machine before calls it when a read may have several items, and may also join texts itself.
     joins = False
     #: True if this machine may fail at a text. Frames are then read one by one, so no frame after the failing frame counts.
     reads_texts = False
-    #: The ``hold`` of a later machine that joins deltas, or None.
-    several: Callable[[], object] | None = None
+    several: Callable[[], object] | None = None  #: the ``hold`` of a later machine that joins deltas, or None
     _batched: list[Any] | None = None  # the results of the current batch, if this machine runs alone
 
     def lead_to(self, emit: Callable[[Any], object]) -> None:
@@ -73,7 +67,6 @@ class Link:
         self.emit, self.next = emit, Outlet(emit)
 
     def push(self, item: Any, /) -> None:
-        """Take one item."""
         raise NotImplementedError
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
@@ -117,15 +110,12 @@ class Link:
     # For a machine that runs alone, on batches.
 
     def feed(self, batch: Any, /) -> list[Any]:
-        """Return the results of a batch, up to a fault."""
         return self._batch(self.push_batch, batch)
 
     def finish(self) -> list[Any]:
-        """Return the results of the end of the input."""
         return self._batch(self.push_end)
 
     def abandon(self) -> list[Any]:
-        """Return the items held when the input failed."""
         return self._batch(self.push_rest)
 
     def _batch(self, work: Callable[..., None], *given: Any) -> list[Any]:
@@ -186,8 +176,7 @@ class Chain(Link):
 
     def __init__(self, *machines: Machine[Any, Any]) -> None:
         self.links = links = [each if isinstance(each, Link) else Foreign(each) for each in machines]
-        #: The links that may hold items until a read is over.
-        self.waiting = [link for link in links if link.waits]
+        self.waiting = [link for link in links if link.waits]  #: the links that may hold items until a read is over
         self.fault = None  # set on the instance, where it is found faster: each read looks it up
         for before, link in pairwise(links):
             before.emit, before.next = link.push, link
@@ -246,11 +235,11 @@ class Chain(Link):
         """Set the fault. The last machine that was running at the ``error``, and those after it, emit the items they hold."""
         running = {id(frame.f_locals.get("self")) for frame, _ in walk_tb(error.__traceback__)}
         number = max((number for number, link in enumerate(self.links) if id(link) in running), default=0)
-        link, behind = self.links[number], self.links[number + 1 :]
+        link, later = self.links[number], self.links[number + 1 :]
         try:
             fault = link.stopped_by(error)
             for other in self.waiting:
-                if other in behind:
+                if other in later:
                     other.end_read()
         except Exception as first:  # noqa: BLE001 - a later machine failed at an earlier item, so its error comes first
             self.failed(first)

@@ -83,7 +83,6 @@ class Observer:
         self._losses: Counter[str] = Counter()  # losses already returned in a ``Seen``
 
     def feed(self, chunk: bytes) -> list[Seen]:
-        """Return the results of a read."""
         seen: list[Seen] = []
         if self._body is not None:
             self._body += chunk

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, cast, overload
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
 from streamkit.errors import UsageError
 from streamkit.machines import Chain, Machine
@@ -63,8 +63,7 @@ class Stage(Generic[A_contra, B_co]):
         self.takes = takes
         self.gives = gives
 
-    #: True if another stage may drive this stage's machine together with its own machine.
-    plain: ClassVar[bool] = True
+    plain: ClassVar[bool] = True  #: True if another stage may drive this stage's machine together with its own machine
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -171,7 +170,7 @@ class Pipe(Generic[T]):
 
     async def __aenter__(self) -> Pipe[T]:
         if self._iterators:
-            raise UsageError("a pipe can be entered once; make another with pipe(…)")
+            raise UsageError("a pipe can be entered only once; create another with pipe(…)")
         iterator, profiler = aiter(self._source), self._profiler
         self._iterators.append(iterator)
         if profiler is not None:
@@ -188,7 +187,7 @@ class Pipe(Generic[T]):
                 before = []
                 if not hasattr(iterator, "__anext__"):
                     raise UsageError(
-                        f"a stage is an async generator function; {quoted(stage)} gave {type(iterator).__name__}"
+                        f"a stage must be an async generator function; {quoted(stage)} returned {type(iterator).__name__}"
                     )
                 self._iterators.append(iterator)
                 if profiler is not None:
@@ -230,7 +229,7 @@ def _check_order(stages: Sequence[StageFunction[Any, Any]]) -> None:
             and other.takes
         ):
             raise UsageError(
-                f"{other.name} takes {other.takes}, and {one.name} in front of it gives {one.gives}: the order is "
+                f"{other.name} takes {other.takes}, but {one.name} before it yields {one.gives}: the order is "
                 f"parse_sse (or another framing), decode, accumulate_tool_calls, check_json, encode"
             )
 
@@ -254,86 +253,63 @@ async def close_each(*owned: object) -> None:
         raise BaseExceptionGroup("several stages failed to close", errors)
 
 
+class _Options(TypedDict, total=False):
+    report: StreamReport | None
+    timings: bool
+
+
+S: TypeAlias = StageFunction[A, B]  # a short name for the overloads
+
+
 @overload
-def pipe(source: AsyncIterable[T], /, *, report: StreamReport | None = None, timings: bool = False) -> Pipe[T]: ...
+def pipe(source: AsyncIterable[T], /, **options: Unpack[_Options]) -> Pipe[T]: ...
 @overload
-def pipe(
-    source: AsyncIterable[T], s1: StageFunction[T, T1], /, *, report: StreamReport | None = None, timings: bool = False
-) -> Pipe[T1]: ...
+def pipe(source: AsyncIterable[T], s1: S[T, T1], /, **options: Unpack[_Options]) -> Pipe[T1]: ...
 @overload
-def pipe(
-    source: AsyncIterable[T],
-    s1: StageFunction[T, T1],
-    s2: StageFunction[T1, T2],
-    /,
-    *,
-    report: StreamReport | None = None,
-    timings: bool = False,
-) -> Pipe[T2]: ...
+def pipe(source: AsyncIterable[T], s1: S[T, T1], s2: S[T1, T2], /, **options: Unpack[_Options]) -> Pipe[T2]: ...
 @overload
 def pipe(
-    source: AsyncIterable[T],
-    s1: StageFunction[T, T1],
-    s2: StageFunction[T1, T2],
-    s3: StageFunction[T2, T3],
-    /,
-    *,
-    report: StreamReport | None = None,
-    timings: bool = False,
+    source: AsyncIterable[T], s1: S[T, T1], s2: S[T1, T2], s3: S[T2, T3], /, **options: Unpack[_Options]
 ) -> Pipe[T3]: ...
 @overload
 def pipe(
-    source: AsyncIterable[T],
-    s1: StageFunction[T, T1],
-    s2: StageFunction[T1, T2],
-    s3: StageFunction[T2, T3],
-    s4: StageFunction[T3, T4],
-    /,
-    *,
-    report: StreamReport | None = None,
-    timings: bool = False,
+    source: AsyncIterable[T], s1: S[T, T1], s2: S[T1, T2], s3: S[T2, T3], s4: S[T3, T4], /, **options: Unpack[_Options]
 ) -> Pipe[T4]: ...
 @overload
 def pipe(
     source: AsyncIterable[T],
-    s1: StageFunction[T, T1],
-    s2: StageFunction[T1, T2],
-    s3: StageFunction[T2, T3],
-    s4: StageFunction[T3, T4],
-    s5: StageFunction[T4, T5],
+    s1: S[T, T1],
+    s2: S[T1, T2],
+    s3: S[T2, T3],
+    s4: S[T3, T4],
+    s5: S[T4, T5],
     /,
-    *,
-    report: StreamReport | None = None,
-    timings: bool = False,
+    **options: Unpack[_Options],
 ) -> Pipe[T5]: ...
 @overload
 def pipe(
     source: AsyncIterable[T],
-    s1: StageFunction[T, T1],
-    s2: StageFunction[T1, T2],
-    s3: StageFunction[T2, T3],
-    s4: StageFunction[T3, T4],
-    s5: StageFunction[T4, T5],
-    s6: StageFunction[T5, T6],
+    s1: S[T, T1],
+    s2: S[T1, T2],
+    s3: S[T2, T3],
+    s4: S[T3, T4],
+    s5: S[T4, T5],
+    s6: S[T5, T6],
     /,
-    *,
-    report: StreamReport | None = None,
-    timings: bool = False,
+    **options: Unpack[_Options],
 ) -> Pipe[T6]: ...
 @overload
 def pipe(
     source: AsyncIterable[T],
-    s1: StageFunction[T, T1],
-    s2: StageFunction[T1, T2],
-    s3: StageFunction[T2, T3],
-    s4: StageFunction[T3, T4],
-    s5: StageFunction[T4, T5],
-    s6: StageFunction[T5, T6],
-    s7: StageFunction[T6, T7],
+    s1: S[T, T1],
+    s2: S[T1, T2],
+    s3: S[T2, T3],
+    s4: S[T3, T4],
+    s5: S[T4, T5],
+    s6: S[T5, T6],
+    s7: S[T6, T7],
     /,
-    *,
-    report: StreamReport | None = None,
-    timings: bool = False,
+    **options: Unpack[_Options],
 ) -> Pipe[T7]: ...
 def pipe(
     source: AsyncIterable[Any],

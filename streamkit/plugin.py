@@ -31,36 +31,40 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.base import Bodies, Dialect, Errors, ModelPlace
-from streamkit.dialects.bodies.json_members import add_missing, without_none
-from streamkit.dialects.bodies.request_reader import (
-    RequestReader,
-    TurnReader,
-    function_call,
-    function_tool,
-    read_options,
-)
-from streamkit.dialects.bodies.response_writer import ResponseWriter
+from streamkit.dialects.bodies.responses import ResponseWriter
 from streamkit.dialects.http import HTTP, Endpoint, ModelCard, Models, Surface, TokenCount
-from streamkit.dialects.linting.explain import COMMON_HINTS, Hint, Hints, like
-from streamkit.dialects.linting.grammar import (
+from streamkit.dialects.linting import (
+    COMMON_HINTS,
     COMMON_RULES,
     READING_RULES,
     GrammarChecker,
+    Hint,
+    Hints,
     PayloadChecker,
     is_filled,
     is_index,
     is_text,
+    like,
     shown,
 )
 from streamkit.dialects.lowering import Capabilities, Lowering, Place, each_part
-from streamkit.dialects.members.fields import Fields
+from streamkit.dialects.members.fields import (
+    Fields,
+    RequestReader,
+    TurnReader,
+    add_missing,
+    function_call,
+    function_tool,
+    read_options,
+    without_none,
+)
 from streamkit.dialects.members.values import count_of, details_of, has_value, text_of
 from streamkit.dialects.profiles import Encoding, Profile, Provider, Target
-from streamkit.dialects.quirks.calls import Fragments
-from streamkit.dialects.quirks.changes import (
+from streamkit.dialects.quirks import (
     Change,
     Changes,
     EventForm,
+    Fragments,
     LineForm,
     MessageForm,
     both,

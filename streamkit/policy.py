@@ -21,8 +21,7 @@ AssistantFirst: TypeAlias = Literal["bridge", "refuse"]
 AssistantLast: TypeAlias = Literal["bridge", "refuse"]
 #: The syntaxes in which models write tool calls into their text: see ``in_text/grammars.py``.
 TextCalls: TypeAlias = Literal["hermes", "qwen", "glm", "kimi", "deepseek", "minimax", "claude", "mistral", "llama"]
-#: How to read thinking that a model wrote into its text: see ``Policy.think_tags``.
-ThinkTags: TypeAlias = Literal["auto", "on", "opened", "off"]
+ThinkTags: TypeAlias = Literal["auto", "on", "opened", "off"]  #: see ``Policy.think_tags``
 #: For media at a URL, in a dialect without such media. ``refuse``: reject the request. ``drop``: count the media as lost.
 LinkedMedia: TypeAlias = Literal["refuse", "drop"]
 PolicyName: TypeAlias = Literal["strict", "tolerant", "lenient"]

@@ -1,10 +1,8 @@
 """Measure where a pipe spends its time, with clocks around its iterators and its machines.
 
-A stage pulls from an **iterator**: the source, or another stage's generator. Built-in stages that share a driver are one
-generator, so each of their machines has a clock too. Time is counted once: the time of an inner part is subtracted from the
-part around it. The remaining time of a driver is the row ``pipe``.
-
-A pipe without timings has no clocks. A timed pipe uses the same machines, each wrapped in a clock.
+Built-in stages that share a driver are one iterator, so each of their machines has a clock too. Time is counted once: the time
+of an inner part is subtracted from the part around it. The remaining time of a driver is the row ``pipe``. A pipe without
+timings has no clocks.
 """
 
 from __future__ import annotations
@@ -19,10 +17,8 @@ from attrs import define
 from streamkit.machines import Link, link_of
 from streamkit.report import StageTiming
 
-#: Name of the row for the time spent waiting for the source.
-SOURCE: Final = "source"
-#: Name of the row for the loop that drives the stages.
-PIPE: Final = "pipe"
+SOURCE: Final = "source"  #: name of the row for the time spent waiting for the source
+PIPE: Final = "pipe"  #: name of the row for the loop that drives the stages
 
 
 @define
@@ -46,11 +42,9 @@ class Profiler:
         return self._timed(iterator, self._source)
 
     def stage(self, iterator: AsyncIterator[Any], stage: Callable[..., Any]) -> AsyncIterator[Any]:
-        """Wrap the generator of a user-written ``stage`` in a clock."""
         return self._timed(iterator, self._row(_name_of(stage)))
 
     def driver(self, iterator: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Wrap the generator that drives machines in a clock."""
         return self._timed(iterator, self._pipe)
 
     def machines(self, stages: Sequence[Any], machines: Sequence[Any]) -> list[Any]:
@@ -191,7 +185,7 @@ class _TimedMachine(Link):
         self._do(self._before, self._machine.push, item)
 
     def push_batch(self, batch: Any, /) -> None:
-        self._row.items_in += _items_of(batch)
+        self._row.items_in += len(batch) if isinstance(batch, list) else 1
         self._do(self._before, self._machine.push_batch, batch)
 
     def push_end(self) -> None:
@@ -210,7 +204,6 @@ class _TimedMachine(Link):
         return output
 
     def fail(self, error: Exception, /) -> bytes:
-        """Return the bytes that report the error; only encoders have this method."""
         output: bytes = self._time(self._pipe, self._encoder.fail, error)
         self._row.items_out += bool(output)
         return output
@@ -232,13 +225,7 @@ class _TimedMachine(Link):
             caller.seconds -= seconds
 
 
-def _items_of(flow: Any) -> int:
-    """Return the number of items: the length of a list, else one."""
-    return len(flow) if isinstance(flow, list) else 1
-
-
 def _frames_of(item: Any) -> int:
-    """Return the number of frames: the payloads of a ``FrameRun``, or one for a single payload."""
     return 1 if isinstance(item, bytes) else len(item.payloads)
 
 

@@ -18,10 +18,8 @@ from streamkit.tool_calls.schema import Tools, ToolSchemas, compiled
 class ReadOptions:
     """Options for ``transcode``, ``collect`` and ``decode_response``. Use ``attrs.evolve`` for a changed copy."""
 
-    #: Which deviations of a provider to tolerate.
-    policy: Policy = TOLERANT
-    #: Limits on the memory that one stream or response may take.
-    limits: Limits = DEFAULT_LIMITS
+    policy: Policy = TOLERANT  #: Which deviations of a provider to tolerate.
+    limits: Limits = DEFAULT_LIMITS  #: Limits on the memory that one stream or response may take.
     #: The tools of the request, in one of three forms. With ``Request.tools``, calls get back the client's tool names and
     #: kinds where the request had to change them, and ``Policy.text_calls`` looks for calls of these tools alone. With the
     #: definitions from a request body, or with ``ToolSchemas``, arguments are checked against the schemas (needs the extra

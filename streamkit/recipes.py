@@ -23,12 +23,10 @@ from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Joined, Pipe, Stage, pipe
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
 from streamkit.report import StreamReport
-from streamkit.translation.citations import carry_citations
+from streamkit.translation.citations import carry_citations, carry_searches
 from streamkit.translation.pass_through import PASSES, PassThrough
-from streamkit.translation.web_searches import carry_searches
 
-#: The default provider, options, profile and clock, which most pipes have.
-USUAL: Final = None, DEFAULT_OPTIONS, DEFAULT_PROFILE, time.time
+USUAL: Final = None, DEFAULT_OPTIONS, DEFAULT_PROFILE, time.time  #: what most pipes have
 
 
 def events_of(
@@ -70,7 +68,6 @@ def client_events(
 def _translating(
     dialect: Dialect, provider: Provider | None, target: Dialect, options: ReadOptions, *, join: bool
 ) -> list[Stage[Any, Any]]:
-    """Return the stages from bytes to the events for the encoder."""
     limits, offered = options.limits, options.offered
     stages = reading_stages(dialect, provider, options, join=join)
     if offered and ToolNames.of(offered):

@@ -175,8 +175,7 @@ REQUEST_LOSSES: Final[Mapping[str, str]] = {
 }
 REPAIRS: Final[Mapping[str, str]] = {**STREAM_REPAIRS, **REQUEST_REPAIRS}
 LOSSES: Final[Mapping[str, str]] = {**STREAM_LOSSES, **REQUEST_LOSSES}
-#: Longest name of a lost thing in a report: a client may have chosen the name, or a path of names.
-NAME_CHARS: Final = 200
+NAME_CHARS: Final = 200  #: longest name of a lost thing, which a client may have chosen
 
 
 class Status(IntEnum):
@@ -231,26 +230,20 @@ class StreamReport:
     habits: Mapping[str, str] = field(factory=dict)
     #: Kind and name of each thing lost from a request, such as a parameter or a part.
     lost: list[tuple[str, str]] = field(factory=list)
-    #: Number of finished calls for each verdict.
-    verdicts: Counter[str] = field(factory=_empty_counter)
+    verdicts: Counter[str] = field(factory=_empty_counter)  #: number of finished calls for each verdict
     #: At most ``WITHHELD_TEXTS`` texts; further losses and repairs are only counted.
     withheld: list[Withheld] = field(factory=list)
     #: The received part of a frame that the end of the input truncated. Within one dialect, also frames held for a clean end.
     broken_frame: bytes | None = None
     #: True once the dialect's completion point was reached, False after an end without it, None until then.
     clean: bool | None = None
-    #: The error that stopped the reading.
-    error: Exception | None = None
-    #: The provider's report of its failure: ``(type, message)``.
-    provider_error: tuple[str, str] | None = None
-    #: The ``ProviderFailed`` event, if the provider reported a failure.
-    failure: Any = None
-    #: The ``ResponseStarted`` event, with the provider's response id and model name.
-    started: Any = None
+    error: Exception | None = None  #: the error that stopped the reading
+    provider_error: tuple[str, str] | None = None  #: the provider's report of its failure: ``(type, message)``
+    failure: Any = None  #: the ``ProviderFailed`` event, if the provider reported a failure
+    started: Any = None  #: the ``ResponseStarted`` event, with the provider's response id and model name
     #: The last ``UsageReported`` event, which counts all tokens so far. None: the provider reported no count, or only zeros.
     usage: Any = None
-    #: The ``ResponseFinished`` events of the finished choices, in order of arrival.
-    stops: tuple[Any, ...] = ()
+    stops: tuple[Any, ...] = ()  #: the ``ResponseFinished`` events of the finished choices, in order of arrival
     #: True if the model has produced text, reasoning or a call. Until then the request can still go to another provider.
     spoken: bool = False
     #: Same as ``spoken``, but code that measures the time between outputs may reset it to False.
@@ -263,8 +256,7 @@ class StreamReport:
     #: stages, then ``pipe``, the loop that drives the stages.
     timings: tuple[StageTiming, ...] = field(default=(), eq=False)
 
-    #: True if repairs are refused.
-    _refusing: bool = field(default=False, init=False, eq=False, repr=False)
+    _refusing: bool = field(default=False, init=False, eq=False, repr=False)  #: True if repairs are refused
     #: True if the reading has failed, so that a repair refused from now on is not the first fault.
     failing: bool = field(default=False, eq=False, repr=False)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from streamkit.dialects.registry import GROUP
+from streamkit.dialects import GROUP
 
 
 def write_distribution(

@@ -123,7 +123,7 @@ def marks(is_drawn: bool) -> list[Any]:
 
 
 #: What the cases of a test may take, in seconds, that are asked so that each dialect is.
-EACH_DIALECT_S = 0.5
+EACH_DIALECT_S = 0.25
 
 
 def too_long(test: str, cases: Sequence[str], seconds: float, durations: Mapping[str, float]) -> set[str]:

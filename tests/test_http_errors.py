@@ -129,11 +129,11 @@ def test_what_the_provider_called_it_is_kept():
         (b"<html><head><title>502 Bad Gateway</title></head><body>x", "a web page: '502 Bad Gateway'"),
         (b"<!doctype html><html><style>p{}</style><p>No &amp; <b>no</b>", "a web page: 'No & no'"),
         (b"<?xml version='1.0'?><Error><Code>Gone</Code></Error>", "markup: 'Gone'"),
-        (b"\x1f\x8b\x08\x00\x00\x00", "6 bytes that are no text"),
-        (b"[1, 2]", "JSON that is no error: '[1, 2]'"),
-        (b"[]", "JSON that is no error: '[]'"),
+        (b"\x1f\x8b\x08\x00\x00\x00", "6 bytes that are not text"),
+        (b"[1, 2]", "JSON without an error: '[1, 2]'"),
+        (b"[]", "JSON without an error: '[]'"),
         (b"null", "text: 'null'"),
-        (b'"Unauthorized"', "JSON that is no error: '\"Unauthorized\"'"),
+        (b'"Unauthorized"', "JSON without an error: '\"Unauthorized\"'"),
         (b"{}", "an object without an error, with the members ''"),
         (b'{"error": null}', "an object without an error, with the members 'error'"),
         (body(id="x", choices=[]), "an object without an error, with the members 'id, choices'"),
@@ -143,7 +143,7 @@ def test_what_the_provider_called_it_is_kept():
 )  # fmt: skip
 def test_a_body_that_says_no_error(dialect: str, said: bytes, message: str):
     failed = decode_error(502, said, dialect)
-    assert failed.message == f"the provider answered with status 502 and {message}"
+    assert failed.message == f"the provider responded with status 502 and {message}"
     assert (failed.type, failed.http_status, failed.vendor, failed.raw) == ("server", 502, "", None)
 
 
@@ -192,7 +192,7 @@ def test_bodies_are_bounded():
     just = json.dumps({"error": "x" * (BODY_BYTES - 13)}).encode()
     assert (len(just), decode_error(400, just, "ollama").message[:3]) == (BODY_BYTES, "xxx")
     more = decode_error(400, just + b" ", "ollama")
-    assert more.message.startswith('the provider answered with status 400 and text: \'{"error": "xxx')
+    assert more.message.startswith('the provider responded with status 400 and text: \'{"error": "xxx')
     assert len(more.message) < 250
 
 
@@ -538,5 +538,5 @@ def test_a_dialect_that_only_streams_is_read_but_not_written(monkeypatch):
     monkeypatch.setattr(http_errors, "client_named", lambda _name: (silent, None))
     failed = decode_error(429, nested(type="insufficient_quota"), "silent")
     assert (failed.type, failed.message, failed.vendor, failed.raw) == ("billing", "no", "", None)
-    with pytest.raises(UsageError, match="silent has no errors over HTTP"):
+    with pytest.raises(UsageError, match="silent has no HTTP errors"):
         encode_error(failed, "silent")

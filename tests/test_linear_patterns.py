@@ -7,7 +7,7 @@ import re
 import pytest
 
 from streamkit import http_errors
-from streamkit.text import redact
+from streamkit.text import quoting as redact
 from streamkit.web import client_dialect
 from streamkit.web.surfaces import surfaces
 from tests.regex_steps import Matcher, slow_texts, work

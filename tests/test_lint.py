@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.linting.explain import ANSWERS, NO_RULE, REPAIR_CASES
-from streamkit.dialects.linting.explain import CASES as EXPLAINED
-from streamkit.dialects.linting.grammar import READING_RULES, PayloadChecker
+from streamkit.dialects.linting import ANSWERS, NO_RULE, READING_RULES, REPAIR_CASES, PayloadChecker
+from streamkit.dialects.linting import CASES as EXPLAINED
 from streamkit.errors import SourceFailed
 from streamkit.lint import Check
 from streamkit.report import REPAIRS, STREAM_REPAIRS, Status

@@ -8,12 +8,12 @@ from contextlib import nullcontext
 import pytest
 
 from streamkit import accumulate_tool_calls, check_json, decode, encode, find_text_calls, parse_sse, split_thinking
-from streamkit.detect import detect
+from streamkit.detection import detect
 from streamkit.errors import BrokenFrame, NotThisDialect, UsageError
 from streamkit.pipeline import Stage, pipe
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
-from streamkit.web.json_array import Entered
+from streamkit.web.reply import Entered
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource
 
 
@@ -275,12 +275,12 @@ async def test_a_source_whose_dialect_nobody_knows_is_closed_once():
 @pytest.mark.parametrize(
     ("stages", "message"),
     [
-        ([parse_sse(), accumulate_tool_calls()], "accumulate_tool_calls takes wire events, and parse_sse in front of it gives frames"),
-        ([decode("openai-chat"), check_json()], "check_json takes events, and decode openai-chat in front of it gives wire events"),
-        ([parse_sse(), encode("anthropic")], "encode anthropic takes events, and parse_sse in front of it gives frames"),
-        ([encode("anthropic"), check_json()], "check_json takes events, and encode anthropic in front of it gives bytes"),
-        ([decode("cohere"), find_text_calls("hermes"), check_json()], "check_json takes events, and find_text_calls in front of it"),
-        ([check_json(), split_thinking()], "split_thinking takes wire events, and check_json in front of it gives events"),
+        ([parse_sse(), accumulate_tool_calls()], "accumulate_tool_calls takes wire events, but parse_sse before it yields frames"),
+        ([decode("openai-chat"), check_json()], "check_json takes events, but decode openai-chat before it yields wire events"),
+        ([parse_sse(), encode("anthropic")], "encode anthropic takes events, but parse_sse before it yields frames"),
+        ([encode("anthropic"), check_json()], "check_json takes events, but encode anthropic before it yields bytes"),
+        ([decode("cohere"), find_text_calls("hermes"), check_json()], "check_json takes events, but find_text_calls before it"),
+        ([check_json(), split_thinking()], "split_thinking takes wire events, but check_json before it yields events"),
     ],
 )  # fmt: skip
 def test_a_wrong_order_of_stages_is_told_in_a_sentence(stages, message):

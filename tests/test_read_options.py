@@ -91,5 +91,5 @@ async def test_a_custom_tool_takes_any_object_and_a_tool_of_the_provider_is_not_
 
 
 def test_what_is_no_definition_is_refused():
-    with pytest.raises(UsageError, match="no tool definition"):
+    with pytest.raises(UsageError, match="not a tool definition"):
         transcode(source_of([]), "openai-chat", "anthropic", ReadOptions(tools=[{"type": "function", "function": 1}]))

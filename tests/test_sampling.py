@@ -36,9 +36,9 @@ def test_a_test_is_asked_as_many_cases_as_its_time_allows_and_every_dialect():
 
 def test_where_a_case_of_each_dialect_takes_long_some_are_asked():
     cases = ["openai-chat", "gemini", "ai-sdk", "ollama", "anthropic"]
-    assert len(too_long("a", cases, 0.3, {"a": 0.1})) == 0
-    assert len(too_long("a", cases, 0.3, {"a": 0.2})) == 2
-    assert len(too_long("a", cases, 0.3, {"a": 9.0})) == 4
+    assert len(too_long("a", cases, 0.1, {"a": 0.05})) == 0
+    assert len(too_long("a", cases, 0.1, {"a": 0.1})) == 2
+    assert len(too_long("a", cases, 0.1, {"a": 9.0})) == 4
 
 
 def test_a_dialect_is_known_by_its_whole_name():

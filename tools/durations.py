@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 
 ROOT: Final = Path(__file__).parents[1]
 #: A test that takes less in all is asked with all of its cases.
-LONG_S: Final = 0.3
+LONG_S: Final = 0.1
 
 
 def main(report: Path) -> None:

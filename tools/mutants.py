@@ -28,7 +28,7 @@ ACCUMULATED = [
 ENCODERS = [
     f"tests/dialects/test_{name}.py" for name in ("encoded_bytes", "encoder_bookkeeping", "one_choice", "payloads")
 ]
-FRAMING = ("eventstream", "frame", "json_array", "json_object", "ndjson", "sse")
+FRAMING = ("eventstream", "frame", "json_array", "ndjson", "sse")
 #: What every stream passes through, and the tests of each module: all tests would take a day.
 TESTS = {
     **{f"framing/{name}": ["tests/framing"] for name in FRAMING},

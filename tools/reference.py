@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, get_args
 
 import streamkit
-from streamkit import cli, errors, events, limits, report
+from streamkit import errors, events, limits, report
+from streamkit.cli.commands import STATUSES, parser
 from streamkit.conversation import messages
 from streamkit.dialects import DIALECTS, base, lowering
-from streamkit.dialects.linting.grammar import COMMON_RULES, READING_RULES
+from streamkit.dialects.linting import COMMON_RULES, READING_RULES
 from streamkit.framing.frame import Frame
 from streamkit.lab.mock import quirks as mock_quirks
 
@@ -341,7 +342,7 @@ def lint_page() -> str:
 
 
 def cli_page() -> str:
-    top = cli.parser()
+    top = parser()
     commands: Any = next(action for action in top._actions if action.choices)  # noqa: SLF001 - argparse shows no other way
     parts = []
     for name, command in commands.choices.items():
@@ -350,7 +351,7 @@ def cli_page() -> str:
             f"```text\n{(command.description or '').strip()}\n```",
             table(["option", "meaning"], options(command)),
         ]
-    statuses = f"```text\n{cli.STATUSES.strip()}\n```"
+    statuses = f"```text\n{STATUSES.strip()}\n```"
     return page("Command line", (top.description or "").strip(), "## Exit status", statuses, *parts)
 
 

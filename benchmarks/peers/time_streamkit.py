@@ -11,7 +11,7 @@ from worker import Stream, Task, digest, main, said
 from streamkit import collect, transcode
 from streamkit.conversation.messages import Text, ToolCall
 from streamkit.framing.sse import SSEParser
-from streamkit.tool_calls.partial_json import PartialJSON
+from streamkit.tool_calls.partial_arguments import PartialJSON
 
 RUNNER = asyncio.Runner()
 

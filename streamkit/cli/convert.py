@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from attrs import evolve
 
-from streamkit.cli.bodies import add_file, refuse, title_of
 from streamkit.cli.inputs import open_named, refused
 from streamkit.cli.options import ONE, OTHER, add_dialects, add_in_text, add_policy, client, policy_of, source
-from streamkit.cli.streams import say, write
+from streamkit.cli.streams import add_file, refuse, say, title_of, write
 from streamkit.dialects import DIALECTS, client_named, encode
 from streamkit.pipeline import pipe
 from streamkit.read_options import ReadOptions
@@ -40,25 +38,16 @@ USAGE_ON_REQUEST = ", ".join(name for name, dialect in DIALECTS.built_in.items()
 IDS_ON_REQUEST = ", ".join(name for name, dialect in DIALECTS.built_in.items() if dialect.with_call_ids is not None)
 
 
-def add_to(commands: Any) -> None:
-    """Add ``streamkit convert`` and its options to the parser's commands."""
-    command = commands.add_parser("convert", help=HELP, description=DETAIL)
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of ``streamkit convert``."""
+    add = command.add_argument
     add_dialects(command, source, "the input's dialect", client, "the output's dialect", recordings=True)
-    command.add_argument("--reencode", action="store_true", help="decode and encode even if both dialects are the same")
-    command.add_argument(
-        "--no-usage",
-        action="store_true",
-        help=f"{USAGE_ON_REQUEST}: omit the usage chunk, as for a client that did not ask for it",
-    )
-    command.add_argument(
-        "--call-ids",
-        action="store_true",
-        help=f"{IDS_ON_REQUEST}: write ids of tool calls (strict readers refuse them)",
-    )
+    add("--reencode", action="store_true", help="decode and encode even if both dialects are the same")
+    add("--no-usage", action="store_true", help=f"{USAGE_ON_REQUEST}: omit the usage chunk, as for clients without it")
+    add("--call-ids", action="store_true", help=f"{IDS_ON_REQUEST}: write ids of tool calls (strict readers fail)")
     add_policy(command)
     add_in_text(command)
     add_file(command, "a recording, or the bytes of a stream")
-    command.set_defaults(run=run)
 
 
 async def run(options: argparse.Namespace) -> Status:
@@ -90,11 +79,11 @@ async def run(options: argparse.Namespace) -> Status:
         refuse(options, report.error)
     elif not options.quiet:
         what = f"{report.frames} frames" if failed is None else f"status {failed.http_status}"
-        tell(report, f"{title_of(options)}: {what}, {ending(report)}")
+        print_report(report, f"{title_of(options)}: {what}, {ending(report)}")
     return report.status
 
 
-def tell(report: StreamReport, title: str) -> None:
+def print_report(report: StreamReport, title: str) -> None:
     """Print the report: each kind of repair and loss with its count and meaning, and the names of lost parts."""
     say(title)
     for kind, times in report.repairs.items():
@@ -106,7 +95,7 @@ def tell(report: StreamReport, title: str) -> None:
     for call in report.withheld:
         say(f"  withheld ({call.kind}): {call.name or 'a call without a name'} {call.arguments}")
     if report.broken_frame is not None:
-        say(f"  broken off: {report.broken_frame.decode('utf-8', 'replace')}")
+        say(f"  incomplete frame: {report.broken_frame.decode('utf-8', 'replace')}")
 
 
 def ending(report: StreamReport) -> str:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import Any
 
 from streamkit.cli.options import AUTO, OTHER, source_or_auto
 from streamkit.cli.streams import say, write
 from streamkit.errors import UsageError
-from streamkit.lab.recording import SUFFIX, Recording
-from streamkit.lab.recording.lines import lines_of
+from streamkit.lab.recording import SUFFIX, Recording, lines_of
 from streamkit.lab.recording.loading import load
 from streamkit.report import Status
 
@@ -31,21 +29,18 @@ examples:
 """
 
 
-def add_to(commands: Any) -> None:
-    """Add ``streamkit convert-recording`` and its options to the parser's commands."""
-    command = commands.add_parser("convert-recording", help=HELP, description=DETAIL)
-    command.add_argument(
-        "--out", "-o", required=True, metavar="DIR", help="the folder for the recordings; made if missing"
-    )
-    command.add_argument(
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of ``streamkit convert-recording``."""
+    add = command.add_argument
+    add("--out", "-o", required=True, metavar="DIR", help="the folder for the recordings; made if missing")
+    add(
         "--dialect",
         type=source_or_auto,
         default=AUTO,
         metavar="DIALECT",
         help="the dialect of the responses (default: auto); required for fixtures of aimock",
     )
-    command.add_argument("files", nargs="+", metavar="FILE", help="the files to convert")
-    command.set_defaults(run=run)
+    add("files", nargs="+", metavar="FILE", help="the files to convert")
 
 
 def run(options: argparse.Namespace) -> Status:
@@ -60,7 +55,7 @@ def run(options: argparse.Namespace) -> Status:
             _keep(recording, path)
             write(f"{path}\n".encode(errors="surrogateescape"))
         if not recordings:
-            say(f"{file}: it has no answers")
+            say(f"{file}: it has no responses")
     return Status.DONE
 
 
@@ -69,6 +64,6 @@ def _keep(recording: Recording, path: Path) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as error:
-        raise UsageError(f"{path} is there already") from error
+        raise UsageError(f"{path} exists already") from error
     with os.fdopen(descriptor, "wb") as file:
         file.writelines(lines_of(recording))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any, get_args
+from typing import get_args
 
-from streamkit.cli.bodies import add_body, body_of, refuse, title_of, write_body
-from streamkit.cli.convert import tell
+from streamkit.cli.convert import print_report
 from streamkit.cli.options import ONE, OTHER, add_dialects, client, source
+from streamkit.cli.streams import add_body, body_of, refuse, title_of, write_body
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS
 from streamkit.errors import BadRequest
 from streamkit.policy import AssistantFirst, AssistantLast, LinkedMedia
@@ -29,51 +29,46 @@ example:
 """
 
 
-def add_to(commands: Any) -> None:
-    """Add ``streamkit convert-request`` and its options to the parser's commands."""
-    command = commands.add_parser("convert-request", help=HELP, description=DETAIL)
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of ``streamkit convert-request``."""
+    add = command.add_argument
     add_dialects(command, client, "the client's dialect", source, "the provider's dialect, or the provider")
-    command.add_argument("--model", help="the model's name at the provider (default: the request's model)")
-    command.add_argument(
+    add("--model", help="the model's name at the provider (default: the request's model)")
+    add(
         "--max-tokens",
         type=_positive,
         default=DEFAULT_MAX_TOKENS,
         metavar="N",
         help=f"the bound, if the dialect requires one and the request has none (default: {DEFAULT_MAX_TOKENS})",
     )
-    command.add_argument("--repair", action="store_true", help="repair calls without results and results without calls")
-    command.add_argument(
-        "--emulate",
-        action="store_true",
-        help="imitate features that the dialect lacks, if possible, instead of refusing",
-    )
-    command.add_argument(
+    add("--repair", action="store_true", help="repair calls without results and results without calls")
+    add("--emulate", action="store_true", help="imitate features that the dialect lacks instead of refusing")
+    add(
         "--assistant-first",
         choices=get_args(AssistantFirst),
         default="bridge",
         help="for a history that begins with the assistant, if the dialect refuses that: add a short user turn before it, "
         "or fail (default: bridge)",
     )
-    command.add_argument(
+    add(
         "--assistant-last",
         choices=get_args(AssistantLast),
         default="bridge",
         help="for a history that ends with the assistant's text, if the model does not continue it: add a short user turn "
         "after it, or fail (default: bridge)",
     )
-    command.add_argument(
+    add(
         "--linked-media",
         choices=get_args(LinkedMedia),
         default="refuse",
         help="for media at a URL or in a vendor's store, if the dialect takes none: fail, or drop them (default: refuse)",
     )
     add_body(command)
-    command.set_defaults(run=run)
 
 
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"a number of tokens is needed, not {quoted(text)}")
+        raise argparse.ArgumentTypeError(f"must be a number of tokens, not {quoted(text)}")
     return int(text)
 
 
@@ -102,5 +97,5 @@ async def run(options: argparse.Namespace) -> Status:
     if not options.quiet:
         turns, tools = len(request.turns), len(request.tools)
         size = f"{turns} turn{'' if turns == 1 else 's'}, {tools} tool{'' if tools == 1 else 's'}"
-        tell(report, f"{title_of(options)}: {size}")
+        print_report(report, f"{title_of(options)}: {size}")
     return Status.DONE

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from streamkit.cli.bodies import add_body, refuse, title_of, write_body
-from streamkit.cli.convert import ending, tell
+from streamkit.cli.convert import ending, print_report
 from streamkit.cli.inputs import open_named
 from streamkit.cli.options import ONE, OTHER, add_dialects, add_in_text, add_policy, client, policy_of, source
+from streamkit.cli.streams import add_body, refuse, title_of, write_body
 from streamkit.conversation.messages import Response
 from streamkit.dialects import client_named
 from streamkit.errors import NotThisDialect, StreamError
@@ -33,15 +32,13 @@ examples:
 """
 
 
-def add_to(commands: Any) -> None:
-    """Add ``streamkit convert-response`` and its options to the parser's commands."""
-    command = commands.add_parser("convert-response", help=HELP, description=DETAIL)
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of ``streamkit convert-response``."""
     provider = "the provider's dialect, or the provider"
     add_dialects(command, source, provider, client, "the client's dialect, or the client", recordings=True)
     add_policy(command)
     add_in_text(command)
     add_body(command)
-    command.set_defaults(run=run)
 
 
 async def run(options: argparse.Namespace) -> Status:
@@ -62,5 +59,5 @@ async def run(options: argparse.Namespace) -> Status:
     write_body(encode_response(response, options.target), options)
     if not options.quiet:
         status = "" if failed is None else f"status {failed.http_status}, "
-        tell(report, f"{title_of(options)}: {status}{ending(report)}")
+        print_report(report, f"{title_of(options)}: {status}{ending(report)}")
     return report.status

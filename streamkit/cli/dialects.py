@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from streamkit.cli.streams import visible, write, write_json
-from streamkit.dialects import DIALECTS
+from streamkit.dialects import DIALECTS, Candidate
 from streamkit.dialects.base import Dialect
-from streamkit.dialects.registry import Candidate
 from streamkit.report import Status
 
 HELP = "list the dialects, and the providers and clients whose names can replace a dialect's name"
@@ -31,15 +30,14 @@ where "distribution", "version" and "entry_point" are null for built-in dialects
 example:
   streamkit dialects
 """
-#: Every dialect has both a decoder and an encoder, so all have both directions.
-DIRECTIONS = ("in", "out")
+DIRECTIONS = ("in", "out")  #: every dialect has both a decoder and an encoder, so all have both directions
+STATUSES = ""  #: ``DETAIL`` has the exit statuses of this command
 
 
-def add_to(commands: Any) -> None:
-    """Add ``streamkit dialects`` and its options to the parser's commands."""
-    command = commands.add_parser("dialects", help=HELP, description=DETAIL, epilog=None)
-    command.add_argument("--json", action="store_true", help="print one JSON object for each entry")
-    command.set_defaults(run=run)
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of ``streamkit dialects``."""
+    add = command.add_argument
+    add("--json", action="store_true", help="print one JSON object for each entry")
 
 
 async def run(options: argparse.Namespace) -> Status:
@@ -95,14 +93,14 @@ def _lines(entries: list[dict[str, Any]]) -> Iterator[str]:
             origin = f"{entry['distribution']} {entry['version']} ({entry['entry_point']})"
             yield f"can't be used: {entry['name']} of {origin}: {entry['error']}"
     yield ""
-    yield "providers (--from), the repairs that are no surprise, and what they send beside the dialect's fields:"
+    yield "providers (--from), their expected repairs, and what they send in addition to the dialect's fields:"
     for entry in entries:
         for provider in entry["providers"]:
             yield f"  {provider['name']} ({entry['name']}): {provider['title']}"
             yield from (f"    repair {kind}: {how}" for kind, how in provider["habits"].items())
             yield from (f"    adds {name}: {what}" for name, what in provider["adds"].items())
     yield ""
-    yield "clients (--to), and what is written for them:"
+    yield "clients (--to), and how the output for them differs:"
     for entry in entries:
         for client in entry["clients"]:
             changes = ", ".join(f"{name} = {value}" for name, value in client["changes"].items())

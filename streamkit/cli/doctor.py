@@ -8,14 +8,15 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streamkit.cli.options import source
 from streamkit.cli.streams import say, visible, write
 from streamkit.dialects import source_named
 from streamkit.errors import BadRequest, SourceFailed, UsageError
+from streamkit.lab.recording import SUFFIX, lines_of
 from streamkit.report import Status
-from streamkit.text.printable import printable_json
+from streamkit.text.quoting import printable_json
 
 if TYPE_CHECKING:
     from streamkit.lab.doctor import Judged, Plan
@@ -52,48 +53,42 @@ examples:
 TIMEOUT_S = 60.0
 #: File modes of the kept recordings and of their folder: only this user may read them, since responses are private.
 FILE_MODE, FOLDER_MODE = 0o600, 0o700
+STATUSES = ""  #: ``DETAIL`` has the exit statuses of this command
 
 
-def add_to(commands: Any) -> None:
-    """Add ``streamkit doctor`` and its options to the parser's commands."""
-    command = commands.add_parser("doctor", help=HELP, description=DETAIL, epilog=None)
-    command.add_argument("url", metavar="URL", help="the base URL, as https://host/v1")
-    command.add_argument(
-        "--dialect",
-        required=True,
-        type=source,
-        metavar="DIALECT",
-        help="the server's dialect, or a provider that uses it",
-    )
-    command.add_argument("--model", required=True, help="the model to request")
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of ``streamkit doctor``."""
+    add = command.add_argument
+    add("url", metavar="URL", help="the base URL, as https://host/v1")
+    add("--dialect", required=True, type=source, metavar="DIALECT", help="the server's dialect, or its provider")
+    add("--model", required=True, help="the model to request")
     keys = command.add_mutually_exclusive_group()
     keys.add_argument("--key-env", metavar="NAME", help="the environment variable that contains the key")
     keys.add_argument("--key-file", metavar="PATH", help="the file that contains the key and nothing else")
-    command.add_argument(
+    add(
         "--auth",
         help="how to send the key, as `auth` of the gateway's upstreams (default: the dialect's way; without a key, none)",
     )
-    command.add_argument("--region", help="the region for AWS signatures (--auth sigv4)")
-    command.add_argument("--yes", action="store_true", help="send the requests without asking for consent")
-    command.add_argument(
+    add("--region", help="the region for AWS signatures (--auth sigv4)")
+    add("--yes", action="store_true", help="send the requests without asking for consent")
+    add(
         "--timeout",
         type=float,
         default=TIMEOUT_S,
         metavar="SECONDS",
         help=f"the longest time for a response (default: {TIMEOUT_S:g})",
     )
-    command.add_argument("--keep", metavar="DIR", help="save each response there as a recording, which lint can read")
+    add("--keep", metavar="DIR", help="save each response there as a recording, which lint can read")
     forms = command.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print one JSON object")
     forms.add_argument("--markdown", action="store_true", help="print a report to paste into an issue")
-    command.set_defaults(run=run)
 
 
 async def run(options: argparse.Namespace) -> Status:
     """Examine the server. Raises UsageError for invalid options, and if the user cannot be asked for consent."""
     from streamkit.lab.doctor import plan  # noqa: PLC0415 - imports aiohttp, which most commands do not need
     from streamkit.web.upstream import redactor  # noqa: PLC0415
-    from streamkit.web.upstream.addresses import address  # noqa: PLC0415
+    from streamkit.web.upstream.requests import address  # noqa: PLC0415
 
     upstream = upstream_of(options)
     try:
@@ -120,7 +115,7 @@ def upstream_of(options: argparse.Namespace) -> Upstream:
     auth = options.auth or ("none" if key is None else (provider.auth if provider is not None else "") or usual)
     seconds = options.timeout
     if not seconds > 0:
-        raise UsageError("--timeout takes a number of seconds above 0")
+        raise UsageError("--timeout must be a number of seconds above 0")
     return Upstream(
         name="doctor",
         dialect=options.dialect,
@@ -136,22 +131,20 @@ def _key(options: argparse.Namespace) -> str | None:
     if options.key_env is not None:
         found = os.environ.get(options.key_env)
         if not found:
-            raise UsageError("--key-env: there is no such variable in the environment, or it is empty")
+            raise UsageError("--key-env: the environment variable is missing or empty")
         return found.strip()
     if options.key_file is None:
         return None
     try:
         return Path(options.key_file).read_text("utf-8").strip()
     except UnicodeDecodeError as error:
-        raise UsageError("--key-file: the file is no text") from error
+        raise UsageError("--key-file: the file must be text in UTF-8") from error
     except OSError as error:
         raise UsageError(f"--key-file: the file can't be read: {error.strerror}") from error
 
 
 def folder_for(path: str) -> Path:
     """Return the folder for recordings, made before any request is sent. Raises UsageError if it has recordings."""
-    from streamkit.lab.recording import SUFFIX  # noqa: PLC0415
-
     folder = Path(path)
     try:
         folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
@@ -175,16 +168,16 @@ def consents(upstream: Upstream, chosen: Plan, *, yes: bool) -> bool:
     url = URL(upstream.base_url)
     cost = (
         f"{len(chosen.probes)} requests to {url.origin()}, for at most {chosen.tokens:,} tokens "
-        f"({chosen.prompt_tokens:,} of prompts, {chosen.answer_tokens:,} of answers)"
+        f"({chosen.prompt_tokens:,} of prompts, {chosen.answer_tokens:,} of responses)"
     )
     say(cost)
     here = is_loopback(url.host or "")
     if url.scheme == "http" and upstream.key is not None and not here:
-        say("the key goes over the network as it is: the URL begins with http://")
+        say("the key is sent in clear text: the URL begins with http://")
     if yes or here:
         return True
     if not sys.stdin.isatty():
-        raise UsageError("nobody can be asked whether to send them, since standard input is no terminal: add --yes")
+        raise UsageError("cannot ask for consent, because standard input is not a terminal: add --yes")
     print("Send them? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
@@ -232,14 +225,11 @@ def show(line: str, cut: Cut) -> None:
 
 def keep(judged: Judged, path: Path, cut: Cut) -> None:
     """Save a response as a recording, unless the response repeats the key. Raises SourceFailed."""
-    from streamkit.lab.recording import SUFFIX  # noqa: PLC0415
-    from streamkit.lab.recording.lines import lines_of  # noqa: PLC0415
-
     file = path.with_name(path.name + SUFFIX)
     body = judged.recording.body.decode("utf-8", "surrogateescape")
     content = b"".join(lines_of(judged.recording))
     if cut(body) != body or cut(text := content.decode()) != text:
-        say(f"{file.name} is not kept: the answer repeats the key")
+        say(f"{file.name} is not kept: the response repeats the key")
         return
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)

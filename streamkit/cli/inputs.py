@@ -17,7 +17,7 @@ from attrs import define, field
 
 from streamkit.cli.options import AUTO
 from streamkit.cli.streams import name_of, read
-from streamkit.detect import RereadSource, detect, dialect_of
+from streamkit.detection import RereadSource, detect, dialect_of
 from streamkit.dialects import DIALECTS, source_named
 from streamkit.errors import NotThisDialect, SourceFailed, UsageError
 from streamkit.events import ProviderFailed, WireEvent
@@ -107,7 +107,6 @@ class RecordedInput:
         return RecordedSource(self.recording, report)
 
     def refusal(self, dialect: str) -> ProviderFailed | None:
-        """Return the error that the server sent instead of a response, else None."""
         return refusal(self.recording, dialect)
 
     async def aclose(self) -> None:
@@ -138,10 +137,10 @@ async def open_named(path: str, named: str | None) -> tuple[Input, str]:
     opened = await _opened(path)
     try:
         if named is None and opened.recording is None:
-            raise UsageError(f"{opened.name} is no recording, which would say its dialect: name it with --from")
+            raise UsageError(f"{opened.name} is not a recording, which would name its dialect: use --from")
         return opened, await opened.find_dialect(AUTO if named is None else named)
     except NotThisDialect as error:
-        raise UsageError(f"{opened.name} does not say its dialect: name it with --from") from error
+        raise UsageError(f"{opened.name} does not name its dialect: use --from") from error
     except BaseException:
         await opened.aclose()
         raise

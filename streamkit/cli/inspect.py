@@ -13,15 +13,14 @@ from attrs import asdict
 
 from streamkit.cli.inputs import open_input, refused
 from streamkit.cli.options import AUTO, add_in_text, add_policy, client, policy_of, source_or_auto
-from streamkit.cli.picture import Palette, Picture, Times
-from streamkit.cli.profile_table import profile_of, table
+from streamkit.cli.picture import Palette, Picture, Times, profile_of, table
 from streamkit.cli.streams import STDIN, name_of, say, write, write_json
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Choice, Media, Response, ToolCall
 from streamkit.errors import NotThisDialect, SourceFailed, StreamError, UsageError
 from streamkit.events import Event, ProviderFailed
 from streamkit.framing.frame import NOTHING
-from streamkit.lab.recording.lines import TIME_DIGITS
+from streamkit.lab.recording import TIME_DIGITS
 from streamkit.pipeline import Pipe, pipe
 from streamkit.policy import Policy
 from streamkit.read_options import ReadOptions
@@ -67,10 +66,10 @@ USAGE = ("input_total", "input_cached", "input_cache_write", "output_total", "ou
 CHOICE = ("index", "text", "reasoning", "refusal", "tool_calls", "stop_reason", "native_stop_reason")
 
 
-def add_to(commands: Any) -> None:
-    """Add ``streamkit inspect`` and its options to the parser's commands."""
-    command = commands.add_parser("inspect", help=HELP, description=DETAIL)
-    command.add_argument(
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of ``streamkit inspect``."""
+    add = command.add_argument
+    add(
         "--from",
         dest="source",
         default=AUTO,
@@ -80,32 +79,14 @@ def add_to(commands: Any) -> None:
     )
     add_policy(command)
     add_in_text(command)
-    command.add_argument("--tools", metavar="TOOLS", help="a JSON file with the request's tools, or with the request")
-    command.add_argument("--json", action="store_true", help="print one JSON object for each file")
-    command.add_argument("--profile", action="store_true", help="show the time of each stage")
-    command.add_argument(
-        "--color",
-        choices=["auto", "always", "never"],
-        default="auto",
-        help="default: on for a terminal without NO_COLOR",
-    )
-    command.add_argument(
-        "--web", action="store_true", help="serve a page with the streams for a browser on this machine"
-    )
-    command.add_argument(
-        "--to",
-        dest="target",
-        type=client,
-        metavar="DIALECT",
-        help="with --web: also show the stream as written in this dialect",
-    )
-    command.add_argument(
-        "--port", type=int, default=0, metavar="N", help="with --web: the page's port (default: any free one)"
-    )
-    command.add_argument(
-        "files", nargs="*", default=[STDIN], metavar="FILE", help="recordings; standard input by default"
-    )
-    command.set_defaults(run=run)
+    add("--tools", metavar="TOOLS", help="a JSON file with the request's tools, or with the request")
+    add("--json", action="store_true", help="print one JSON object for each file")
+    add("--profile", action="store_true", help="show the time of each stage")
+    add("--color", choices=["auto", "always", "never"], default="auto", help="default: on a terminal without NO_COLOR")
+    add("--web", action="store_true", help="serve a page with the streams for a browser on this machine")
+    add("--to", dest="target", type=client, metavar="DIALECT", help="with --web: also show the stream in this dialect")
+    add("--port", type=int, default=0, metavar="N", help="with --web: the page's port (default: any free one)")
+    add("files", nargs="*", default=[STDIN], metavar="FILE", help="recordings; standard input by default")
 
 
 async def run(options: argparse.Namespace) -> Status:
@@ -115,13 +96,13 @@ async def run(options: argparse.Namespace) -> Status:
     tools = None if options.tools is None else tools_of(options.tools)
     if options.web:
         if options.json or options.profile:
-            raise UsageError("--json and --profile do not go with --web")
+            raise UsageError("--json and --profile cannot be used with --web")
         from streamkit.cli.inspect_web import show  # noqa: PLC0415 - imports a server, which only --web needs
 
         read_options = ReadOptions(policy=policy, tools=tools)
         return await show(options.files, options.source, read_options, client=options.target, port=options.port)
     if options.target is not None or options.port:
-        raise UsageError("--to and --port go with --web")
+        raise UsageError("--to and --port need --web")
     statuses = [
         await inspect(
             path, options.source, palette, policy=policy, as_json=options.json, tools=tools, profile=options.profile
@@ -136,10 +117,10 @@ def tools_of(path: str) -> ToolSchemas:
     try:
         document = json.loads(Path(path).read_text("utf-8"))
     except ValueError as error:
-        raise UsageError(f"{path}: no JSON: {error}") from error
+        raise UsageError(f"{path}: not JSON: {error}") from error
     tools = document.get("tools") if isinstance(document, dict) else document
     if not isinstance(tools, list):
-        raise UsageError(f"{path}: neither a list of tools nor a request with one")
+        raise UsageError(f"{path}: must be a list of tools, or a request with one")
     schemas = ToolSchemas(tools)
     schemas.compile()
     return schemas

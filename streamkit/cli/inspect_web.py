@@ -21,7 +21,7 @@ from streamkit.errors import NotThisDialect, SourceFailed
 from streamkit.framing.frame import NOTHING
 from streamkit.lab.inspector.app import inspector_app, new_token, url_with
 from streamkit.lab.inspector.captures import Captures
-from streamkit.lab.inspector.recordings import follow
+from streamkit.lab.inspector.playback import follow
 from streamkit.lab.recording import Recording
 from streamkit.lab.server import serving
 from streamkit.read_options import ReadOptions
@@ -65,9 +65,8 @@ class _Shown:
                 with suppress(SourceFailed):  # an error response that was interrupted is still shown as an error
                     async for _ in source:
                         pass  # reading to the end advances the source's clock
-                capture.end(
-                    {"ending": "error", "status": failed.http_status, "error": f"{failed.type}: {failed.message}"}
-                )
+                message = f"{failed.type}: {failed.message}"
+                capture.end({"ending": "error", "status": failed.http_status, "error": message})
         except NotThisDialect as error:
             say(f"{name_of(path)}: {error}")
             self.statuses.append(Status.CUT if error.found == NOTHING else Status.NOT_THIS_DIALECT)
@@ -128,7 +127,7 @@ async def show(
     token = new_token()
     try:
         async with serving(inspector_app(shown.captures, token), (LOOPBACK, port), "the inspector") as url:
-            print(f"{url_with(url, token)}\nThat address shows it; Ctrl-C ends it.", flush=True)
+            print(f"{url_with(url, token)}\nOpen this address; Ctrl-C stops the page.", flush=True)
             await asyncio.gather(*live)
             if list(shown.captures):
                 await asyncio.Event().wait()

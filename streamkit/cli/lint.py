@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import Any
 
 from streamkit.cli.inputs import open_input
 from streamkit.cli.options import AUTO, dialect_or_auto
@@ -36,23 +35,21 @@ examples:
   curl -N … | streamkit lint --dialect DIALECT
   streamkit lint answer.stream.jsonl
 """
+STATUSES = ""  #: ``DETAIL`` has the exit statuses of this command
 
 
-def add_to(commands: Any) -> None:
-    """Add ``streamkit lint`` and its options to the parser's commands."""
-    command = commands.add_parser("lint", help=HELP, description=DETAIL, epilog=None)
-    command.add_argument(
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of ``streamkit lint``."""
+    add = command.add_argument
+    add(
         "--dialect",
         default=AUTO,
         type=dialect_or_auto,
         metavar="DIALECT",
         help="the dialect (default: the recording's dialect, else auto)",
     )
-    command.add_argument("--json", action="store_true", help="print one JSON object for each file")
-    command.add_argument(
-        "files", nargs="*", default=[STDIN], metavar="FILE", help="recordings; standard input by default"
-    )
-    command.set_defaults(run=run)
+    add("--json", action="store_true", help="print one JSON object for each file")
+    add("files", nargs="*", default=[STDIN], metavar="FILE", help="recordings; standard input by default")
 
 
 async def run(options: argparse.Namespace) -> Status:
@@ -73,8 +70,8 @@ async def lint(path: str, dialect: str, *, as_json: bool) -> Status:
         return Status.FAILED
     failed = opened.refusal(dialect)
     if failed is not None:
-        what = f"the provider answered with status {failed.http_status}, {failed.type}: {failed.message}"
-        say(f"{name_of(path)}: no stream: {what}")
+        what = f"the provider responded with status {failed.http_status}, {failed.type}: {failed.message}"
+        say(f"{name_of(path)}: not a stream: {what}")
         return Status.PROVIDER_ERROR
     check = Check(dialect)
     source = opened.source(check.report)
@@ -96,14 +93,14 @@ async def lint(path: str, dialect: str, *, as_json: bool) -> Status:
         head = {"file": path, "dialect": check.dialect.name, "verdict": VERDICTS.get(status, "broken")}
         write_json(head | members_of(check))
     else:
-        _tell(path, check, status)
+        _print(path, check, status)
     return status
 
 
 # -- printing the result --------------------------------------------------------------------------------------------------
 
 
-def _tell(path: str, check: Check, status: Status) -> None:
+def _print(path: str, check: Check, status: Status) -> None:
     groups: dict[object, list[Found]] = {}
     for found in check.found:
         groups.setdefault(found.kind, []).append(found)

@@ -7,7 +7,6 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from streamkit.cli.streams import say, write
 from streamkit.dialects import DIALECTS
@@ -42,44 +41,29 @@ examples:
   streamkit mock --quirk index_missing --quirk id_missing --tokens-per-s 0
   streamkit mock --list-quirks --dialect DIALECT
 """
-EXTRA = "a script in a file needs more than the library: pip install 'streamkit-llm[gateway]' (missing: {})"
+EXTRA = "a script in a file needs the extra `gateway`: pip install 'streamkit-llm[gateway]' (missing: {})"
 PORTS = 65535
 
 
-def add_to(commands: Any) -> None:
-    """Add ``streamkit mock`` and its options to the parser's commands."""
-    command = commands.add_parser("mock", help=HELP, description=DETAIL)
-    command.add_argument(
-        "script", nargs="?", metavar="SCRIPT.toml", help="the turns to send; without a script a demo model answers"
-    )
-    command.add_argument(
-        "--dialect", default="any", metavar="NAME", help="serve clients of this dialect (default: any)"
-    )
-    command.add_argument(
-        "--port", type=int, default=8090, metavar="N", help="the port; 0 is any free one (default: 8090)"
-    )
-    command.add_argument(
-        "--quirk", action="append", default=[], metavar="KIND", help="change every response so; may be repeated"
-    )
-    command.add_argument("--list-quirks", action="store_true", help="list all kinds, or those of --dialect, and exit")
-    command.add_argument("--seed", type=int, default=0, metavar="N", help="the seed of ids and pace (default: 0)")
-    command.add_argument(
-        "--speed", type=float, default=1.0, metavar="F", help="2 is twice as fast; 0 never waits (default: 1)"
-    )
-    command.add_argument(
-        "--tokens-per-s", type=float, default=40.0, metavar="N", help="0 is as fast as possible (default: 40)"
-    )
-    command.add_argument(
-        "--first-token-s", type=float, default=0.4, metavar="S", help="seconds before the first token (default: 0.4)"
-    )
-    command.set_defaults(run=run)
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of ``streamkit mock``."""
+    add = command.add_argument
+    add("script", nargs="?", metavar="SCRIPT.toml", help="the turns to send; without a script a demo model answers")
+    add("--dialect", default="any", metavar="NAME", help="serve clients of this dialect (default: any)")
+    add("--port", type=int, default=8090, metavar="N", help="the port; 0 is any free one (default: 8090)")
+    add("--quirk", action="append", default=[], metavar="KIND", help="change every response so; may be repeated")
+    add("--list-quirks", action="store_true", help="list all kinds, or those of --dialect, and exit")
+    add("--seed", type=int, default=0, metavar="N", help="the seed of ids and pace (default: 0)")
+    add("--speed", type=float, default=1.0, metavar="F", help="2 is twice as fast; 0 never waits (default: 1)")
+    add("--tokens-per-s", type=float, default=40.0, metavar="N", help="0 is as fast as possible (default: 40)")
+    add("--first-token-s", type=float, default=0.4, metavar="S", help="seconds before the first token (default: 0.4)")
 
 
 async def run(options: argparse.Namespace) -> Status:
     """Serve until a signal. Return FAILED if the client has faults."""
     # imported here so that other commands start faster
     from streamkit.lab.mock import Mock, Timing  # noqa: PLC0415
-    from streamkit.lab.mock.serving import script_of  # noqa: PLC0415
+    from streamkit.lab.mock.server import script_of  # noqa: PLC0415
     from streamkit.lab.server import serving, signalled  # noqa: PLC0415
     from streamkit.toml.findings import ConfigError  # noqa: PLC0415
 
@@ -87,7 +71,7 @@ async def run(options: argparse.Namespace) -> Status:
         write("".join(f"{line}\n" for line in _quirks(options.dialect)).encode())
         return Status.DONE
     if not 0 <= options.port <= PORTS:
-        raise UsageError(f"--port takes a number up to {PORTS}, not {options.port}")
+        raise UsageError(f"--port must be 0 to {PORTS}, not {options.port}")
     try:
         script = script_of(options.script)
     except ModuleNotFoundError as error:

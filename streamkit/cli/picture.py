@@ -1,14 +1,14 @@
 """Draw a stream as text: a lane for each growing part, the calls with their verdicts, and the repairs.
 
 The horizontal axis of a lane is time if the stream was live or recorded, else the order of the deltas. The height of a cell
-shows how many characters arrived in it.
+shows how many characters arrived in it. ``table`` shows the time of each stage (``inspect --profile``).
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, TextIO
 
@@ -17,13 +17,12 @@ from attrs import define, field, frozen
 from streamkit.cli.streams import shorten, visible
 from streamkit.conversation.messages import Choice, Media, Response, ToolCall
 from streamkit.events import Event, ReasoningDelta, RefusalDelta, TextDelta, ToolCallArguments, ToolCallStarted
-from streamkit.report import LOSSES, REPAIRS, Status, describe
+from streamkit.report import LOSSES, REPAIRS, StageTiming, Status, describe
 from streamkit.tool_calls.accumulate import says_something
 
 BARS = "▁▂▃▄▅▆▇█"
 ASCII_BARS = ".:-=+*#@"
-#: Raw bytes that arrived within this time were read from a file, so their times are meaningless.
-LIVE_SECONDS = 0.2
+LIVE_SECONDS = 0.2  #: raw bytes that arrived within this time were read from a file, so their times are meaningless
 #: A longer gap between two outputs, in seconds, is a stall. The gateway's default is the same.
 STALL_S = 5.0
 COLOURS = {"reasoning": "35", "text": "36", "refusal": "33", "call": "34"}
@@ -109,7 +108,6 @@ class Picture:
                     self._mark(("call", event.choice, event.call), event.fragment, now)
 
     def draw(self, title: str, response: Response) -> str:
-        """Return the whole picture, with a line end."""
         width = min(100, max(60, shutil.get_terminal_size().columns))
         facts = [visible(fact) for fact in (response.dialect, response.model, response.id) if fact]
         heading = f"{self.palette.paint(visible(title), '1')}  " + self.palette.paint("  ".join(facts), "2")
@@ -167,7 +165,6 @@ class Picture:
         return ["", *lines]
 
     def _media(self, media: Media, width: int) -> str:
-        """Return a line about a file that the model made: its type, and its length or its place."""
         where = f"({len(media.data):,} characters of base64)" if media.data is not None else media.url or media.file_id
         label = self.palette.paint(media.kind, COLOURS["text"])
         return f"  {label} {visible(media.media_type or '(no type)')}  {shorten(where or '', width - 32)}"
@@ -229,3 +226,43 @@ def _times_line(times: Times) -> str:
 
 def _count(count: int | None) -> str:
     return "unknown" if count is None else f"{count:,}"
+
+
+# -- the time of each stage --------------------------------------------------------------------------------------------
+
+
+HEADINGS = ("stage", "ms", "share", "items in", "items out", "µs an item")
+
+
+def table(timings: Sequence[StageTiming]) -> str:
+    """Return the table and an empty line. Shares exclude the wait for the source; time per item counts items that went in."""
+    source, *stages = timings
+    work_s = sum(row.seconds for row in stages)
+    waited = (f"{source.name} (waiting)", _ms(source), "", "", f"{source.items_out:,}", "")
+    rows = [HEADINGS, waited, *(_cells(row, work_s) for row in stages)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "".join(f"  {_aligned(row, widths)}\n" for row in rows) + "\n"
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    """Return one line, with the name aligned to the left and the numbers to the right."""
+    name, *numbers = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+    return "  ".join([name.strip().ljust(widths[0]), *numbers]).rstrip()
+
+
+def profile_of(timings: Sequence[StageTiming]) -> list[dict[str, Any]]:
+    """Return the rows as JSON values, with seconds rounded to nanoseconds."""
+    return [
+        {"stage": row.name, "seconds": round(row.seconds, 9), "items_in": row.items_in, "items_out": row.items_out}
+        for row in timings
+    ]
+
+
+def _cells(row: StageTiming, work_s: float) -> tuple[str, ...]:
+    share = f"{row.seconds / work_s:.0%}" if work_s else ""
+    per_item = f"{1e6 * row.seconds / row.items_in:,.1f}" if row.items_in else ""
+    return visible(row.name), _ms(row), share, f"{row.items_in:,}", f"{row.items_out:,}", per_item
+
+
+def _ms(row: StageTiming) -> str:
+    return f"{1000 * row.seconds:,.3f}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 from attrs import evolve
 
@@ -12,9 +12,9 @@ from streamkit.cli.options import ONE, source
 from streamkit.cli.streams import say, visible
 from streamkit.dialects import source_named
 from streamkit.errors import UsageError
-from streamkit.lab.recording.directory import RecorderLimits
+from streamkit.lab.recording.headers import Bodies
 from streamkit.lab.recording.recorder import Recorder
-from streamkit.lab.recording.request_bodies import Bodies
+from streamkit.lab.recording.writer import RecorderLimits
 from streamkit.report import Status
 
 if TYPE_CHECKING:
@@ -37,35 +37,32 @@ examples:
 DEFAULTS = RecorderLimits()
 
 
-def add_to(commands: Any) -> None:
-    """Add ``streamkit record`` and its options to the parser's commands."""
-    command = commands.add_parser("record", help=HELP, description=DETAIL)
-    command.add_argument("--to", required=True, metavar="URL", help="the provider: scheme and host, optionally a path")
-    command.add_argument("--dir", required=True, metavar="DIR", help="the folder for the recordings; made if missing")
-    command.add_argument("--host", default="127.0.0.1", help="the interface to listen on (default: 127.0.0.1)")
-    command.add_argument(
-        "--port", type=int, default=8090, metavar="N", help="the port; 0 is any free one (default: 8090)"
-    )
-    command.add_argument(
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of ``streamkit record``."""
+    add = command.add_argument
+    add("--to", required=True, metavar="URL", help="the provider: scheme and host, optionally a path")
+    add("--dir", required=True, metavar="DIR", help="the folder for the recordings; made if missing")
+    add("--host", default="127.0.0.1", help="the interface to listen on (default: 127.0.0.1)")
+    add("--port", type=int, default=8090, metavar="N", help="the port; 0 is any free one (default: 8090)")
+    add(
         "--dialect",
         type=source,
         metavar="DIALECT",
         help="the provider's name, or its dialect (default: each path decides, or else the response)",
     )
-    command.add_argument(
+    add(
         "--bodies",
         choices=get_args(Bodies),
         default="full",
         help="what to keep of request bodies: all, member names with types as values, or nothing (default: full)",
     )
-    command.add_argument(
+    add(
         "--max-file-bytes",
         type=int,
         default=DEFAULTS.file_bytes,
         metavar="N",
         help=f"the size at which a recording ends, though the response continues (default: {DEFAULTS.file_bytes})",
     )
-    command.set_defaults(run=run)
 
 
 def line_of(exchanged: Exchanged) -> str:
@@ -86,7 +83,7 @@ async def run(options: argparse.Namespace) -> Status:
     try:
         limits = evolve(DEFAULTS, file_bytes=options.max_file_bytes)
     except ValueError as error:
-        raise UsageError("--max-file-bytes needs a number of at least 4096") from error
+        raise UsageError("--max-file-bytes must be at least 4096") from error
     dialect, provider = (None, None) if options.dialect is None else source_named(options.dialect)
 
     def tell(exchanged: Exchanged) -> None:
@@ -94,17 +91,12 @@ async def run(options: argparse.Namespace) -> Status:
 
     to = base_url(options.to)
     recorder = Recorder(options.dir, bodies=options.bodies, limits=limits, warn=say)
-    proxy = Proxy(
-        to,
-        recorder,
-        tell,
-        dialect=None if dialect is None else dialect.name,
-        provider="" if provider is None else provider.name,
-    )
+    name, provider_name = None if dialect is None else dialect.name, "" if provider is None else provider.name
+    proxy = Proxy(to, recorder, tell, dialect=name, provider=provider_name)
     try:
         app = proxy.app(Hosts((options.host,)))
         async with serving(app, (options.host, options.port), "clients", decompress=False) as url:
-            print(f"streamkit records {to} into {options.dir}; ask {url} in its place. Ctrl-C ends it.", flush=True)
+            print(f"streamkit records {to} into {options.dir}; use {url} instead. Ctrl-C stops it.", flush=True)
             await signalled()
     finally:
         is_saved = await asyncio.to_thread(recorder.close)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streamkit.cli.streams import visible
 from streamkit.report import Status
@@ -40,47 +40,37 @@ examples:
 PORT = 8090
 
 
-def add_to(commands: Any) -> None:
-    """Add ``streamkit replay`` and its options to the parser's commands."""
-    command = commands.add_parser("replay", help=HELP, description=DETAIL)
-    command.add_argument("paths", nargs="+", metavar="PATH", help="recordings, or folders with them")
-    command.add_argument("--host", default="127.0.0.1", help="the interface to listen on (default: 127.0.0.1)")
-    command.add_argument(
-        "--port", type=int, default=PORT, metavar="N", help=f"the port; 0 is any free one (default: {PORT})"
-    )
-    command.add_argument(
-        "--speed", type=float, default=1.0, metavar="N", help="2 is twice as fast; 0 waits for nothing (default: 1)"
-    )
-    command.add_argument(
-        "--cut", default="reads", metavar="CUT", help="reads, events, bytes=N or random=SEED (default: reads)"
-    )
-    command.add_argument(
-        "--match", choices=["exact", "canonical"], default="canonical", help="how bodies match (default: canonical)"
-    )
-    command.add_argument(
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of ``streamkit replay``."""
+    add = command.add_argument
+    add("paths", nargs="+", metavar="PATH", help="recordings, or folders with them")
+    add("--host", default="127.0.0.1", help="the interface to listen on (default: 127.0.0.1)")
+    add("--port", type=int, default=PORT, metavar="N", help=f"the port; 0 is any free one (default: {PORT})")
+    add("--speed", type=float, default=1.0, metavar="N", help="2 is twice as fast; 0 waits for nothing (default: 1)")
+    add("--cut", default="reads", metavar="CUT", help="reads, events, bytes=N or random=SEED (default: reads)")
+    add("--match", choices=["exact", "canonical"], default="canonical", help="how bodies match (default: canonical)")
+    add(
         "--ignore",
         action="append",
         default=[],
         metavar="PATH",
         help="a path in JSON bodies to skip when comparing, such as messages[*].id; may be repeated",
     )
-    command.add_argument("--once", action="store_true", help="each recording answers one request only")
-    command.add_argument(
+    add("--once", action="store_true", help="each recording answers one request only")
+    add(
         "--silence",
         type=float,
         default=600.0,
         metavar="S",
         help="seconds of silence for a recorded timeout, unless the client leaves (default: 600)",
     )
-    command.set_defaults(run=run)
 
 
 async def run(options: argparse.Namespace) -> Status:
     """Serve until an interrupt. Raises UsageError, and SourceFailed or OSError for a file that cannot be read."""
     from streamkit.lab.recording.matching import pattern_in  # noqa: PLC0415
     from streamkit.lab.replayer.app import Replay, ReplayOptions  # noqa: PLC0415
-    from streamkit.lab.replayer.cutting import cut_in  # noqa: PLC0415
-    from streamkit.lab.replayer.loading import load  # noqa: PLC0415
+    from streamkit.lab.replayer.loading import cut_in, load  # noqa: PLC0415
     from streamkit.lab.server import serving  # noqa: PLC0415 - imports a server, which most commands do not need
     from streamkit.web.hosts import Hosts, is_loopback  # noqa: PLC0415
 
@@ -102,7 +92,7 @@ async def run(options: argparse.Namespace) -> Status:
 
 def _described(loaded: Loaded) -> str:
     recording, request = loaded.recording, loaded.request
-    answer = "no answer" if recording.response is None else str(recording.response.status)
+    answer = "no response" if recording.response is None else str(recording.response.status)
     seconds = recording.end.t if recording.end is not None else max((read.t for read in recording.reads), default=0.0)
     asked = "any POST" if request is None else f"{request.method} {request.path.partition('?')[0]}"
     what = f"{answer}, {len(recording.reads):,} reads in {seconds:.1f} s, {recording.ending}"

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attrs import evolve
 
@@ -47,47 +47,35 @@ examples:
 """
 #: Matches a token for the inspector that the user chose. Only characters that are valid in a header and in a URL are allowed.
 KEY = re.compile(r"[\w-]{16,}", re.ASCII)
-EXTRA = "streamkit serve needs more than the library: pip install 'streamkit-llm[gateway]' (missing: {})"
+EXTRA = "streamkit serve needs the extra `gateway`: pip install 'streamkit-llm[gateway]' (missing: {})"
 
 
-def add_to(commands: Any) -> None:
-    """Add ``streamkit serve`` and its options to the parser's commands."""
-    command = commands.add_parser("serve", help=HELP, description=DETAIL)
-    command.add_argument(
-        "--config", metavar="FILE", help="the configuration, in TOML; without one a demo upstream answers"
-    )
-    command.add_argument(
-        "--check-config", action="store_true", help="print the configuration's errors, or its meaning, and exit"
-    )
-    command.add_argument("--host", help="the interface to listen on (default: the file's, or 127.0.0.1)")
-    command.add_argument(
-        "--port", type=int, metavar="N", help="the port; 0 is any free one (default: the file's, or 8080)"
-    )
-    command.add_argument("--workers", type=int, metavar="N", help="processes for that port (default: the file's, or 1)")
-    command.add_argument("--profile", action="store_const", const=True, help="log the time of each stage of a stream")
-    command.add_argument(
-        "--record",
-        metavar="DIR",
-        help="record each exchange with an upstream into DIR, for replay (default: the file's)",
-    )
-    command.add_argument(
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of ``streamkit serve``."""
+    add = command.add_argument
+    add("--config", metavar="FILE", help="the configuration, in TOML; without one a demo upstream answers")
+    add("--check-config", action="store_true", help="print the configuration's errors, or its meaning, and exit")
+    add("--host", help="the interface to listen on (default: the file's, or 127.0.0.1)")
+    add("--port", type=int, metavar="N", help="the port; 0 is any free one (default: the file's, or 8080)")
+    add("--workers", type=int, metavar="N", help="processes for that port (default: the file's, or 1)")
+    add("--profile", action="store_const", const=True, help="log the time of each stage of a stream")
+    add("--record", metavar="DIR", help="record each exchange with an upstream into DIR (default: the file's)")
+    add(
         "--inspect",
         nargs="?",
         const="127.0.0.1:0",
         metavar="HOST:PORT",
         help="serve a page that shows the streams and their content (default: any free port on loopback)",
     )
-    command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> Status:
     """Serve until a signal, or check the configuration. Raises UsageError if the extra ``gateway`` is missing."""
     try:  # imported here, since other commands do not need the extra
-        from streamkit.gateway.config import Server, describe  # noqa: PLC0415
+        from streamkit.gateway.config import Server, describe, look_at_store  # noqa: PLC0415
         from streamkit.gateway.config_file import load_config  # noqa: PLC0415
         from streamkit.gateway.demo import welcome  # noqa: PLC0415
         from streamkit.gateway.serve import serve  # noqa: PLC0415
-        from streamkit.gateway.store import look_at_store  # noqa: PLC0415
         from streamkit.toml.findings import ConfigError, Finding  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise UsageError(EXTRA.format(error.name)) from error
@@ -96,7 +84,7 @@ def run(options: argparse.Namespace) -> Status:
     named = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if options.config is None:
         if options.check_config:
-            raise UsageError("--check-config needs the file: --config FILE")
+            raise UsageError("--check-config needs --config FILE")
         try:
             server = Server(log_format="text", **named)
         except ValueError as error:
@@ -133,9 +121,9 @@ def inspection_at(text: str, key: str) -> Inspection:
 
     address = address_in(text)
     if address is None:
-        raise UsageError(f"--inspect takes an address as host:port, not {quoted(text)}")
+        raise UsageError(f"--inspect must be host:port, not {quoted(text)}")
     if key and KEY.fullmatch(key) is None:
-        raise UsageError(f"{KEY_VARIABLE} needs at least 16 letters, digits, - or _")
+        raise UsageError(f"{KEY_VARIABLE} must have at least 16 letters, digits, - or _")
     if not key and not is_loopback(address[0]):
-        raise UsageError(f"--inspect beyond loopback shows streams to whoever has a key: set {KEY_VARIABLE}")
+        raise UsageError(f"--inspect beyond loopback needs a key: set {KEY_VARIABLE}")
     return Inspection(address, key or new_token(), lambda url: print(f"The inspector is at {url}", flush=True))

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
-from streamkit.conversation.generated_media import part_of
-from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.conversation.messages import (
+    Choice,
+    Media,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Response,
+    Text,
+    ToolCall,
+)
+from streamkit.conversation.replay import part_of
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -28,8 +37,7 @@ from streamkit.events import (
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.report import StreamReport
 
-#: The size of an ``Aside`` without its text, in characters, as counted for ``Limits.aside_chars``.
-ASIDE_CHARS: Final = 200
+ASIDE_CHARS: Final = 200  #: size of an aside without its text, for ``Limits.aside_chars``
 Spoken: TypeAlias = Text | Reasoning | Refusal
 
 
@@ -88,24 +96,14 @@ class Collector:
         else:
             self._signatures[key] = event.vendor, [event.blob]
 
-    def _aside(self, aside: Aside) -> None:
-        """Keep an aside if there is room for it, else count it as lost."""
-        size = ASIDE_CHARS + len(aside.raw if isinstance(aside.raw, str) else repr(aside.raw))
+    def _keep(self, part: Aside | Media, choice: int, size: int, loss: str, what: str) -> None:
+        """Keep an aside or generated media of ``size`` characters if there is room, else count a loss."""
+        size += ASIDE_CHARS
         if size > self._aside_room:
-            self._report.lose(aside.kind, what=aside.type)
-            return
-        self._aside_room -= size
-        self._choice(aside.choice).parts.append(aside)
-
-    def _media(self, event: MediaGenerated) -> None:
-        """Keep generated media if there is room for them, else count them as lost."""
-        as_it_came = "" if event.native is None else repr(event.native.raw)
-        size = ASIDE_CHARS + len(event.data or event.url or "") + len(as_it_came)
-        if size > self._aside_room:
-            self._report.lose("media_output", what=event.media_type or event.kind)
-            return
-        self._aside_room -= size
-        self._choice(event.choice).parts.append(part_of(event))
+            self._report.lose(loss, what=what)
+        else:
+            self._aside_room -= size
+            self._choice(choice).parts.append(part)
 
     def _other(self, event: Event) -> None:
         match event:
@@ -132,9 +130,11 @@ class Collector:
             case UsageReported():
                 self._response.usage = event
             case Aside():
-                self._aside(event)
+                size = len(event.raw if isinstance(event.raw, str) else repr(event.raw))
+                self._keep(event, event.choice, size, event.kind, event.type)
             case MediaGenerated():
-                self._media(event)
+                size = len(event.data or event.url or "") + (0 if event.native is None else len(repr(event.native.raw)))
+                self._keep(part_of(event), event.choice, size, "media_output", event.media_type or event.kind)
             case ProviderFailed():
                 self._response.error = event
             case ResponseFinished():

@@ -29,10 +29,8 @@ from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
 
 Extras: TypeAlias = Mapping[str, Any]
-#: The kind of a tool's definition: the client runs it (with JSON or free text), or the provider runs it (``server``).
-DefinitionKind: TypeAlias = ToolKind | Literal["server"]
-#: How long the provider should cache the prompt up to this part: minutes, or hours (dialects.md §8.12).
-CacheMark: TypeAlias = Literal["short", "long"]
+DefinitionKind: TypeAlias = ToolKind | Literal["server"]  #: who runs it: the client, or the provider (``server``)
+CacheMark: TypeAlias = Literal["short", "long"]  #: minutes, or hours, in the provider's cache (dialects.md §8.12)
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------
@@ -91,8 +89,7 @@ class Media:
     file_id: str | None = None
     name: str | None = None
     detail: str | None = None  #: resolution at which the model reads an image: low, high, auto, original
-    #: Path in the decoded request: ``messages[3].content[0]``.
-    place: str = field(default="", eq=False, kw_only=True)
+    place: str = field(default="", eq=False, kw_only=True)  #: path in the decoded request: ``messages[3].content[0]``
     cache: CacheMark | None = None
     extras: Extras | None = None
     block: int = field(default=0, eq=False, kw_only=True)  #: the ``block`` label of its event, if it was streamed
@@ -137,8 +134,7 @@ class ToolResult:
     #: The name of the member that had the text, if the result was an object with one member for it (``output``).
     native: str | None = field(default=None, eq=False)
     place: str = field(default="", eq=False, kw_only=True)  #: path in the decoded request: ``messages[3]``
-    #: The client's id of the message with this result, if the dialect has one.
-    native_id: str | None = field(default=None, eq=False, kw_only=True)
+    native_id: str | None = field(default=None, eq=False, kw_only=True)  #: the client's id of the message
 
     @property
     def text(self) -> str:
@@ -195,8 +191,7 @@ class Turn:
     extras: Extras | None = None
     #: The dialect's field for the reasoning, if it has several (``reasoning_details``).
     native_reasoning: str | None = field(default=None, eq=False)
-    #: The client's ids of the messages of this turn, if the dialect has ids.
-    native_ids: tuple[str, ...] = field(default=(), eq=False)
+    native_ids: tuple[str, ...] = field(default=(), eq=False)  #: the client's ids of this turn's messages
 
 
 @define
@@ -318,8 +313,7 @@ class Options:
     output: OutputFormat | None = None
     service_tier: str | None = None
     user: str | None = None
-    #: The dialect's field for ``max_tokens``, if it has two.
-    native_max_tokens: str | None = field(default=None, eq=False)
+    native_max_tokens: str | None = field(default=None, eq=False)  #: the dialect's field, if it has two
 
 
 @define

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streamkit.conversation.generated_media import event_of
 from streamkit.conversation.messages import Media, Part, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.events import (
     Aside,
     ChoiceStarted,
     Event,
+    MediaGenerated,
     ReasoningDelta,
     ReasoningOpaque,
     ReasoningSignature,
@@ -25,6 +25,29 @@ from streamkit.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
+
+
+def part_of(event: MediaGenerated) -> Media:
+    """Return an event as a part of its choice."""
+    media = Media(event.kind, event.media_type, event.data, event.url, event.file_id, event.name)
+    media.extras, media.block, media.native = event.extras, event.block, event.native
+    return media
+
+
+def event_of(media: Media, choice: int) -> MediaGenerated:
+    """Return a part of a choice as an event."""
+    return MediaGenerated(
+        media.kind,
+        media.media_type,
+        media.data,
+        media.url,
+        media.file_id,
+        media.name,
+        choice,
+        media.block,
+        media.extras,
+        media.native,
+    )
 
 
 def replay(response: Response) -> list[Event]:

@@ -2,11 +2,8 @@
 
 A request to another dialect may rename a tool (``files.read`` is not a valid name everywhere), and may offer a custom tool,
 which takes free text, as a function with one string. This module restores the client's name, the namespace, the free text, and
-the item that replaces a call of the tool in the client's dialect (``Tool.called``). If the request has a tool with the name
-itself, the name stays.
-
-Free text is emitted as it arrives. Arguments that are not an object with that one string are emitted unchanged (repair
-``custom_input_bare``).
+the item that replaces a call of the tool in the client's dialect (``Tool.called``). Free text is emitted as it arrives.
+Arguments that are not an object with that one string are emitted unchanged (repair ``custom_input_bare``).
 
 Source: dialects.md §1.8, §7.3.
 """
@@ -26,11 +23,10 @@ from streamkit.machines import Link
 from streamkit.pipeline import Stage, stage_within
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import hashed, portable_name
-from streamkit.text.printable import writable
-from streamkit.tool_calls.partial_json import GrowingText, PartialJSON
+from streamkit.text.quoting import writable
+from streamkit.tool_calls.partial_arguments import GrowingText, PartialJSON
 
-#: Name of the argument that has the free text, when a custom tool is offered as a function.
-INPUT: Final = "input"
+INPUT: Final = "input"  #: name of the argument that has the free text, when a custom tool is offered as a function
 BARE: Final = "custom_input_bare"
 MEMBERS: Final = "custom_tool_members"
 COMPLETE: Final = Verdict("complete")
@@ -110,7 +106,7 @@ class _FreeText:
                 report.withhold(MEMBERS, call.id, call.name, call.arguments)
             return sent, COMPLETE if call.ended else call.verdict, call.ended
         if sent and state == "complete":
-            return sent, Verdict("malformed", f"{INPUT!r} stands there twice"), False
+            return sent, Verdict("malformed", f"{INPUT!r} is repeated"), False
         if sent or not call.ended or (state == "incomplete" and call.arguments.strip()):
             return sent, call.verdict, False
         if call.arguments:

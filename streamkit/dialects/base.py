@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from attrs import field, frozen
 
+from streamkit.conversation.checks import PORTABLE_TOOLS, ToolRules
 from streamkit.conversation.messages import Citation, Media, Request, Response, WebSearched
-from streamkit.conversation.tool_definitions import PORTABLE_TOOLS, ToolRules
 from streamkit.dialects.http import HTTP, NO_HTTP
-from streamkit.dialects.linting.grammar import PayloadChecker, Violation
+from streamkit.dialects.linting import PayloadChecker, Violation
 from streamkit.dialects.profiles import Encoding, Prefill, Profile, Provider, Target
 from streamkit.dialects.streams.encode_stage import ErrorWriter
 from streamkit.events import Aside, ErrorType, Event, ProviderFailed, ResponseStarted, WireEvent
@@ -25,12 +25,11 @@ from streamkit.machines import Machine
 from streamkit.report import StreamReport
 
 if TYPE_CHECKING:  # at run time this would be a circular import
-    from streamkit.dialects.bodies.request_reader import RequestReader
-    from streamkit.dialects.bodies.response_writer import ResponseWriter
-    from streamkit.dialects.linting.explain import Hints
+    from streamkit.dialects.bodies.responses import ResponseWriter
+    from streamkit.dialects.linting import Hints
     from streamkit.dialects.lowering import TellsCapabilities
-    from streamkit.dialects.members.fields import Fields
-    from streamkit.dialects.quirks.changes import Change
+    from streamkit.dialects.members.fields import Fields, RequestReader
+    from streamkit.dialects.quirks import Change
     from streamkit.dialects.streams.frame_decoder import FrameDecoder
 
 
@@ -49,7 +48,7 @@ class Linter(Protocol):
 
     @property
     def hints(self) -> Hints:
-        """For each rule of this checker, the text that explains a violation. See ``linting/explain.py``."""
+        """For each rule of this checker, the text that explains a violation. See ``linting.py``."""
 
     def feed(self, frames: list[Frame], /) -> list[Violation]:
         """Return the violations in these frames."""
@@ -68,9 +67,9 @@ class Bodies:
     See ``members/fields.py`` and ``lowering.py``.
     """
 
-    #: Reads a request body. Raises BadRequest.
-    decode_request: Callable[[Fields, StreamReport], Request]
-    #: Returns the request body as JSON values (argument text as ``orjson.Fragment``). Raises BadRequest if the dialect cannot
+    decode_request: Callable[[Fields, StreamReport], Request]  #: Reads a request body. Raises BadRequest.
+    #: Returns the request body as JSON values (argument text as ``orjson.Fragment``). Raises BadRequest for what it cannot
+    #: express.
     encode_request: Callable[[Request, Target, StreamReport], dict[str, Any]]
     #: Returns the wire events of a whole response or error body: the events of a stream with the same content, including its
     #: terminator. Accepts as many defects as the stream decoder does. Raises StreamError if the body cannot be read.
@@ -133,15 +132,14 @@ class CitationForm:
 
     vendor: str
     #: The unit of a citation's position: characters of a block, characters of the whole text of a choice, or bytes of that
-    #: bytes of the text of a choice. A citation is written after its text. "none": a citation has no position.
+    #: text. A citation is written after its text. "none": a citation has no position.
     unit: Literal["block", "choice", "bytes", "none"]
     #: Returns asides that contain these citations. The integer is the index of the choice.
     write: Callable[[Sequence[Citation], int], list[Aside]]
     #: Returns the citations in an aside of this vendor, and the names of the aside's other members; both empty for an aside
     #: of another vendor. None: citations of this dialect have no position in a text, so no other dialect can use them.
     read: Callable[[Aside], tuple[Sequence[Citation], Sequence[str]]] | None = None
-    #: Whether the dialect also cites documents of the request.
-    documents: bool = False
+    documents: bool = False  #: Whether the dialect also cites documents of the request.
 
 
 class SearchReader(Protocol):
@@ -156,7 +154,7 @@ class SearchReader(Protocol):
 
 @frozen(kw_only=True)
 class SearchForm:
-    """How a dialect reports web searches that its provider ran. See ``streamkit/translation/web_searches.py``."""
+    """How a dialect reports web searches that its provider ran. See ``streamkit/translation/citations.py``."""
 
     vendor: str
     #: None: in this dialect a search is an ordinary call that the provider ran.
@@ -202,8 +200,7 @@ class Dialect:
     #: ends normally, because every client knows the error frame and some would show the broken transfer instead of the
     #: message.
     failed_end: bytes | None = b""
-    #: Whether ``[DONE]`` ends a stream.
-    done_mark: bool = False
+    done_mark: bool = False  #: Whether ``[DONE]`` ends a stream.
     #: Whether a payload and the name of its event may belong to this dialect. ``auto`` uses this to guess the dialect. By
     #: default, a dialect is never guessed.
     recognises: Callable[[str, Any], bool] = lambda _event, _document: False
@@ -211,29 +208,25 @@ class Dialect:
     #: that is not white space, and the encoder's error frame (empty if the stream is complete). Returns the bytes to append.
     #: None: the encoder's framing fits.
     continued: Callable[[FramingParser, bytes, bytes], bytes | None] = lambda _parser, _last, _frame: None
-    #: None if the dialect only streams.
-    bodies: Bodies | None = None
-    #: None if streamkit cannot write the dialect's HTTP errors.
-    errors: Errors | None = None
+    bodies: Bodies | None = None  #: None if the dialect only streams.
+    errors: Errors | None = None  #: None if streamkit cannot write the dialect's HTTP errors.
     #: How to send requests to the dialect's servers, and how to serve its clients. See ``http.py``.
     http: HTTP = NO_HTTP
-    #: None if the dialect does not cite web pages.
-    citations: CitationForm | None = None
+    citations: CitationForm | None = None  #: None if the dialect does not cite web pages.
     #: Whether a request must contain the bytes of this media, because servers refuse a URL. The second argument is True for
     #: media in a tool's result, and False for media in a user message.
     wants_bytes: Callable[[Media, bool], bool] = lambda _media, _given: False
     #: Whether servers of this dialect can read media from a vendor's store, by an address or an id. The second argument is
     #: the name of the dialect that the media were read in.
     reads_stored: Callable[[Media, str], bool] = lambda _media, _dialect: False
-    #: None if the dialect does not report web searches.
-    searches: SearchForm | None = None
+    searches: SearchForm | None = None  #: None if the dialect does not report web searches.
     #: Returns the settings of a request that its responses repeat (``Profile.settings``).
     settings: Callable[[Request], Mapping[str, Any]] = lambda _request: {}
     #: The asides of a response that the next request must repeat, as pairs of vendor and type.
     resent: Collection[tuple[str, str]] = ()
     #: Returns the headers that a request from another dialect needs, such as those for beta features.
     features: Callable[[Request], Mapping[str, str]] = lambda _request: {}
-    #: Which parts of a tool's definition the dialect accepts. See ``conversation/tool_definitions.py``.
+    #: Which parts of a tool's definition the dialect accepts. See ``conversation/checks.py``.
     tools: ToolRules = PORTABLE_TOOLS
     #: Where clients look for the model's name. None: streams need not name the model.
     model_place: ModelPlace | None = None

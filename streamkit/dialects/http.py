@@ -28,8 +28,7 @@ from streamkit.text.quoting import quoted
 
 #: What a request asks for: a response of the model, or the number of the request's tokens.
 Operation: TypeAlias = Literal["generate", "count"]
-#: The query of a URL. A name may occur several times.
-Query: TypeAlias = Mapping[str, str]
+Query: TypeAlias = Mapping[str, str]  #: The query of a URL. A name may occur several times.
 
 #: The ways to send a key, each with its header and the text before the key. The ways ``none`` and ``sigv4`` have neither.
 KEY_HEADERS: Final[Mapping[str, tuple[str, str]]] = {
@@ -40,16 +39,12 @@ KEY_HEADERS: Final[Mapping[str, tuple[str, str]]] = {
 }
 #: Headers in which a server of any dialect says when to retry. All names of headers in this module are in lower case.
 RETRY_HEADERS: Final = ("retry-after", "retry-after-ms", "x-should-retry")
-#: The beginnings of the names of headers about rate limits.
-RATE_LIMIT_PREFIXES: Final = ("x-ratelimit", "ratelimit")
+RATE_LIMIT_PREFIXES: Final = ("x-ratelimit", "ratelimit")  #: the beginnings of the names of headers about rate limits
 #: Headers in which servers give the id of a request: most servers, Anthropic, AWS and Azure, in this order.
 REQUEST_ID_HEADERS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "apim-request-id")
-#: The length of the longest model name, which is an AWS ARN.
-MODEL_CHARS: Final = 2048
-#: An error message repeats at most this many characters of a name that a client sent.
-SHOWN_CHARS: Final = 200
-#: The most models on one page of a list.
-MOST: Final = 1000
+MODEL_CHARS: Final = 2048  #: the length of the longest model name, which is an AWS ARN
+SHOWN_CHARS: Final = 200  #: An error message repeats at most this many characters of a name that a client sent.
+MOST: Final = 1000  #: the most models on one page of a list
 #: The error text for a request that refers to an earlier response or conversation, if the server keeps none.
 STATELESS: Final = "this gateway is stateless: it keeps no responses and no conversations"
 #: For error messages: the settings with which a gateway or an application keeps responses, or runs them in the background.
@@ -74,8 +69,7 @@ class TokenCount:
     takes: frozenset[str] | None = None
     #: Returns the body of the count from the accepted members and the model.
     body: Callable[[dict[str, Any], str], dict[str, Any]] = lambda members, _model: members
-    #: The member of the response with the number of tokens.
-    member: str
+    member: str  #: the member of the response with the number of tokens
 
 
 @frozen
@@ -96,8 +90,7 @@ class SocketEndpoint:
 
     #: Returns the message for a request body. The body is a JSON object without the member ``stream``.
     message: Callable[[bytes], bytes]
-    #: Returns a message of a response as bytes of the dialect's stream.
-    event: Callable[[bytes], bytes]
+    event: Callable[[bytes], bytes]  #: returns a message of a response as bytes of the dialect's stream
     #: Whether this message is the last one of a response. The socket stays open after it.
     is_last: Callable[[bytes], bool]
     #: Returns the refusal, if the server sent this message instead of a response. None: the message is part of a response.
@@ -120,8 +113,7 @@ class Endpoint:
     auth: str = "bearer"
     #: More ways to send a key, in addition to ``KEY_HEADERS``: the header, and the text before the key.
     keys: Mapping[str, tuple[str, str]] = field(factory=dict)
-    #: The service name in AWS signatures. Empty: the server does not belong to AWS.
-    aws_service: str = ""
+    aws_service: str = ""  #: The service name in AWS signatures. Empty: the server does not belong to AWS.
     #: Returns the headers of every request, for the provider if one is named.
     headers: Callable[[Provider | None], Mapping[str, str]] = lambda _provider: {}
     #: Headers with which clients request features, by name in lower case. The value is True if the header is a list; then the
@@ -131,12 +123,9 @@ class Endpoint:
     marks: Mapping[str, Mapping[str, str]] = field(factory=dict)
     #: Response headers that are forwarded to clients, by name in lower case. A name that ends with ``-`` is a prefix.
     passed: tuple[str, ...] = ()
-    #: Whether the server may send a stream as one JSON array.
-    streams_arrays: bool = False
-    #: None: the server cannot count tokens.
-    count: TokenCount | None = None
-    #: None: the server has only HTTP.
-    socket: SocketEndpoint | None = None
+    streams_arrays: bool = False  #: whether the server may send a stream as one JSON array
+    count: TokenCount | None = None  #: None: the server cannot count tokens
+    socket: SocketEndpoint | None = None  #: None: the server has only HTTP
 
 
 def with_root(base: str, root: str) -> str:
@@ -151,7 +140,9 @@ def segment(name: str, safe: str = _AS_IT_IS) -> str:
     of the path (RFC 3986 §5.2.4), because a proxy before the server may decode the name.
     """
     if len(name) > MODEL_CHARS or not all(part.strip(".") for part in _PARTS.split(unquote(name))):
-        raise BadRequest("model", f"a name of 1 to {MODEL_CHARS:,} characters is needed, and no part of it dots alone")
+        raise BadRequest(
+            "model", f"must have 1 to {MODEL_CHARS:,} characters, and no path segment that is empty or only dots"
+        )
     return quote(name, safe=safe, errors="replace")
 
 
@@ -178,8 +169,7 @@ class Address:
 
     model: str
     stream: bool
-    #: Whether the stream must be one JSON array (``Surface.array``).
-    as_array: bool = False
+    as_array: bool = False  #: whether the stream must be one JSON array (``Surface.array``)
 
 
 @frozen(kw_only=True)
@@ -205,17 +195,14 @@ class Models:
     path: str
     #: Returns all models, or the page that the query names. Raises BadRequest if there is no such page.
     list: Callable[[Sequence[ModelCard], Query], dict[str, Any]]
-    #: Returns one model.
-    detail: Callable[[ModelCard], dict[str, Any]]
+    detail: Callable[[ModelCard], dict[str, Any]]  #: returns one model
     #: For clients that look up a model by ``POST`` with the name in the body, instead of by ``GET`` at the list's path and a
     #: name: the path, and a function that returns the name. The function raises BadRequest.
     by_body: tuple[str, Callable[[Fields], str]] | None = None
-    #: Other responses to ``GET`` requests, by path.
-    constants: Mapping[str, dict[str, Any]] = field(factory=dict)
+    constants: Mapping[str, dict[str, Any]] = field(factory=dict)  #: other responses to ``GET`` requests, by path
     #: The end of a model's name that clients may leave out, such as ``:latest``. Empty: clients write the whole name.
     default_tag: str = ""
-    #: Whether many clients cannot send a key when they look up models.
-    keyless: bool = False
+    keyless: bool = False  #: whether many clients cannot send a key when they look up models
 
     @property
     def paths(self) -> frozenset[str]:
@@ -229,20 +216,17 @@ class ArrayForm:
 
     #: Returns a machine that turns complete frames of the dialect's encoder into bytes of the array.
     writer: Callable[[Limits], Machine[bytes, bytes]]
-    #: Returns an array that contains only an error.
-    error: Callable[[ProviderFailed], bytes]
+    error: Callable[[ProviderFailed], bytes]  #: returns an array that contains only an error
 
 
 @frozen
 class SocketRequest:
     """One request that a client sent as a WebSocket message."""
 
-    #: The request, as the body of a ``POST`` would have it.
-    body: bytes = field(repr=False)
+    body: bytes = field(repr=False)  #: the request, as the body of a ``POST`` would have it
     #: Whether to generate no output, and only keep this request, because a later message refers to it.
     warm_up: bool = False
-    #: The repairs of the message.
-    report: StreamReport = field(factory=StreamReport, repr=False)
+    report: StreamReport = field(factory=StreamReport, repr=False)  #: the repairs of the message
 
 
 class Conversation(Protocol):
@@ -343,13 +327,11 @@ class StoredForm:
     """
 
     path: str
-    #: The prefix of the ids of responses.
-    prefix: str
+    prefix: str  #: the prefix of the ids of responses
     #: Returns whether the client requests that the response is generated in the background, and removes that member from the
     #: request. The second argument is whether the server keeps responses. Raises BadRequest if the server has no background.
     background: Callable[[Request, bool], bool]
-    #: Reads a request body. Raises BadRequest.
-    request: Callable[[bytes], StoredRequest]
+    request: Callable[[bytes], StoredRequest]  #: Reads a request body. Raises BadRequest.
     #: Makes the writer of a response, from the response's id, whether it is generated in the background, and the id of the
     #: previous response. The response repeats the last two arguments.
     writer: Callable[[str, bool, str], AnswerWriter]
@@ -363,12 +345,11 @@ class StoredForm:
     answer_in: Callable[[bytes], bytes]
     ids_in: Callable[[bytes], Sequence[str]]
     #: Returns whether the query of a ``GET`` requests the stream, and the number of the last event that the client has (-1:
-    #: none). Raises BadRequest.
+    #: None). Raises BadRequest.
     stream_asked: Callable[[Query], tuple[bool, int]]
     #: Makes a machine that forwards only the events after the event with this number. It sets ``fault`` if no event has it.
     behind: Callable[[str, int], Machine[bytes, bytes]]
-    #: Returns the confirmation that a response was deleted, from its id.
-    deleted: Callable[[str], dict[str, Any]]
+    deleted: Callable[[str], dict[str, Any]]  #: returns the confirmation that a response was deleted, from its id
     #: The error for a client that cancels a response which is not generated in the background.
     not_background: ProviderFailed
 
@@ -380,14 +361,11 @@ class ChatForm:
     The interface sends only the messages.
     """
 
-    #: A pattern of aiohttp's router for the rest of the path at which the client resumes a response.
-    resume: str
-    #: The client's word for its conversation: a name in that pattern, and in ``Request.exchange``.
-    conversation: str
+    resume: str  #: A pattern of aiohttp's router for the rest of the path at which the client resumes a response.
+    conversation: str  #: The client's word for its conversation: a name in that pattern, and in ``Request.exchange``.
     #: Adds the response's id to the request, so that a client that already has the start of the response recognises it.
     name_answer: Callable[[Request], None] = lambda _request: None
-    #: The headers of a response.
-    headers: Mapping[str, str] = field(factory=dict)
+    headers: Mapping[str, str] = field(factory=dict)  #: the headers of a response
 
 
 def model_in_path(path: str, member: str, place: str) -> Callable[[RequestLine, Request], Address]:
@@ -399,8 +377,7 @@ def model_in_path(path: str, member: str, place: str) -> Callable[[RequestLine, 
     def address(line: RequestLine, request: Request) -> Address:
         model = line.match_info.get("model") or request.model
         if not model:
-            instead = f"name one in the path, {path}/MODEL, or in {place}"
-            raise BadRequest(member, f"the name of a model is needed, and there is none; {instead}")
+            raise BadRequest(member, f"the request names no model; name one in the path, {path}/MODEL, or in {place}")
         return Address(model, stream=True)
 
     return address
@@ -409,7 +386,7 @@ def model_in_path(path: str, member: str, place: str) -> Callable[[RequestLine, 
 def model_in_body(_line: RequestLine, request: Request) -> Address:
     """Return the model and stream flag of the body, as most dialects do. Raises BadRequest if the body names no model."""
     if not request.model:
-        raise BadRequest("model", "the name of a model is needed, and there is none")
+        raise BadRequest("model", "is missing; must be the name of a model")
     return Address(request.model, request.stream is True)
 
 
@@ -422,25 +399,20 @@ class Surface:
     #: Matches a path of these clients, whether or not it is served. It searches at the end of a path, because an application
     #: may serve streamkit under a prefix. It must take linear time for any path: it is tried before any key is checked.
     path: re.Pattern[str]
-    #: A header that only these clients send, for paths that several dialects share.
-    header: str = ""
+    header: str = ""  #: A header that only these clients send, for paths that several dialects share.
     #: The header in which these clients look for the request's id, in addition to ``x-request-id``, which all responses have.
     request_id: str = ""
     #: The words that may follow a colon at the end of a model's path (``:generateContent``).
     methods: frozenset[str] = frozenset()
-    #: A description of the paths, if the paths are patterns.
-    in_words: str = ""
+    in_words: str = ""  #: a description of the paths, if the paths are patterns
     #: Matches paths at which clients request data that a server keeps, and that streamkit does not serve. Searches like
     #: ``path``. None: there are no such paths.
     kept: re.Pattern[str] | None = None
     #: Whether these clients ignore an ``id`` in an event of a stream (resume.md §4.1 needs one to resume).
     event_ids: bool = True
-    #: None: these clients name a model. Otherwise the application chooses the model.
-    chat: ChatForm | None = None
-    #: None: these clients never open a WebSocket.
-    socket: SocketForm | None = None
-    #: None: these clients cannot find responses by id.
-    stored: StoredForm | None = None
+    chat: ChatForm | None = None  #: None: these clients name a model. Otherwise the application chooses the model.
+    socket: SocketForm | None = None  #: None: these clients never open a WebSocket
+    stored: StoredForm | None = None  #: None: these clients cannot find responses by id
     #: Returns the model of a request and the form of the response. Raises BadRequest.
     address: Callable[[RequestLine, Request], Address] = model_in_body
     #: Raises BadRequest if a well-formed request cannot be served here.
@@ -450,10 +422,8 @@ class Surface:
     counted: Callable[[bytes, StreamReport], tuple[bytes, str]] = lambda body, _report: (body, "")
     #: Returns the response to a token count.
     count_answer: Callable[[int], dict[str, Any]] = lambda tokens: {"input_tokens": tokens}
-    #: None: these clients never request arrays.
-    array: ArrayForm | None = None
-    #: None: these clients do not look up models.
-    models: Models | None = None
+    array: ArrayForm | None = None  #: None: these clients never request arrays
+    models: Models | None = None  #: None: these clients do not look up models
 
     @property
     def paths(self) -> Mapping[str, Operation]:
@@ -495,5 +465,5 @@ def page_size(query: Query, name: str, default: int) -> int:
     """Return the size of a page, from 1 to ``MOST`` models. Raises BadRequest."""
     text = query.get(name) or str(default)
     if not (text.isascii() and text.isdecimal() and 1 <= int(text[:5]) <= MOST):
-        raise BadRequest(name, f"a whole number from 1 to {MOST:,} is needed, not {quoted(text, SHOWN_CHARS)}")
+        raise BadRequest(name, f"must be an integer from 1 to {MOST:,}, not {quoted(text, SHOWN_CHARS)}")
     return int(text)

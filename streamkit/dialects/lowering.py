@@ -29,15 +29,12 @@ from streamkit.conversation.messages import (
     WebSearch,
 )
 from streamkit.dialects.profiles import Provider, Target
-from streamkit.dialects.vocabulary.models import UNKNOWN, Model, model_of
-from streamkit.dialects.vocabulary.reasoning_effort import effort_of
+from streamkit.dialects.vocabulary.models import UNKNOWN, Model, effort_of, model_of
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 
-#: The words for how closely a model must look at an image.
-CLOSENESS: Final = frozenset({"auto", "low", "high"})
-#: The types of message parts.
-PART_TYPES: Final = get_args(Part)
+CLOSENESS: Final = frozenset({"auto", "low", "high"})  #: the words for how closely a model must look at an image
+PART_TYPES: Final = get_args(Part)  #: the types of message parts
 #: Where a part is: in a message of that role, or in a tool's result.
 Place: TypeAlias = Literal["system", "user", "assistant", "result"]
 #: A value of the ``signs_…`` fields below: signatures of all vendors may be written.
@@ -323,6 +320,13 @@ def results_named(request: Request, to: Lowering, *, unnamed: bool = True) -> No
 
     if called:
         OfParts({ToolResult: (named,)})(request, to)
+
+
+def form_unnamed(request: Request, to: Lowering) -> None:
+    """Count the name and description of the output format as lost, for a dialect without members for them."""
+    output = request.options.output
+    if output is not None:
+        to.lose_members(output, "output", "name", "description", kind="metadata")
 
 
 def leading_of(turns: Sequence[Turn]) -> int:

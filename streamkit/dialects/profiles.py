@@ -30,8 +30,7 @@ class Profile:
     user_agent: str = ""
     #: Whether to write the usage, in a dialect whose clients must request it (``Dialect.usage_on_request``).
     include_usage: bool = True
-    #: Whether the client reads usage although it has no way to request it.
-    usage_unasked: bool = False
+    usage_unasked: bool = False  #: Whether the client reads usage although it has no way to request it.
     #: The model that the client requested. It is written if the provider names no model, because clients' types require one.
     model: str = ""
     #: The settings of the client's request, which its responses repeat (``Dialect.settings``).
@@ -120,10 +119,8 @@ DEFAULT_MAX_TOKENS = 4096
 class Target:
     """The settings for writing a request, except the conversation."""
 
-    #: The provider, if it is known by name. It may need more than its dialect does.
-    provider: Provider | None = None
-    #: Written if the dialect requires a limit and the request has none.
-    max_tokens: int = DEFAULT_MAX_TOKENS
+    provider: Provider | None = None  #: The provider, if it is known by name. It may need more than its dialect does.
+    max_tokens: int = DEFAULT_MAX_TOKENS  #: Written if the dialect requires a limit and the request has none.
     #: Whether to imitate what a dialect lacks (a required tool in Ollama) where that is possible, and count it, instead of
     #: refusing the request.
     emulate: bool = False

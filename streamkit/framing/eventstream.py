@@ -7,14 +7,11 @@ A message, all numbers big-endian::
 
 and a header: ``u8 length | name | u8 type | value``.
 
-The length comes first, so nothing is searched for. The first checksum shows whether the lengths can be trusted before any
-memory is used for them; the second covers every byte of the message. Between two reads the parser keeps one partial message,
-copied once into a growing buffer and once out of it.
-
-A message becomes a ``Frame``: ``data`` is the payload, ``headers`` are all its headers, and ``event`` is its kind: the
-``:event-type`` of an event, ``exception:`` and the ``:exception-type`` of an exception, or ``error:`` and the ``:error-code``
-of an error (whose ``:error-message`` stays in the headers; its payload is empty). A message truncated by the end of the input
-becomes a frame with ``terminated=False``, whose ``data`` are the message's unchecked bytes.
+The first checksum shows whether the lengths can be trusted before any memory is used for them; the second covers every byte of
+the message. A message becomes a ``Frame``: ``data`` is the payload, ``headers`` are all its headers, and ``event`` is its
+kind: the ``:event-type`` of an event, ``exception:`` and the ``:exception-type`` of an exception, or ``error:`` and the
+``:error-code`` of an error. A message truncated by the end of the input becomes a frame with ``terminated=False``, whose
+``data`` are the message's unchecked bytes.
 
 The parser stops at a wrong checksum, at inconsistent lengths and at malformed headers, because nothing marks the start of the
 next message. A stream whose first lengths don't match their checksum is no event stream.
@@ -33,9 +30,8 @@ from zlib import crc32
 from attrs import frozen
 
 from streamkit.errors import BrokenFrame, EventTooLong, HeadersTooLong, NameTooLong, NotThisDialect, UsageError
-from streamkit.framing.frame import BEGINNING_BYTES, WHITE, Frame, FrameRun, describe_beginning
+from streamkit.framing.frame import BEGINNING_BYTES, WHITE, Frame, FrameRun, Parser, describe_beginning
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.machines import Link
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
@@ -47,15 +43,12 @@ PRELUDE: Final = Struct("!III")
 CHECKSUM: Final = Struct("!I")
 _LENGTHS: Final = Struct("!II")
 _LENGTH: Final = Struct("!H")
-#: The bytes of a message that are neither headers nor payload.
-OVERHEAD: Final = PRELUDE.size + CHECKSUM.size
-#: The integer types of header values, from the narrowest.
-_INTEGERS: Final = {2: Struct("!b"), 3: Struct("!h"), 4: Struct("!i"), 5: Struct("!q")}
+OVERHEAD: Final = PRELUDE.size + CHECKSUM.size  #: the bytes of a message that are neither headers nor payload
+_INTEGERS: Final = {2: Struct("!b"), 3: Struct("!h"), 4: Struct("!i"), 5: Struct("!q")}  #: the narrowest first
 TRUE, FALSE, BYTES, STRING, TIMESTAMP, UUID_BYTES = 0, 1, 6, 7, 8, 9
 _NAME_BYTES: Final = 255
 _VALUE_BYTES: Final = 0xFFFF
-#: A shorter message is copied for its checksum, which takes two thirds of the time of a ``memoryview``.
-_COPIED: Final = 4096
+_COPIED: Final = 4096  #: a shorter message is copied for its checksum: two thirds of the time of a ``memoryview``
 
 
 @frozen
@@ -69,26 +62,18 @@ HeaderValue: TypeAlias = bool | int | bytes | str | Timestamp | UUID
 """The Python types for the ten types of header values."""
 
 
-class EventStreamParser(Link):
+class EventStreamParser(Parser):
     """The machine of ``parse_eventstream``: bytes to frames, one for each message."""
 
-    fault: Exception | None = None
-
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None) -> None:
-        #: Offset in the stream: all bytes before it belong to complete messages.
-        self.boundary = 0
-        self._limits = limits
-        self._report = report if report is not None else StreamReport()
-        self._partial = bytearray()
+        super().__init__(limits, report)
         self._needed = PRELUDE.size  # known length of the current message in bytes
         #: The headers of the latest message, kept because consecutive deltas have equal headers.
         self._raw_headers = b""
-        #: The same headers, parsed.
-        self._headers: Mapping[str, HeaderValue] = MappingProxyType({})
+        self._headers: Mapping[str, HeaderValue] = MappingProxyType({})  #: the same headers, parsed
         self._event = "message"
 
     def push(self, chunk: bytes, /) -> None:
-        """Read the messages that ``chunk`` completes, possibly none. After a fault nothing is read."""
         if self.fault is not None:
             return
         self._report.bytes_in += len(chunk)
@@ -98,8 +83,7 @@ class EventStreamParser(Link):
             self._partial += chunk
             if len(self._partial) < self._needed:
                 return
-            chunk = bytes(self._partial)
-            self._partial.clear()
+            chunk = self._take()
         self._partial += memoryview(chunk)[self._read(chunk) :]
         self._look_at_beginning(ended=False)
 
@@ -112,9 +96,7 @@ class EventStreamParser(Link):
         self.push_rest()
 
     def push_rest(self) -> None:
-        """Emit the incomplete message after the input failed."""
-        torn = bytes(self._partial)
-        self._partial.clear()
+        torn = self._take()
         if self.fault is None and torn and (self.boundary or torn.strip(WHITE)):
             self._report.frames += 1
             self.emit(Frame(torn, self.boundary, terminated=False))
@@ -131,7 +113,7 @@ class EventStreamParser(Link):
                 if crc32(chunk[at : at + 8]) != checksum:
                     if not self.boundary:
                         return at  # the fault is reported later, once there are enough bytes to describe
-                    self._broken("a message whose first checksum is wrong", chunk[at : at + PRELUDE.size])
+                    self._broken("a wrong checksum of the message lengths", chunk[at : at + PRELUDE.size])
                 if length < head + OVERHEAD:
                     self._broken(f"a message of {length} bytes, {head} of them headers", chunk[at : at + PRELUDE.size])
                 if head > most_headers:
@@ -146,21 +128,21 @@ class EventStreamParser(Link):
                 rest = chunk[at + 8 : end - 4] if length < _COPIED else memoryview(chunk)[at + 8 : end - 4]
                 # continues from the checksum of the first 8 bytes
                 if crc32(rest, checksum) != CHECKSUM.unpack_from(chunk, end - 4)[0]:
-                    self._broken("a message whose checksum is wrong", chunk[begin : end - 4])
+                    self._broken("a wrong message checksum", chunk[begin : end - 4])
                 headers = chunk[at + PRELUDE.size : begin]
                 if headers != self._raw_headers:
                     if run:
-                        self._hand_on(run)
+                        self._emit_messages(run)
                     self._take_headers(headers)
                 run.append(chunk[begin : end - 4])
                 at = end
                 self.boundary += length
         finally:
             if run:
-                self._hand_on(run)
+                self._emit_messages(run)
         return at
 
-    def _hand_on(self, run: list[bytes]) -> None:
+    def _emit_messages(self, run: list[bytes]) -> None:
         """Emit the messages of a run, which have the same headers and end at ``boundary``."""
         payloads = run.copy()
         run.clear()
@@ -186,7 +168,7 @@ class EventStreamParser(Link):
         try:
             headers = parse_headers(raw)
         except ValueError as error:
-            self._broken(f"headers that can't be read: {error}", raw)
+            self._broken(f"invalid headers: {error}", raw)
         event = event_of(headers)
         if len(event) > self._limits.name_bytes:
             self._stop(NameTooLong(self._limits.name_bytes, offset=self.boundary))
@@ -235,7 +217,7 @@ def parse_headers(raw: bytes) -> dict[str, HeaderValue]:
         end = at + 1 + raw[at]
         name = _part(raw, at + 1, end).decode()
         if name in found:
-            raise ValueError(f"{quoted(name)} twice")
+            raise ValueError(f"the header {quoted(name)} is repeated")
         found[name], at = _value(raw, end)
     return found
 
@@ -258,12 +240,12 @@ def _value(raw: bytes, at: int) -> tuple[HeaderValue, int]:
         return Timestamp(_INTEGERS[5].unpack(_part(raw, at, at + 8))[0]), at + 8
     if kind == UUID_BYTES:
         return UUID(bytes=_part(raw, at, at + 16)), at + 16
-    raise ValueError(f"a value of type {kind}")
+    raise ValueError(f"unknown value type {kind}")
 
 
 def _part(raw: bytes, begin: int, end: int) -> bytes:
     if end > len(raw):
-        raise ValueError("they end inside a header")
+        raise ValueError("they are truncated")
     return raw[begin:end]
 
 
@@ -311,12 +293,11 @@ def serialize_headers(headers: Mapping[str, HeaderValue]) -> bytes:
 def _header(name: str, value: HeaderValue) -> bytes:
     raw = name.encode()
     if not raw or len(raw) > _NAME_BYTES:
-        raise UsageError(f"the name of a header has 1 to {_NAME_BYTES} bytes, not {len(raw)}: {quoted(name)}")
+        raise UsageError(f"a header name must have 1 to {_NAME_BYTES} bytes, not {len(raw)}: {quoted(name)}")
     return b"%c%b%b" % (len(raw), raw, _typed(name, value))
 
 
 def _typed(name: str, value: Any) -> bytes:
-    """Return a value with the byte of its type before it."""
     match value:
         case bool():
             return b"%c" % (TRUE if value else FALSE)
@@ -324,11 +305,11 @@ def _typed(name: str, value: Any) -> bytes:
             for kind, number in _INTEGERS.items():
                 if -(1 << (8 * number.size - 1)) <= value < 1 << (8 * number.size - 1):
                     return b"%c%b" % (kind, number.pack(value))
-            raise UsageError(f"the header {quoted(name)} has a number of more than 64 bits")
+            raise UsageError(f"the integer in the header {quoted(name)} must have at most 64 bits")
         case bytes() | str():
             raw = value.encode() if isinstance(value, str) else value
             if len(raw) > _VALUE_BYTES:
-                raise UsageError(f"the header {quoted(name)} has {len(raw)} bytes, and {_VALUE_BYTES} is the most")
+                raise UsageError(f"the header {quoted(name)} must have at most {_VALUE_BYTES} bytes, not {len(raw)}")
             return b"%c%b%b" % (STRING if isinstance(value, str) else BYTES, _LENGTH.pack(len(raw)), raw)
         case Timestamp():
             return b"%c%b" % (TIMESTAMP, _INTEGERS[5].pack(value.milliseconds))

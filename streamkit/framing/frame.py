@@ -1,7 +1,8 @@
-"""The frame, and helpers for bytes that all framings share: describing a stream's start, and escaping separators.
+"""The frame, and helpers for bytes that all framings share: describing a stream's start, escaping separators, counting values.
 
 Nothing here reads a stream. ``describe_beginning`` only names what is often found instead of a stream (an error page, a whole
-JSON body, a compressed body); it never decides whether to continue.
+JSON body, a compressed body); it never decides whether to continue. ``counted_values`` counts before parsing: in a list of
+``{}`` each value has three bytes, but takes a hundred bytes and several microseconds once it is parsed.
 """
 
 from __future__ import annotations
@@ -13,21 +14,20 @@ from types import MappingProxyType
 from typing import Any, Final
 from zlib import crc32
 
-from attrs import define
+from attrs import define, field
+
+from streamkit.limits import Limits
+from streamkit.machines import Link
+from streamkit.report import StreamReport
 
 BOM: Final = b"\xef\xbb\xbf"
-#: ASCII white space. Input of white space alone is blank.
-WHITE: Final = b" \t\n\r\v\f"
-#: Number of first bytes that a parser keeps, to describe the input if it is no stream.
-BEGINNING_BYTES: Final = 256
-#: The result of ``describe_beginning`` for blank input.
-NOTHING: Final = "nothing"
-#: The headers of frames in framings without headers.
-NO_HEADERS: Final[Mapping[str, Any]] = MappingProxyType({})
+WHITE: Final = b" \t\n\r\v\f"  #: ASCII white space. Input of white space alone is blank.
+BEGINNING_BYTES: Final = 256  #: number of first bytes that a parser keeps, to describe the input if it is no stream
+NOTHING: Final = "nothing"  #: the result of ``describe_beginning`` for blank input
+NO_HEADERS: Final[Mapping[str, Any]] = MappingProxyType({})  #: the headers of frames in framings without headers
 _SHOWN_CHARS = 60
 _SHOWN_BYTES = 8
-#: Length of the start of a binary message: two lengths and their checksum (``eventstream.py``).
-_PRELUDE_BYTES = 12
+_PRELUDE_BYTES = 12  #: length of the start of a binary message: two lengths and their checksum (``eventstream.py``)
 
 
 @define
@@ -53,6 +53,7 @@ class Frame:
         return self.data.decode("utf-8", "replace")
 
 
+@define(eq=False)
 class FrameRun:
     """Consecutive whole events that differ only in their payload, without an object for each.
 
@@ -61,24 +62,13 @@ class FrameRun:
     payload.
     """
 
-    __slots__ = ("_offsets", "around", "event", "headers", "id", "offset", "payloads")
-
-    def __init__(
-        self,
-        payloads: list[bytes],
-        offset: int,
-        event: str,
-        id: str,
-        around: int,
-        headers: Mapping[str, Any] = NO_HEADERS,
-    ) -> None:
-        self.payloads = payloads
-        self.offset = offset
-        self.event = event
-        self.id = id
-        self.around = around
-        self.headers = headers
-        self._offsets: list[int] | None = None
+    payloads: list[bytes]
+    offset: int
+    event: str
+    id: str
+    around: int
+    headers: Mapping[str, Any] = NO_HEADERS
+    _offsets: list[int] | None = field(default=None, init=False)
 
     def frame(self, number: int) -> Frame:
         return Frame(self.payloads[number], self.offset_of(number), self.event, self.id, True, self.headers)
@@ -95,16 +85,34 @@ class FrameRun:
         return self._offsets[number] + number * self.around
 
 
+class Parser(Link):
+    """The base of the parsers: bytes to frames. ``push`` takes a read and emits the frames that it completes, possibly none.
+
+    After a fault nothing is read.
+    """
+
+    def __init__(self, limits: Limits, report: StreamReport | None) -> None:
+        self.boundary = 0  #: offset in the stream: all bytes before it belong to complete frames
+        self._limits = limits
+        self._report = report if report is not None else StreamReport()
+        #: The partial frame or line from earlier reads. In a list, fragments of two bytes would take 43 bytes each, and the
+        #: limits would mean little.
+        self._partial = bytearray()
+
+    def _take(self) -> bytes:
+        """Return the partial frame or line and empty the buffer."""
+        partial = bytes(self._partial)
+        self._partial.clear()
+        return partial
+
+
 class Beginning:
     """Removes one byte order mark from the start of a stream, however it is split, and keeps the first bytes."""
 
     def __init__(self) -> None:
-        #: False once the beginning is read: the mark is removed and ``kept`` is full.
-        self.open = True
-        #: The length of the byte order mark that was removed.
-        self.mark = 0
-        #: The first bytes, without leading white space.
-        self.kept = b""
+        self.open = True  #: False once the beginning is read: the mark is removed and ``kept`` is full
+        self.mark = 0  #: the length of the byte order mark that was removed
+        self.kept = b""  #: the first bytes, without leading white space
         self._held: bytes | None = b""
 
     def take(self, chunk: bytes) -> bytes:
@@ -194,8 +202,44 @@ def cut_lines(chunk: bytes) -> tuple[list[tuple[list[bytes], int]], bytes]:
     # Unlike ``str.splitlines``, ``bytes.splitlines`` has no other line ends.
     ended = chunk.splitlines(keepends=True)
     rest = b"" if chunk.endswith((b"\r", b"\n")) else ended.pop()
-    return [([line[:-width] for line in run], width) for width, run in groupby(ended, _width_of_end)], rest
+    runs = groupby(ended, lambda line: 2 if line.endswith(b"\r\n") else 1)
+    return [([line[:-width] for line in run], width) for width, run in runs], rest
 
 
-def _width_of_end(line: bytes) -> int:
-    return 2 if line.endswith(b"\r\n") else 1
+SLICE_BYTES: Final = 256 * 1024
+VALUE_BYTES: Final = 256  #: maximum memory of a parsed value; the four of a turn of a conversation take some 800 bytes
+FEW: Final = 10_000  #: up to this count, values are counted without skipping strings
+_OTHERS: Final = bytes(
+    set(range(256)) - set(b",[{")
+)  #: all bytes but commas and brackets, of which one is before each value
+
+
+def counted_values(text: bytes, few: int | None = None) -> Iterator[int]:
+    """Yield how many values ``text`` has in the part counted so far: the last number is the result.
+
+    Commas and brackets inside strings are skipped, unless there are no more than ``few`` (default ``FEW``) with them.
+    """
+    found = 0
+    for at in range(0, len(text), SLICE_BYTES):
+        found += len(text[at : at + SLICE_BYTES].translate(None, _OTHERS))
+        if found > (FEW if few is None else few):
+            yield from _counted_outside(text)
+            return
+        yield found
+
+
+def has_more_values(text: bytes, most: int) -> bool:
+    """Return whether ``text`` has more than ``most`` values."""
+    return len(text) > most and any(found > most for found in counted_values(text, min(FEW, most)))
+
+
+def _counted_outside(text: bytes) -> Iterator[int]:
+    found, inside, carried = 0, 0, b""
+    for at in range(0, len(text), SLICE_BYTES):
+        part = carried + text[at : at + SLICE_BYTES]
+        run = len(part) - len(part.rstrip(b"\\"))
+        part, carried = part[: len(part) - run], b"\\" if run % 2 else b""
+        outside = part.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        found += len(b"".join(outside[inside::2]).translate(None, _OTHERS))
+        inside ^= (len(outside) - 1) & 1
+        yield found

@@ -1,13 +1,11 @@
 """Parse a JSON array that is streamed element by element, as Gemini sends it by default (dialects.md §0.3, §5.1).
 
-The array is the stream and its elements are the frames. An element ends at its closing brace; the parser does not wait for the
-comma, which may arrive with the next element. Between two reads it keeps one partial element.
+The elements, which must be objects, are the frames. An element ends at its closing brace; the parser does not wait for the
+comma, which may arrive with the next element. Between two reads it keeps one partial element. The JSON of an element is
+checked by the decoder.
 
-A byte order mark is removed. An element truncated by the end of the input is emitted with ``terminated=False``. A missing
-closing bracket is counted (``array_unclosed``). Input that does not begin with an array of objects is a fault. So is anything
-but a comma and white space between elements, and any text after the array.
-
-Elements must be objects. The parser does not check their JSON; the decoder does.
+An element truncated by the end of the input is emitted with ``terminated=False``, and a missing closing bracket is counted
+(``array_unclosed``). Anything but a comma and white space between elements, and any text after the array, is a fault.
 """
 
 from __future__ import annotations
@@ -17,52 +15,100 @@ from collections.abc import Callable, Mapping
 from typing import Final, Literal, TypeAlias, cast
 
 from streamkit.errors import BrokenFrame, EventTooLong, NeedsRepair, NotThisDialect
-from streamkit.framing.frame import Beginning, Frame, describe_beginning
-from streamkit.framing.json_object import NOWHERE, ObjectScanner
+from streamkit.framing.frame import Beginning, Frame, Parser, describe_beginning
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.machines import Link
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
 
-Place: TypeAlias = Literal["start", "first", "element", "behind", "next", "end", "strange"]
+Matcher: TypeAlias = Callable[[bytes, int], re.Match[bytes]]
+
+#: Matches up to a bracket or the end, including whole strings; the group ``string`` is set if the end truncates a string.
+_plain: Final = cast(
+    "Matcher",
+    re.compile(
+        rb'[^"\[\]{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|(?P<escape>\\)?\Z(?P<string>))[^"\[\]{}]*+)*+', re.DOTALL
+    ).match,
+)
+#: Matches from inside a string to its quote, to a backslash at the end of the piece, or to the end.
+_in_string: Final = cast("Matcher", re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL).match)
+_BACKSLASH: Final = ord("\\")
+_OPENERS: Final = frozenset(b"[{")
+NOWHERE: Final = -1  #: the result of ``end`` if the object does not end in this piece
+
+
+class ObjectScanner:
+    """Finds the bracket that closes the first bracket of the input."""
+
+    __slots__ = ("_depth", "_escape", "_string")
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._string = False
+        self._escape = False
+
+    def end(self, piece: bytes, at: int = 0) -> int:
+        """Return the index after the closing bracket, or ``NOWHERE`` if ``piece`` ends before it. Read from ``at``."""
+        size = len(piece)
+        if self._string:
+            at = self._leave_string(piece, at, size)
+            if self._string:
+                return NOWHERE
+        while True:
+            match = _plain(piece, at)
+            at = match.end()
+            if at == size:
+                self._string = match["string"] is not None
+                self._escape = match["escape"] is not None
+                return NOWHERE
+            self._depth += 1 if piece[at] in _OPENERS else -1
+            at += 1
+            if self._depth <= 0:
+                return at
+
+    def _leave_string(self, piece: bytes, at: int, size: int) -> int:
+        """Return the index after the closing quote; the string stays open if ``piece`` ends before that quote."""
+        if self._escape and at < size:
+            at += 1
+            self._escape = False
+        at = _in_string(piece, at).end()
+        if at < size:
+            self._escape = piece[at] == _BACKSLASH  # otherwise the byte is the quote
+            self._string = self._escape
+        return at + 1
+
+
+Place: TypeAlias = Literal["start", "first", "element", "after", "next", "end", "strange"]
 #: For each place outside the elements, the allowed bytes and the place that each leads to.
 _TURNS: Final[Mapping[Place, Mapping[int, Place]]] = {
     "start": {ord("["): "first"},
     "first": {ord("{"): "element", ord("]"): "end"},
-    "behind": {ord(","): "next", ord("]"): "end"},
+    "after": {ord(","): "next", ord("]"): "end"},
     "next": {ord("{"): "element"},
     "end": {},
 }
 _OBJECTIONS: Final[Mapping[Place, str]] = {
-    "behind": "no comma behind an element of the array",
-    "next": "an element of the array that is no object",
-    "end": "text behind the array",
+    "after": "a missing comma after an element of the array",
+    "next": "an element of the array that is not an object",
+    "end": "text after the array",
 }
 _white: Final = cast("Callable[[bytes, int], re.Match[bytes]]", re.compile(rb"[ \t\n\r]*+").match)
 
 
-class JSONArrayParser(Link):
+class JSONArrayParser(Parser):
     """The machine of ``parse_json_array``: bytes to frames, one for each element."""
 
-    fault: Exception | None = None
-
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None) -> None:
-        #: Offset of the end of the last complete element. The offset is never after the closing bracket, so more elements can
-        #: be written there.
-        self.boundary = 0
+        super().__init__(
+            limits, report
+        )  # no boundary is after the closing bracket, so more elements can be written there
         self._limit = limits.event_bytes
-        self._report = report if report is not None else StreamReport()
         self._beginning = Beginning()
         self._place: Place = "start"
         self._scanner = ObjectScanner()
-        self._partial = bytearray()  # less memory than a list of fragments: see SSEParser
-        #: Offset of the current read in the stream.
-        self._at = 0
-        #: Offset of the current element in the stream.
-        self._element_at = 0
+        self._at = 0  #: offset of the current read in the stream
+        self._element_at = 0  #: offset of the current element in the stream
 
     def push(self, chunk: bytes, /) -> None:
-        """Read the elements that ``chunk`` completes, possibly none. After a fault nothing is read."""
         if self.fault is not None:
             return
         self._report.bytes_in += len(chunk)
@@ -83,7 +129,7 @@ class JSONArrayParser(Link):
         if self.fault is None and (self._beginning.release() or self._place == "strange"):
             self.fault = self._no_array()
             raise self.fault
-        if self.fault is None and self._place in {"behind", "next"}:
+        if self.fault is None and self._place in {"after", "next"}:
             try:
                 self._report.repair("array_unclosed")
             except NeedsRepair as error:
@@ -92,17 +138,10 @@ class JSONArrayParser(Link):
         self.push_rest()
 
     def push_rest(self) -> None:
-        """Emit the incomplete element after the input failed."""
         if self.fault is None and self._place == "element":
-            self._place = "behind"
+            self._place = "after"
             self._report.frames += 1
             self.emit(Frame(self._take(), self._element_at, "message", "", False))
-
-    def _take(self) -> bytes:
-        """Return the partial element and empty the buffer."""
-        element = bytes(self._partial)
-        self._partial.clear()
-        return element
 
     def _read(self, chunk: bytes) -> None:
         at = 0
@@ -117,7 +156,7 @@ class JSONArrayParser(Link):
                 if not whole:
                     self._partial += piece
                     return
-                at, self._place = end, "behind"
+                at, self._place = end, "after"
                 self.boundary = self._at + at
                 self._report.frames += 1
                 self.emit(Frame(self._take() + piece, self._element_at))

@@ -1,12 +1,9 @@
 """Parse and write newline-delimited JSON: one document a line, as Ollama streams it (dialects.md §0.3).
 
 Only LF ends a line, and one CR before the LF belongs to the line end. A CR elsewhere is JSON white space, and raw U+2028,
-U+2029 and U+0085 are JSON text. Blank lines are ignored. Between two reads the parser keeps one partial line.
-
-A byte order mark is removed. A last line without a line end is emitted with ``terminated=False``. A first line that does not
-begin with ``{`` is a fault at once, so that an error page is not reported as broken JSON.
-
-The parser does not check the JSON of a line; the decoder does.
+U+2029 and U+0085 are JSON text. Blank lines and a byte order mark are ignored. A last line without a line end is emitted with
+``terminated=False``. A first line that does not begin with ``{`` is a fault at once, so that an error page is not reported as
+broken JSON. The JSON of a line is checked by the decoder.
 """
 
 from __future__ import annotations
@@ -18,35 +15,28 @@ from streamkit.framing.frame import (
     Beginning,
     Frame,
     FrameRun,
+    Parser,
     describe_beginning,
     escape_separators,
 )
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.machines import Link
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
 
-class NDJSONParser(Link):
+class NDJSONParser(Parser):
     """The machine of ``parse_ndjson``: bytes to frames, one for each line that is not blank."""
 
-    fault: Exception | None = None
-
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None) -> None:
-        #: Offset in the stream: all bytes before it belong to complete lines.
-        self.boundary = 0
-        self._limits = limits
-        self._report = report if report is not None else StreamReport()
+        super().__init__(limits, report)
         #: A line is an event here, so the lower of the two limits applies.
         self._cap = min(limits.line_bytes, limits.event_bytes)
         self._beginning = Beginning()
         self._object_seen = False
-        self._partial = bytearray()  # less memory than a list of fragments: see SSEParser
         self._at = 0
 
     def push(self, chunk: bytes, /) -> None:
-        """Read the lines that ``chunk`` completes, possibly none. After a fault nothing is read."""
         if self.fault is not None:
             return
         self._report.bytes_in += len(chunk)
@@ -79,12 +69,6 @@ class NDJSONParser(Link):
         if self.fault is None and self._object_seen and line and not line.isspace():
             self._report.frames += 1
             self.emit(Frame(line, self._at, "message", "", False))
-
-    def _take(self) -> bytes:
-        """Return the partial line and empty the buffer."""
-        line = bytes(self._partial)
-        self._partial.clear()
-        return line
 
     def _read(self, lines: list[bytes]) -> None:
         """Emit frames for whole lines, given without their LF."""

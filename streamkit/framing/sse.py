@@ -1,16 +1,13 @@
 """Parse and write event streams (``text/event-stream``), exactly as WHATWG HTML §9.2 defines them.
 
 The only line ends are CR, LF and CRLF, since U+2028, U+2029 and U+0085 may be raw inside JSON (quirks.md R10, §10 cases 94 and
-95). Payloads are not decoded. Between two reads the parser keeps one partial line and the data of one event, and it never
-searches a byte twice.
+95). Payloads are not decoded, and an empty data field is data. Between two reads the parser keeps one partial line and the
+data of one event, and it never searches a byte twice. It never reconnects: ``retry`` and ``last_event_id`` are for callers
+that do.
 
 Beyond the standard: a last event without its blank line is emitted with ``terminated=False`` (``last_event="keep"``). If a
 dialect asks for it, a field named ``error`` is an event, and so is a bare JSON object after an event, on one line or several;
 both are counted as repairs. Lines, events and names have limits. Input with text but no event is no event stream.
-
-The parser does not guess: it strips nothing, accepts no other spelling of a field name, and makes no event without a data
-field. An empty data field is data, as in the standard; the decoder decides what an empty payload means. The parser never
-reconnects: ``retry`` and ``last_event_id`` are for callers that do.
 """
 
 from __future__ import annotations
@@ -20,10 +17,9 @@ from collections import Counter
 from typing import Final, Literal
 
 from streamkit.errors import EventTooLong, LineTooLong, NameTooLong, NeedsRepair, NotThisDialect, UsageError
-from streamkit.framing.frame import BEGINNING_BYTES, Beginning, Frame, FrameRun, cut_lines, describe_beginning
-from streamkit.framing.json_object import NOWHERE, ObjectScanner
+from streamkit.framing.frame import BEGINNING_BYTES, Beginning, Frame, FrameRun, Parser, cut_lines, describe_beginning
+from streamkit.framing.json_array import NOWHERE, ObjectScanner
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.machines import Link
 from streamkit.pipeline import Stage
 from streamkit.report import REPAIRS, StreamReport
 from streamkit.text.quoting import quoted
@@ -33,30 +29,24 @@ _NONE: Final = -1
 _COLON: Final = ord(":")
 _LF: Final = ord("\n")
 _BRACE: Final = ord("{")
-#: Maximum number of digits of ``retry``: 18 digits of milliseconds are 31 million years. ``int`` rejects 4,301 digits.
-_RETRY_DIGITS: Final = 18
+_RETRY_DIGITS: Final = 18  #: 18 digits of milliseconds are 31 million years; ``int`` rejects 4,301 digits
 #: Number of bytes of a read that are split together ("a window"). The first number applies if most events of the last window
 #: were alike, else the second number.
 _WINDOWS: Final = 64 * 1024, 16 * 1024
-#: After this many bytes of events that are alike, the next events are split together, too.
-_MANY: Final = 512
-#: After fewer bytes of such events, at least ``_FEW`` bytes are read line by line; the number doubles each time.
-_FEW: Final = 16
+_MANY: Final = 512  #: after this many bytes of events that are alike, the next events are split together, too
+_FEW: Final = 16  #: after fewer bytes of such events, at least these are read line by line; doubles each time
 _BLANK_LINE: Final = re.compile(rb"\n\r?\n")
 #: The bytes of known ``event`` lines, each with the event name in the line. Dialects use few names, so all parsers share
 #: this table.
 _NAMES: Final = {b"": "message"}
-#: Maximum number of names in ``_NAMES``.
-_MOST_NAMES: Final = 256
-#: Maximum length in bytes of a name in ``_NAMES``.
-_SHORT_NAME: Final = 64
+_MOST_NAMES: Final = 256  #: maximum number of names in ``_NAMES``
+_SHORT_NAME: Final = 64  #: maximum length in bytes of a name in ``_NAMES``
 _EVENT_LINE: Final = re.compile(rb"event: ([^\r\n]{0,%d})\n" % _SHORT_NAME)
 #: The result of ``_alike`` if no events are alike.
 _NONE_ALIKE: Final[tuple[bytes, str, int, list[bytes]]] = b"data: ", "message", 1, []
 _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
 
-#: A comment for a waiting client. The blank line is for clients that split at blank lines only.
-KEEP_ALIVE: Final = b": keep-alive\n\n"
+KEEP_ALIVE: Final = b": keep-alive\n\n"  #: the blank line is for clients that split at blank lines only
 
 
 def has_comments_only(beginning: bytes) -> bool:
@@ -70,7 +60,7 @@ def has_comments_only(beginning: bytes) -> bool:
     return bool(lines) and all(line.startswith((b":", b"retry:", b"id:", b"event:")) for line in lines)
 
 
-class SSEParser(Link):
+class SSEParser(Parser):
     """The machine of ``parse_sse``: bytes to frames.
 
     Time for a 329-byte event, compared with ``orjson.loads`` of the event (CPython 3.11, two shared cores), at reads of 64
@@ -80,9 +70,7 @@ class SSEParser(Link):
     # Defaults that rarely change are on the class: with over thirty instance attributes a parser takes 1.3 KiB more.
     #: Reconnection time in milliseconds, once the stream has sent one.
     retry: int | None = None
-    fault: Exception | None = None
-    #: The last event ID at the last blank line.
-    last_event_id = ""
+    last_event_id = ""  #: the last event ID at the last blank line
     _any_event = False
     _is_idle = True  # True if nothing is pending: at the beginning, and after an event
     #: For the last event that was exactly one read: the bytes before its payload, the number of bytes around the payload, and
@@ -91,15 +79,12 @@ class SSEParser(Link):
     _after_cr = False
     _window = _WINDOWS[0]  # number of bytes to split together
     _at = 0  # offset of the current line
-    #: Offset of the first field of the current event.
-    _begin = _NONE
+    _begin = _NONE  #: offset of the first field of the current event
     _size = 0  # size in bytes of the current event's lines
-    #: The data and event type buffers of the current event (HTML §9.2.6).
-    _data: bytes | None = None
-    _event = ""
+    _data: bytes | None = None  #: the data buffer of the current event (HTML §9.2.6)
+    _event = ""  #: its event type buffer
     _bare: ObjectScanner | None = None  # the scanner of the bare object in the buffers, if there is one
-    #: Repairs since the last frame. They are counted with the next frame, so repairs of a frame after a fault never count.
-    _repairs: Counter[str] | None = None
+    _repairs: Counter[str] | None = None  #: since the last frame, and counted with the next one
     _beginning: Beginning | None = None  # created if the first read is not one whole event
     _repaired_at = 0  # offset of the first of ``_repairs``
 
@@ -112,26 +97,17 @@ class SSEParser(Link):
         stray_errors: bool = False,
         bare_body: bool = False,
     ) -> None:
-        #: Offset in the stream: all bytes before it belong to complete events, comments and blank lines.
-        self.boundary = 0
-        self._limits = limits
+        super().__init__(limits, report)  # comments and blank lines, too, end at a boundary
         #: The lower of the two limits: an event of at most this many bytes breaks neither.
         self._cap = min(limits.line_bytes, limits.event_bytes)
-        self._report = report if report is not None else StreamReport()
         self._id = ""  # set on the instance, where each event reads it in a quarter of the time
         self._keep_last = last_event == "keep"
         self._stray_errors = stray_errors
-        #: True if a bare object may be the whole input.
-        self._bare_body = bare_body
+        self._bare_body = bare_body  #: True if a bare object may be the whole input
         self._names = _NAMES if limits.name_bytes >= _SHORT_NAME else {b"": "message"}
-        #: The part of the current line from earlier reads. It is a bytearray: in a list, fragments of two bytes would take 43
-        #: bytes each, and the limits would mean little.
-        self._partial = bytearray()
-        #: The data lines of the current event after the first, each after an LF.
-        self._more = bytearray()
+        self._more = bytearray()  #: the data lines of the current event after the first, each after an LF
 
     def push(self, chunk: bytes, /) -> None:
-        """Read the events that ``chunk`` completes, possibly none. After a fault nothing is read."""
         if self._is_idle:  # shortcut for a read of one whole event, as nearly every read is: takes a third of the time
             size = len(chunk)
             data = chunk.removeprefix(self._head).removesuffix(b"\n\n")
@@ -183,12 +159,12 @@ class SSEParser(Link):
     def _payload_of(self, chunk: bytes) -> bytes:
         """Return the payload of a read that is one event but begins differently from the last one, else empty bytes."""
         if type(chunk) is bytes and chunk.endswith(b"\n\n"):
-            head, begun, behind = chunk.partition(b"data: ")
+            head, begun, rest = chunk.partition(b"data: ")
             name = self._names.get(head) or self._name_in(head)
             if name and begun:
                 self._head, self._around, self._name = head + begun, len(head) + 8, name
                 self._any_event = True
-                return behind[:-2]
+                return rest[:-2]
         return b""
 
     def _name_in(self, head: bytes) -> str | None:
@@ -219,7 +195,6 @@ class SSEParser(Link):
             raise self.fault
 
     def push_rest(self) -> None:
-        """Emit the incomplete event after the input failed, as ``push_end`` does."""
         if self.fault is not None:
             return
         frame = self._last()
@@ -301,12 +276,6 @@ class SSEParser(Link):
             first = self._partial[0] if self._partial else rest[0]
             if not self._refuses(first, len(self._partial) + len(rest), self._size, self._offset()):
                 self._partial += rest
-
-    def _take(self) -> bytes:
-        """Return the partial line and empty the buffer."""
-        line = bytes(self._partial)
-        self._partial.clear()
-        return line
 
     def _read_alike(self, window: bytes, first: list[bytes]) -> int:
         """Parse the events at the start of ``window`` that have one data line, and one name or none. Return their size.

@@ -18,54 +18,46 @@ from attrs import define, evolve, field
 
 from streamkit.dialects.http import ModelCard
 from streamkit.events import ProviderFailed
-from streamkit.gateway.attempts import Attempts, Memory, may_go_on
-from streamkit.gateway.config import Config
+from streamkit.gateway.attempts import Attempts, Memory, count, may_go_on
+from streamkit.gateway.config import Config, store_of
 from streamkit.gateway.front_page import front_page
 from streamkit.gateway.log import log
 from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.gateway.record import Record, log_record
 from streamkit.gateway.routing import Route, Routes
-from streamkit.gateway.store import store_of
-from streamkit.gateway.token_counts import count
 from streamkit.lab.inspector.captures import Capture, Captures
 from streamkit.lab.recording.recorder import Recorder
 from streamkit.resume import Store
 from streamkit.text.identifiers import random_id
 from streamkit.web.budget import BUDGET, Budget
 from streamkit.web.client_dialect import Handler, client_dialect, expect_anything, expected, refuse_in_dialect, unrouted
-from streamkit.web.client_keys import KeyRing, admit
-from streamkit.web.cors import Origins
-from streamkit.web.hosts import Hosts, refuse_other_hosts
+from streamkit.web.heavy import Turns
+from streamkit.web.hosts import Hosts, KeyRing, Origins, admit, refuse_other_hosts
 from streamkit.web.inventory import add_inventory, add_misspelt_inventory, keyless_paths, untagged
 from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_model
-from streamkit.web.reply import Delivery, Outlet, Reply, reply_to
-from streamkit.web.resume.answer import ResumableOutlet
-from streamkit.web.resume.background import keeping
-from streamkit.web.resume.routes import add_resuming, attached
+from streamkit.web.reply import LIVE, Delivery, Outlet, Reply, end_streams_on_shutdown, reply_to
+from streamkit.web.resume.answer import ResumableOutlet, keeping
+from streamkit.web.resume.following import attached
+from streamkit.web.resume.routes import add_resuming
 from streamkit.web.resume.settings import RESUMING, Resuming
 from streamkit.web.service import Service
-from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
 from streamkit.web.socket import Message, Socket, SocketLimits, close_sockets_on_shutdown
 from streamkit.web.surfaces import Ask, surfaces
-from streamkit.web.turns import Turns
 from streamkit.web.upstream import client_session, redactor
 from streamkit.web.upstream.hiding import Cut, keys_of
 
 if TYPE_CHECKING:  # OpenTelemetry is an optional extra
     from streamkit.gateway.telemetry import Telemetry
 
-#: Seconds after which a client may retry if there are too many streams.
-BUSY_S: Final = 1.0
-#: Seconds between updates of the metrics of kept responses and recordings.
-KEPT_S: Final = 1.0
+BUSY_S: Final = 1.0  #: seconds after which a client may retry if there are too many streams
+KEPT_S: Final = 1.0  #: seconds between updates of the metrics of kept responses and recordings
 REQUEST_ID: Final = "x-request-id"
 #: The response header that marks a stream that another upstream may continue after an interruption.
 ON_CUT: Final = "x-streamkit-on-cut"
 PROBES: Final = frozenset({"/healthz", "/readyz"})
-#: Paths that need no key.
-OPEN_PATHS: Final = PROBES | {"/"}
+OPEN_PATHS: Final = PROBES | {"/"}  #: paths that need no key
 #: The error that a client gets if the gateway's code raises an unexpected exception.
-GATEWAY_FAILED: Final = ProviderFailed("server", "the gateway failed; its log says why")
+GATEWAY_FAILED: Final = ProviderFailed("server", "the gateway failed; its log has the reason")
 RECORD: Final = web.RequestKey("streamkit-record", Record)
 
 
@@ -96,7 +88,6 @@ class Gateway(Service):
 
     @property
     def cards(self) -> list[ModelCard]:
-        """The models that clients can list."""
         return [self._card(name, route) for name, route in self.routes.named.items()]
 
     def find(self, model: str, dialect: str) -> tuple[str, Route] | None:
@@ -146,16 +137,17 @@ class Gateway(Service):
 
     def check(self, request: web.Request) -> None:
         if len(request.app[LIVE]) >= self.streams:
-            raise Refused(ProviderFailed("unavailable", "the gateway is busy; ask again", retry_after_s=BUSY_S))
+            raise Refused(ProviderFailed("unavailable", "the gateway is busy; retry later", retry_after_s=BUSY_S))
 
     async def read_on(self, request: web.Request) -> web.StreamResponse | None:
         """Return the rest of a response if the client repeats its request with the id of its last event."""
         found = await attached(request, self.delivery)
         if found is None:
             return None
-        if found.reply is not None:
-            _read_to_the_end(request, found.reply)
-        return found.response
+        response, reply = found
+        if reply is not None:
+            _read_to_the_end(request, reply)
+        return response
 
     async def answer(self, request: web.Request, ask: Ask, message: Message | None = None) -> web.StreamResponse:
         record: Record = request[RECORD] if message is None else message.about
@@ -290,12 +282,8 @@ def gateway_app(
     end_streams_on_shutdown(app, grace_s=config.server.grace_s)
     gateway.add_to(app, surfaces(), misspelt=True)
     if config.resume.store != "off":
-        resuming = Resuming(
-            store=store or store_of(config),
-            unattended_s=config.resume.unattended_s,
-            key=_key_of,
-            state=config.responses.kept,
-        )
+        kept_in, unattended_s = store or store_of(config), config.resume.unattended_s
+        resuming = Resuming(store=kept_in, unattended_s=unattended_s, key=_key_of, state=config.responses.kept)
         add_resuming(app, resuming, delivery=delivery, observe=_read_to_the_end, misspelt_too=True)
         app.cleanup_ctx.append(_counted)
     add_inventory(app.router, gateway.cards, gateway.card)

@@ -13,7 +13,7 @@ After the model has emitted something, the client gets the rest or an error (qui
 ``on_cut = "continue"``, a response that is interrupted inside text is continued: by the later upstreams, then the earlier
 ones, then the interrupted one. Each is tried once per response, and only if it is known to continue text (``prefill_of``).
 
-Source: seeds.md S3; limits.md §1.
+Source: seeds.md S3; limits.md §1; of token counts, clients.md §10.4 and dialects.md §3.2, §5.1.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
-from collections.abc import Mapping
-from typing import Final, cast
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Final, cast
 
-from aiohttp import ClientSession
+from aiohttp import ClientSession, web
 from attrs import define, field
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt, wait_exponential_jitter
 
@@ -32,20 +33,22 @@ from streamkit.conversation.messages import Response
 from streamkit.dialects import prefill_of
 from streamkit.errors import ConnectTimeout, FirstByteTimeout, IdleTimeout, Interrupted, NotThisDialect, TotalTimeout
 from streamkit.events import ProviderFailed
-from streamkit.gateway.record import Attempt, AttemptTrace, Record
+from streamkit.gateway.record import Attempt, Record
 from streamkit.gateway.routing import Route, Target
 from streamkit.http_errors import is_retryable
 from streamkit.lab.recording.recorder import OpenRecording, Recorder
 from streamkit.report import StreamReport
 from streamkit.web.continuing import Opened
-from streamkit.web.exchange import Exchange
-from streamkit.web.output_times import STALL_S, OutputTimes
-from streamkit.web.recording import CLIENT_LEFT, SHUT_DOWN, end_of
+from streamkit.web.exchange import UNFIT, Exchange
+from streamkit.web.observers import CLIENT_LEFT, SHUT_DOWN, STALL_S, OutputTimes, end_of
 from streamkit.web.reply import ClientLeftError, Reply
 from streamkit.web.surfaces import Ask
-from streamkit.web.upstream.auth import as_gateway_failure
-from streamkit.web.upstream.headers import NO_HEADERS
-from streamkit.web.upstream_request import UNFIT
+from streamkit.web.token_counts import ESTIMATED, Count, CountTokens, first_count
+from streamkit.web.upstream import path_of
+from streamkit.web.upstream.requests import NO_HEADERS, as_gateway_failure
+
+if TYPE_CHECKING:  # OpenTelemetry is an optional extra
+    from streamkit.gateway.telemetry import AttemptSpan
 
 #: The outcome of an attempt for each type of error.
 OUTCOMES: Final = {
@@ -63,8 +66,7 @@ NO_TOOLS_S: Final = 3600.0
 REST_S: Final = 86_400.0
 #: How many pairs of upstream and model are remembered. Limited, because clients choose the models' names.
 REMEMBERED: Final = 1000
-#: The most characters of a remembered model's name.
-NAME_CHARS: Final = 200
+NAME_CHARS: Final = 200  #: the most characters of a remembered model's name
 #: Types of errors that depend on the upstream (its key, credit or models) and not on the request.
 ITS_OWN: Final = frozenset({"auth", "billing", "permission", "not_found"})
 _TOOLS: Final = r"\b(?:tools?|tool (?:use|calls|calling)|functions?|function (?:calls|calling))\b"
@@ -107,12 +109,10 @@ def may_do_better(failed: ProviderFailed) -> bool:
 
 @define
 class _Trying:
-    """An attempt in progress."""
-
     target: Target
     exchange: Exchange
     started: float
-    span: AttemptTrace | None = None
+    span: AttemptSpan | None = None
 
 
 @define
@@ -421,3 +421,46 @@ def failed_outcome(failed: ProviderFailed, report: StreamReport, status: int | N
     if failed.type == "truncated":
         return "cut"
     return "broken" if error is not None else "error_event"
+
+
+# -- token counts ------------------------------------------------------------------------------------------------------
+
+
+async def count(
+    ask: Ask,
+    route: Route,
+    session: ClientSession,
+    client_headers: Mapping[str, str],
+    record: Record,
+    stopping: Callable[[], bool],
+    mode: CountTokens,
+) -> web.Response:
+    """Return the response of ``first_count`` for the route's upstreams.
+
+    Each upstream that is asked becomes an attempt in ``record``. ``stopping`` returns whether the gateway is shutting down; it
+    tells a shutdown from a client that disconnected if a count is cancelled.
+    """
+    counts = (Count(ask, target.upstream, session, client_headers, target.model) for target in route.targets)
+    response = await first_count(ask, counts, mode, partial(_try, record, stopping))
+    record.estimated = ESTIMATED in response.headers
+    return response
+
+
+async def _try(record: Record, stopping: Callable[[], bool], counting: Count) -> int | ProviderFailed:
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    outcome, detail = "failed", ""
+    try:
+        tokens = await counting.fetch()
+        outcome = "counted"
+        if isinstance(tokens, ProviderFailed):
+            outcome, detail = failed_outcome(tokens, counting.report, counting.status), tokens.message
+    except asyncio.CancelledError:
+        outcome = "shut_down" if stopping() else "client_left"
+        raise
+    finally:
+        seconds = loop.time() - started
+        upstream, model = counting.upstream, counting.model or counting.ask.model
+        path = path_of(upstream, model, stream=False, operation="count")
+        record.attempts.append(Attempt(upstream.name, outcome, seconds, detail, counting.report, counting.asked, path))
+    return tokens

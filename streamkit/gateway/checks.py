@@ -17,10 +17,9 @@ from streamkit.errors import UsageError
 from streamkit.gateway.config import Config, Server
 from streamkit.gateway.keys import KeyFile
 from streamkit.gateway.routing import covers, is_pattern
-from streamkit.otel.environment import SIGNALS, is_sent
+from streamkit.otel.conventions import SIGNALS, is_sent
 from streamkit.toml.findings import KeyPath, dotted
-from streamkit.web.cors import ANY
-from streamkit.web.hosts import is_loopback
+from streamkit.web.hosts import ANY, is_loopback
 from streamkit.web.upstream import Upstream
 
 Remark: TypeAlias = tuple[KeyPath, str]
@@ -32,7 +31,7 @@ def faults(values: Mapping[str, Any], upstreams: Mapping[str, Upstream | None]) 
     yield from _unreachable(values)
     yield from _idle_timers(upstreams)
     if _value(values, "responses", "state") is True and _value(values, "resume", "store") == "off":
-        yield ("responses", "state"), 'responses are kept in resume.store, which is "off"; set one of the two otherwise'
+        yield ("responses", "state"), 'needs resume.store, which is "off"; change one of the two'
 
 
 def environment_faults(values: Mapping[str, Any], env: Mapping[str, str]) -> Iterator[Remark]:
@@ -76,9 +75,9 @@ def _unreachable(values: Mapping[str, Any]) -> Iterator[Remark]:
     for path, model in _models(values):
         for place, other in before:
             if model == other:
-                yield path, f"stands at {dotted(place)} already; remove one of the two"
+                yield path, f"is already at {dotted(place)}; remove one of the two"
             elif is_pattern(model) and is_pattern(other) and covers(other, model):
-                yield path, f"never chosen: {dotted(place)} comes earlier and matches all of it; move it before that"
+                yield path, f"is never used: the earlier {dotted(place)} matches all its models; move it up"
             else:
                 continue
             break
@@ -99,34 +98,34 @@ def _idle_timers(upstreams: Mapping[str, Upstream | None]) -> Iterator[Remark]:
     for name, upstream in upstreams.items():
         times = upstream.timeouts if upstream is not None else None
         if times is not None and times.total_s is not None and times.total_s < times.first_byte_s:
-            reason = f"less than first_byte_s ({times.first_byte_s:g}), which could never run out"
+            reason = f"must not be less than first_byte_s ({times.first_byte_s:g}), which could never expire"
             yield ("upstreams", name, "timeouts", "total_s"), reason
 
 
 def _listeners(server: Server) -> Iterator[Remark]:
     if not is_loopback(server.host) and not server.keys:
-        reason = "whoever reaches it is served with your upstreams' keys; set server.keys, or listen on loopback"
+        reason = "anyone who reaches it uses your upstreams' keys; set server.keys, or listen on loopback"
         yield ("server", "host"), reason
     if ANY in server.cors and not server.keys:
-        reason = "any page of the web may use your upstreams' keys; name the sites, or set server.keys"
+        reason = "any web page can use your upstreams' keys; name the sites, or set server.keys"
         yield ("server", "cors", server.cors.index(ANY)), reason
     private = server.private_address
     if private is not None and not is_loopback(private[0]):
-        yield ("server", "private"), "other machines may reach /metrics there, which asks for no key"
+        yield ("server", "private"), "other machines can read /metrics there, which needs no key"
 
 
 def _clear_text(upstreams: Mapping[str, Upstream]) -> Iterator[Remark]:
     for name, upstream in upstreams.items():
         url = urlsplit(upstream.base_url)
         if upstream.key is not None and url.scheme == "http" and not is_loopback(url.hostname or ""):
-            yield ("upstreams", name, "base_url"), "the key goes over the network in clear text; use https"
+            yield ("upstreams", name, "base_url"), "the key is sent in clear text; use https"
 
 
 def _unused(config: Config) -> Iterator[Remark]:
     used = {target.upstream.name for route in config.routes for target in route.targets}
     for name in config.upstreams:
         if name not in used:
-            yield ("upstreams", name), "no route leads to it"
+            yield ("upstreams", name), "no route uses it"
 
 
 def _open_files(value: Any, key_files: Mapping[str, KeyFile], path: KeyPath = ()) -> Iterator[Remark]:
@@ -134,7 +133,7 @@ def _open_files(value: Any, key_files: Mapping[str, KeyFile], path: KeyPath = ()
     if isinstance(value, dict):
         name = value.get("file")
         if isinstance(name, str) and name in key_files and key_files[name].open_to_everyone:
-            yield (*path, "file"), "every user of this machine may read the key file; chmod o-r takes that away"
+            yield (*path, "file"), "every user of this machine can read the key file; run chmod o-r on it"
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in inner:
         yield from _open_files(item, key_files, (*path, key))

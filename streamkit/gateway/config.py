@@ -1,15 +1,16 @@
 """The gateway's configuration, as values. ``config_file`` reads them from a file; a program may also create them itself.
 
 The values check themselves, however they are created. They contain keys, which are never shown: ``describe`` returns the whole
-configuration for people to read, without keys.
+configuration for people to read, without keys, and ``store_of`` the store of responses that it names.
 
-Source: limits.md §1 (defaults), §3 (T5, T6, T8); clients.md §10.3.
+Source: limits.md §1 (defaults), §3 (T5, T6, T8); clients.md §10.3; resume.md §12, §18.4, §18.5.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import parse_qsl, urlsplit
 
@@ -17,21 +18,24 @@ from attrs import Attribute, field, frozen
 from attrs.validators import ge, gt, le
 
 from streamkit.dialects.profiles import KeepAliveForm
+from streamkit.errors import UsageError
 from streamkit.gateway.routing import Route, Target
-from streamkit.lab.recording.request_bodies import Bodies
+from streamkit.lab.recording.headers import Bodies
 from streamkit.limits import MIB
 from streamkit.otel.conventions import CONTENT_CHARS, SemConv
 from streamkit.policy import POLICIES, PolicyName
+from streamkit.resume import MemoryStore, Store, StoreDown
 from streamkit.resume.log import DEFAULT_LOG_LIMITS, LogLimits
+from streamkit.resume.memory import new_boot
+from streamkit.resume.worker_store import WorkerStore
 from streamkit.toml.findings import Finding, Refusal
 from streamkit.web.budget import BODIES_BYTES
-from streamkit.web.cors import is_origin
-from streamkit.web.hosts import Hosts, is_host_name, is_loopback
+from streamkit.web.hosts import Hosts, is_host_name, is_loopback, is_origin
 from streamkit.web.listening import url_of
-from streamkit.web.output_times import STALL_S
+from streamkit.web.observers import STALL_S
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery
 from streamkit.web.resume.settings import State
-from streamkit.web.token_estimate import CountTokens
+from streamkit.web.token_counts import CountTokens
 from streamkit.web.upstream import Secret, Upstream
 
 LOOPBACK: Final = "127.0.0.1"
@@ -40,9 +44,7 @@ LOOPBACK: Final = "127.0.0.1"
 def _is_host(_instance: object, _attribute: Attribute[str], value: str) -> None:
     # one colon means a port; an IPv6 address has more colons
     if not value or any(letter in value for letter in "/@[] \t\n") or value.count(":") == 1:
-        raise Refusal(
-            'the name or the address of an interface is needed, without the port: "127.0.0.1", "0.0.0.0", "::"'
-        )
+        raise Refusal('must be the name or address of an interface, without a port: "127.0.0.1", "0.0.0.0", "::"')
 
 
 def _each(fits: Callable[[str], bool], reason: str) -> Callable[[object, Attribute[Any], tuple[str, ...]], None]:
@@ -57,16 +59,14 @@ def _each(fits: Callable[[str], bool], reason: str) -> Callable[[object, Attribu
 
 
 _are_host_names = _each(
-    is_host_name, 'a name without scheme, port and path is needed: "llm.example.org", "*.example.org", or "*" for any'
+    is_host_name, 'must be a name without scheme, port and path: "llm.example.org", "*.example.org", or "*" for any'
 )
-_are_origins = _each(
-    is_origin, 'scheme, host and port as a browser says them are needed: "https://chat.example.org", or "*" for any'
-)
+_are_origins = _each(is_origin, 'must be an origin such as "https://chat.example.org", or "*" for any')
 
 
 def _is_listener(_instance: object, _attribute: Attribute[str], value: str) -> None:
     if value not in {"auto", "off"} and address_in(value) is None:
-        raise Refusal('"host:port" is needed, or "auto", or "off"')
+        raise Refusal('must be "host:port", "auto" or "off"')
 
 
 @frozen(kw_only=True)
@@ -160,11 +160,9 @@ class Server:
 
     def __attrs_post_init__(self) -> None:
         if self.private == "auto" and self.port == 65_535:
-            raise Refusal(
-                'there is no port behind it for /metrics; set server.private to "host:port" or "off"', at=("port",)
-            )
+            raise Refusal('leaves no port for /metrics; set server.private to "host:port" or "off"', at=("port",))
         if self.private_address is not None and _overlap((self.host, self.port), self.private_address):
-            raise Refusal("the same port as clients have; choose another, or another interface", at=("private",))
+            raise Refusal("must not be the clients' port; choose another port or interface", at=("private",))
 
     @property
     def private_address(self) -> tuple[str, int] | None:
@@ -205,7 +203,7 @@ _PREFIX: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 def _is_prefix(_instance: object, _attribute: Attribute[str], value: str) -> None:
     if _PREFIX.fullmatch(value) is None:
-        raise Refusal("up to 64 letters, digits and any of _.:- are needed")
+        raise Refusal("must be 1 to 64 letters, digits or any of _.:-")
 
 
 def _check_url(url: str) -> None:
@@ -218,9 +216,9 @@ def _check_url(url: str) -> None:
     except ValueError:
         well = False
     if not well:
-        raise Refusal(f"no URL of a server; it is written as {URL_FORM}", at=("url",))
+        raise Refusal(f"must be the URL of a server: {URL_FORM}", at=("url",))
     if any(not name.startswith("ssl_") and name != "db" for name in options):
-        raise Refusal("of options behind the ? only db and ssl_… are taken; others stand in this table", at=("url",))
+        raise Refusal("may have only the query options db and ssl_…; set others in this table", at=("url",))
 
 
 @frozen(kw_only=True)
@@ -260,10 +258,10 @@ class Resume:
 
     def __attrs_post_init__(self) -> None:
         if self.store == "redis" and self.url is None:
-            raise Refusal(f'is needed for store = "redis": {URL_FORM}', at=("url",))
+            raise Refusal(f'is required for store = "redis": {URL_FORM}', at=("url",))
         if self.url is not None:
             if self.store != "redis":
-                raise Refusal('only store = "redis" has one', at=("url",))
+                raise Refusal('is allowed only with store = "redis"', at=("url",))
             _check_url(self.url.reveal())
 
     @property
@@ -367,14 +365,14 @@ def _lines(config: Config) -> Iterator[str]:
     private = server.private_address
     yield f"listens on {url_of((server.host, server.port))}, {_counted(server.workers, 'worker')}"
     yield f"/metrics on {url_of(private)}" if private else "no /metrics"
-    yield f"{_counted(len(server.keys), 'client key')}{'' if server.keys else ': whoever reaches it is served'}"
+    yield f"{_counted(len(server.keys), 'client key')}{'' if server.keys else ': anyone who reaches the gateway is served'}"
     yield _kept(config.resume)
     if server.record:
-        yield f"exchanges with upstreams are recorded in {server.record}, with bodies of requests: {server.record_bodies}"
+        yield f"exchanges with upstreams are recorded in {server.record}, request bodies: {server.record_bodies}"
     if config.telemetry.otlp:
         yield f"traces and metrics are sent by OTLP, with the names of conventions {config.telemetry.semconv}"
     if server.cors:
-        yield f"pages of {', '.join(server.cors)} may ask"
+        yield f"pages of {', '.join(server.cors)} may send requests"
     yield "upstreams:"
     width = max(map(len, config.upstreams), default=0)
     for name, upstream in config.upstreams.items():
@@ -389,9 +387,9 @@ def _lines(config: Config) -> Iterator[str]:
 
 def _kept(resume: Resume) -> str:
     if resume.store == "off":
-        return "no answers are kept for clients that come back"
+        return "no responses are kept for clients that reconnect"
     where = "memory" if resume.url is None else f"Redis, {_place_of(resume.url)}"
-    return f"answers are kept in {where}, for clients that come back within {resume.ttl_s:g} s"
+    return f"responses are kept in {where}, for clients that reconnect within {resume.ttl_s:g} s"
 
 
 def _place_of(url: Secret) -> str:
@@ -412,3 +410,50 @@ def _access(upstream: Upstream) -> str:
 
 def _target(target: Target) -> str:
     return target.upstream.name if target.model is None else f"{target.upstream.name} as {target.model}"
+
+
+# -- the store of responses --------------------------------------------------------------------------------------------
+
+
+EXTRA: Final = "resume.store = \"redis\" needs the extra `redis`: pip install 'streamkit-llm[redis]' (missing: {})"
+
+
+def store_of(config: Config, *, boot: str = "", directory: str = "") -> Store:
+    """Return the configured store, not started yet. ``boot`` names this process. Raises UsageError without its extra.
+
+    ``directory`` has the sockets by which the workers of this host read each other's responses; empty: there is one process.
+    """
+    resume = config.resume
+    if resume.url is None and directory:
+        return WorkerStore(MemoryStore(resume.limits, boot=boot or new_boot()), Path(directory))
+    if resume.url is None:
+        return MemoryStore(resume.limits, boot=boot)
+    try:
+        from streamkit.resume.redis_store import RedisSettings, RedisStore  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise UsageError(EXTRA.format(error.name)) from error
+    settings = RedisSettings(
+        prefix=resume.prefix,
+        lease_s=resume.lease_s,
+        flush_s=resume.flush_ms / 1000,
+        retry_s=resume.retry_s,
+        behind_bytes=resume.behind_bytes,
+        all_behind_bytes=resume.all_behind_bytes,
+        wait_replicas=resume.wait_replicas,
+    )
+    return RedisStore(resume.url.reveal(), resume.limits, settings, boot=boot)
+
+
+async def look_at_store(config: Config) -> tuple[str, list[str]]:
+    """Check the configured store. Return why it can't be used, empty if it can, and remarks about it."""
+    if config.resume.url is None:
+        return "", []
+    from streamkit.resume.redis_client import Calls, faults_of  # noqa: PLC0415
+
+    calls = Calls(config.resume.url.reveal())
+    try:
+        return await faults_of(calls)
+    except StoreDown as error:
+        return "", [f"{error}; the gateway serves anyway, and retries"]
+    finally:
+        await calls.close()

@@ -1,7 +1,8 @@
 """Read the gateway's configuration file: convert one TOML text to a ``Config``, or report every error in it with its line.
 
 Each table is converted separately, so one error hides no other. Checks that compare two values run after both are read. An
-error says where it is, what it is and what to do. A setting that is allowed but probably wrong is a warning.
+error says where it is, what it is and what to do, and repeats no value of the file, except a misspelled name. A setting that
+is allowed but probably wrong is a warning.
 
 Source: limits.md §3, T5, T6.
 """
@@ -11,21 +12,22 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NewType, TypeVar
 
 from attrs import evolve
+from cattrs import Converter
 
-from streamkit.dialects import source_named
+from streamkit.dialects import DIALECTS, source_named
 from streamkit.errors import UsageError
 from streamkit.gateway.checks import environment_faults, faults, warnings
 from streamkit.gateway.config import Config, Responses, Resume, Server, Telemetry
-from streamkit.gateway.keys import FileReader, KeyReader, read_key_file
-from streamkit.gateway.routing import Route
-from streamkit.gateway.structure import converter
+from streamkit.gateway.keys import WRITTEN, FileReader, KeyFile, KeyReader, KeySource, read_key_file
+from streamkit.gateway.routing import Route, Target
+from streamkit.text.quoting import without_secrets
 from streamkit.toml.document import TOMLDocument, parse_toml, read_toml
-from streamkit.toml.findings import ConfigError, Finding, KeyPath, meant
-from streamkit.toml.tables import faults_of
-from streamkit.web.upstream import Auth, Upstream
+from streamkit.toml.findings import ConfigError, Finding, KeyPath, Refusal, meant, quoted
+from streamkit.toml.tables import SCALARS, ReportedElsewhere, exactly, faults_of, strict_converter, table_hook
+from streamkit.web.upstream import Auth, Secret, Upstream
 
 T = TypeVar("T")
 
@@ -38,8 +40,7 @@ TABLES: Final[Mapping[str, tuple[type[Any], str]]] = {
     "upstreams": (dict, "write at least one, as [upstreams.NAME] with dialect and base_url"),
     "routes": (list, "write at least one, as [[routes]] with models and to"),
 }
-#: The gateway can't serve without these tables.
-REQUIRED: Final = frozenset({"upstreams", "routes"})
+REQUIRED: Final = frozenset({"upstreams", "routes"})  #: the gateway can't serve without these tables
 
 
 def load_config(path: str | Path, *, server: Mapping[str, Any] | None = None) -> Config:
@@ -49,13 +50,11 @@ def load_config(path: str | Path, *, server: Mapping[str, Any] | None = None) ->
     table ``[server]``; their errors name the option, such as ``--port``, not a line. Raises ConfigError with every error.
     """
     path = Path(path)
-    return parse_config(
-        read_toml(path),
-        name=str(path),
-        env=os.environ,
-        read_file=lambda file: read_key_file(path.parent / file),
-        server=server,
-    )
+
+    def read_file(name: str) -> KeyFile:
+        return read_key_file(path.parent / name)
+
+    return parse_config(read_toml(path), name=str(path), env=os.environ, read_file=read_file, server=server)
 
 
 def parse_config(
@@ -119,7 +118,7 @@ class _Reading:
         if not isinstance(table, dict):
             return table
         if "name" in table:
-            self._fault((*path, "name"), "unknown key; an upstream's name stands in its header")
+            self._fault((*path, "name"), "unknown key; an upstream's name is in its header")
         return {"auth": usual_auth(str(table.get("dialect"))), **table, "name": path[-1]}
 
     def routes(self) -> list[Route | None]:
@@ -156,3 +155,66 @@ def usual_auth(name: str) -> Auth:
         return provider.auth
     endpoint = dialect.http.endpoint_of(provider)
     return endpoint.auth if endpoint is not None else "bearer"
+
+
+# -- tables to values --------------------------------------------------------------------------------------------------
+
+
+#: The value of a header. In the file: a string, or a table that says where to read the value, as for a key.
+HeaderText = NewType("HeaderText", str)
+
+
+def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None]) -> Converter:
+    """Return the converter for one file. It reads keys with ``keys``; ``upstreams`` are known by name, None: with errors.
+
+    ``structure`` raises errors that ``faults_of`` reads.
+    """
+    made = strict_converter()
+
+    def secret(value: Any, _kind: Any) -> Secret:
+        if not isinstance(value, dict):
+            raise Refusal(f"must not be a key itself; {WRITTEN}")
+        return keys.read(made.structure(value, KeySource))
+
+    def upstream(value: Any, _kind: Any) -> Upstream:
+        name = str_hook(value, str)
+        if name not in upstreams:
+            raise Refusal(f"unknown upstream {quoted(name)}{meant(name, upstreams)}")
+        found = upstreams[name]
+        if found is None:
+            raise ReportedElsewhere
+        return found
+
+    def target(value: Any, kind: Any) -> Target:
+        return Target(upstream=upstream(value, Upstream)) if isinstance(value, str) else target_table(value, kind)
+
+    def header(value: Any, _kind: Any) -> str:
+        return secret(value, Secret).reveal() if isinstance(value, dict) else str(str_hook(value, str))
+
+    def headers(value: Any, _kind: Any) -> Mapping[str, str]:
+        for name, text in value.items() if isinstance(value, dict) else ():
+            if isinstance(text, str) and without_secrets({name: text}) != {name: text}:
+                raise Refusal(f"must not contain what looks like a key; {WRITTEN}", at=(name,))
+        return made.structure(value, dict[str, HeaderText])
+
+    str_hook = made.get_structure_hook(str)
+    target_table = table_hook(Target, made, {"upstream": upstream})
+    made.register_structure_hook_func(lambda kind: kind is HeaderText, header)
+    made.register_structure_hook(Secret, secret)
+    made.register_structure_hook(Target, target)
+    made.register_structure_hook(Upstream, table_hook(Upstream, made, {"dialect": _dialect, "headers": headers}))
+    return made
+
+
+def _dialect(value: Any, _kind: Any) -> str:
+    name = str(exactly(str, SCALARS[str])(value, str))
+    try:
+        dialect, _ = source_named(name)
+    except UsageError as error:
+        if DIALECTS.named(name):  # the dialect is installed, but its package fails to load: the error says why
+            raise Refusal(str(error)) from None
+        known = [*DIALECTS, *(provider.name for dialect in DIALECTS.values() for provider in dialect.providers)]
+        raise Refusal(f"unknown dialect {quoted(name)}{meant(name, known)}") from None
+    if dialect.bodies is None:
+        raise Refusal(f"{quoted(name)} has no requests, so no upstream can have it")
+    return name

@@ -33,18 +33,17 @@ from streamkit.web.upstream import Upstream
 #: The models, and what each demonstrates. A model with another name responds like ``demo``, or like ``demo-reasoning`` if its
 #: name ends with ``-reasoning``.
 MODELS: Final[Mapping[str, str]] = {
-    "demo": "answers, and calls the tools that it is offered",
-    "demo-reasoning": "thinks first",
-    "demo-slow": "is silent for a minute, then answers: see the keep-alives",
-    "demo-cut": "breaks off in the middle of its answer",
-    "demo-error": "answers with the status 500",
+    "demo": "responds, and calls the offered tools",
+    "demo-reasoning": "reasons first",
+    "demo-slow": "is silent for a minute, then responds: shows the keep-alives",
+    "demo-cut": "is interrupted in the middle of its response",
+    "demo-error": "fails with status 500",
 }
 REASONS: Final = "-reasoning"
 FIRST_TOKEN_S: Final = 0.4
 SILENCE_S: Final = 60.0
 TOKENS_PER_S: Final = (30.0, 60.0)
-#: The chunks that ``demo-cut`` writes of a stream before it stops inside the next one.
-CHUNKS_BEFORE_CUT: Final = 5
+CHUNKS_BEFORE_CUT: Final = 5  #: the chunks that ``demo-cut`` writes of a stream before it stops inside the next one
 #: The largest request body. The gateway has the same limit.
 REQUEST_BYTES: Final = 32 * 1024 * 1024
 #: Seconds to wait for open connections at shutdown. Only the gateway connects to this server, and the gateway stops first.
@@ -75,7 +74,7 @@ def demo_app(*, speed: float = 1.0, seed: int = 0) -> web.Application:
     ``seed`` makes the jitter repeatable. Raises UsageError for a speed below 0.
     """
     if speed < 0:
-        raise UsageError(f"the demo's speed is a factor, or 0 for no waiting at all, not {speed:g}")
+        raise UsageError(f"the demo's speed must be a factor above 0, or 0 for no waiting, not {speed:g}")
     for name in "text", "calls", "results":
         recording(name)  # read from the disk now, not during a request
     app = web.Application(client_max_size=REQUEST_BYTES)
@@ -95,8 +94,6 @@ def demo_config(base_url: str, server: Server | None = None) -> Config:
 
 @define
 class _Demo:
-    """The handler of the demo upstream, and the speed of its responses."""
-
     speed: float
     jitter: random.Random
 
@@ -175,7 +172,7 @@ def welcome(url: str) -> str:
     asked = "\n\n".join(f"# {title}\n{command}" for title, command in commands(url).items())
     models = "\n".join(f"  {name:<15} {what}" for name, what in MODELS.items())
     return f"""\
-streamkit serves {url} without a configuration: a demo model inside answers. No key, no network.
+streamkit serves {url} without a configuration: a built-in demo model responds. It needs no key and no network.
 Its models:
 {models}
 

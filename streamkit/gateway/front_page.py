@@ -25,20 +25,19 @@ from aiohttp import web
 from attrs import frozen
 
 from streamkit.dialects import dialect_named
-from streamkit.text.printable import printable, printable_json
+from streamkit.text.quoting import printable, printable_json
 from streamkit.web.hosts import is_host
 from streamkit.web.listening import url_of
 from streamkit.web.refusals import Refused
 from streamkit.web.surfaces import surfaces
 
 TITLE: Final = "streamkit gateway"
-WHAT: Final = "Clients of language models ask here, each in its own dialect, whatever provider answers. It is running."
-NO_KEY: Final = "No key is asked for. Most clients want one: any word will do for `key` and `$GATEWAY_KEY`."
+WHAT: Final = "This gateway is running. It serves clients of language models in their own dialects, from any provider."
+NO_KEY: Final = "This gateway requires no key. Most clients require one: use any word for `key` and `$GATEWAY_KEY`."
 A_KEY: Final = "`key` and `$GATEWAY_KEY` stand for the key that the gateway's operator gave you."
-SHOWS_STREAMS: Final = "it shows the streams to whoever has its token, which was printed where the gateway was started."
-NO_NAMES: Final = "None is listed; ask for one that a pattern of a route serves."
-#: Placeholder in the page's examples for a model's name, if the configuration names no model.
-MODEL: Final = "MODEL"
+SHOWS_STREAMS: Final = "it shows the streams to anyone with its token, which the gateway printed when it started."
+NO_NAMES: Final = "None is listed; name a model that matches a pattern of a route."
+MODEL: Final = "MODEL"  #: placeholder in the page's examples for a model's name, if the configuration names no model
 STYLE: Final = "front_page.css"
 
 
@@ -58,8 +57,6 @@ def front_page(
 
 @frozen
 class _Page:
-    """The content of the page for one client."""
-
     base_url: str
     models: Sequence[str] | Refused
     has_keys: bool
@@ -71,7 +68,6 @@ class _Page:
 
     @property
     def why_none(self) -> str:
-        """A sentence that says why no model is listed."""
         if isinstance(self.models, Refused):
             reason = str(self.models)
             return f"{reason[:1].upper()}{reason[1:]}."
@@ -147,8 +143,8 @@ def _served() -> list[tuple[str, str]]:
     """Return the paths of each dialect with the dialect's title."""
     first = ((dialect, surface.generate[0]) for dialect, surface in surfaces().items())
     return [(re.sub(r"\{.*\}", "models/…", path), dialect_named(dialect).title) for dialect, path in first] + [
-        ("/v1/models", "the models there are"),
-        ("/healthz, /readyz", "whether it lives, and takes requests"),
+        ("/v1/models", "the list of models"),
+        ("/healthz, /readyz", "whether the gateway is alive, and accepts requests"),
     ]
 
 

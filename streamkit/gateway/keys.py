@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
 
-from streamkit.text.redact import without_secrets
+from streamkit.text.quoting import without_secrets
 from streamkit.toml.findings import Refusal
 from streamkit.web.upstream import Secret
 
@@ -42,7 +42,7 @@ class KeySource:
             raise Refusal(WRITTEN)
 
 
-WRITTEN: Final = 'a key is written as { env = "NAME" } or as { file = "path" }'
+WRITTEN: Final = 'write a key as { env = "NAME" } or { file = "path" }'
 
 
 @frozen
@@ -54,7 +54,6 @@ class KeyFile:
 
     @property
     def open_to_everyone(self) -> bool:
-        """Whether every user of the machine may read the file."""
         return bool(self.mode & stat.S_IROTH)
 
 
@@ -94,7 +93,7 @@ class KeyReader:
         try:
             self.files[name] = file = self.read_file(name)
         except (OSError, ValueError) as error:  # ValueError: the file's name contains a null character
-            reason = getattr(error, "strerror", None) or "it is no path"
+            reason = getattr(error, "strerror", None) or "invalid path"
             raise Refusal(
                 f"the key file can't be read: {reason}; a relative path begins at the configuration's folder",
                 at=("file",),
@@ -109,7 +108,7 @@ def _key(data: bytes, shown: str, *, at: str) -> Secret:
     if not data:
         raise Refusal(f"{shown} is empty", at=(at,))
     if not _KEY.fullmatch(data):
-        raise Refusal(f"{shown} is not one line of visible ASCII characters, so it is no key", at=(at,))
+        raise Refusal(f"{shown} must be one line of visible ASCII characters", at=(at,))
     return Secret(data.decode("ascii"))
 
 

@@ -15,8 +15,7 @@ from typing import Any, Final, Literal
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
 
-from streamkit.text.printable import printable
-from streamkit.text.redact import excerpt, redacted
+from streamkit.text.quoting import excerpt, printable, redacted
 
 log: Final = logging.getLogger("streamkit.gateway")
 #: Loggers that at level debug log the data that they sign, send and read, which may be secret.

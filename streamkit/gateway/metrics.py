@@ -4,7 +4,11 @@ Labels have few values: dialects, the configuration's upstreams and routes, and 
 label, since clients choose it (limits.md T13). Several workers each write files in ``PROMETHEUS_MULTIPROC_DIR``, and the
 process that serves ``/metrics`` adds them up.
 
-Source: clients.md §3; seeds.md S3.
+prometheus-client maps a file before its disk space exists: in a full folder, the first write raises SIGBUS and kills the
+worker. Here the space is written first, and a full disk raises an exception. A series without a file is kept in the process,
+the log says once that ``/metrics`` is incomplete, and each new series tries again.
+
+Source: clients.md §3; seeds.md S3; prometheus-client 0.21 to 0.25, ``values.py`` and ``mmap_dict.py``; mmap(2) on SIGBUS.
 """
 
 from __future__ import annotations
@@ -12,8 +16,9 @@ from __future__ import annotations
 import os
 from collections import Counter as Totals
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Final, get_args
+from typing import Any, Final, Literal, get_args
 
 from prometheus_client import (
     CollectorRegistry,
@@ -23,17 +28,18 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
     multiprocess,
+    values,
 )
+from prometheus_client.mmap_dict import MmapedDict, mmap_key
 
 from streamkit.events import VerdictKind
 from streamkit.gateway.attempts import OUTCOMES
 from streamkit.gateway.config import Config
 from streamkit.gateway.log import log
-from streamkit.gateway.metric_files import MULTIPROCESS_DIR, use_count_files
 from streamkit.gateway.record import Attempt, Record
 from streamkit.lab.recording.recorder import Recorder
 from streamkit.resume.log import Lost
-from streamkit.web.output_times import GAP_BOUNDS
+from streamkit.web.observers import GAP_BOUNDS
 from streamkit.web.resume.settings import ResumeCounts
 
 #: Histogram bounds for durations, in seconds: from the time of one token to the time of a long response.
@@ -42,20 +48,64 @@ BUCKETS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 6
 OVERHEAD_BUCKETS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
 #: Histogram bounds for tokens per second.
 RATE_BUCKETS: Final = (1, 2, 5, 10, 20, 30, 50, 75, 100, 150, 200, 300, 500, 1000, 2000)
-#: For each attribute that a store of responses may have: the metric's name and description, and how to combine the values
-#: of several worker processes.
+#: The counters by name, each with the names of its labels and its meaning.
+COUNTERS: Final[Mapping[str, tuple[str, str]]] = {
+    "requests": ("client route status ending", "Requests, by the status and the ending that the client saw"),
+    "attempts": ("upstream outcome", "Attempts with an upstream, by outcome"),
+    "tool_calls": ("upstream verdict", "Finished tool calls, by verdict"),
+    "repairs": ("upstream kind", "Repairs of an upstream's responses"),
+    "request_repairs": ("client kind", "Repairs of requests, by the client's dialect"),
+    "losses": ("upstream client kind way", "Losses: content that a dialect cannot express, by direction"),
+    "keep_alives": ("client", "Keep-alives written"),
+    "tokens": (
+        "upstream route type",
+        "Tokens that upstreams reported; input includes cached, output includes reasoning",
+    ),
+    "usage_unknown": ("upstream ending", "Responses without token counts, by the ending that the client saw"),
+    "stalls": ("upstream", "Gaps between two outputs above stall_report_s"),
+    "stops": ("upstream reason", "Responses by stop reason; none: they were interrupted without one"),
+    "resumes": ("result", "Requests for the rest of a response, by result"),
+    "not_resumable": ("why", "Responses that should have been kept and were not, by reason"),
+    "logs_lost": ("why", "Kept responses that were dropped early, by reason"),
+    "store_errors": ("kind", "Failed calls to the store of responses, by kind"),
+    "recorder_files": ("", "Exchanges that are recorded"),
+    "recorder_bytes": ("", "Bytes of recordings written"),
+    "recorder_dropped": ("", "Reads that are in no file because the disk was too slow"),
+    "recorder_unrecorded": ("why", "Exchanges in no file, or not to their end, by reason"),
+}
+#: The histograms by name, each with the names of its labels, its meaning, and its bounds.
+HISTOGRAMS: Final[Mapping[str, tuple[str, str, tuple[float, ...]]]] = {
+    "request_seconds": ("client route ending", "From a request to the end of its response, by ending", BUCKETS),
+    "first_byte_seconds": ("client route", "From a request to the first byte of its response", BUCKETS),
+    "attempt_seconds": ("upstream outcome", "From the start of an attempt with an upstream to its end", BUCKETS),
+    "first_output_seconds": ("upstream route", "From the start of an attempt to a stream's first output", BUCKETS),
+    "request_first_output_seconds": ("client route", "From a request to a stream's first output", BUCKETS),
+    "output_gap_seconds": ("upstream", "Between two outputs of a stream", GAP_BOUNDS),
+    "output_tokens_per_second": ("upstream route", "Tokens per second after a stream's first output", RATE_BUCKETS),
+    "overhead_seconds": ("client route", "Seconds that the gateway itself adds to a stream", OVERHEAD_BUCKETS),
+}
+#: The gauges by name, each with its meaning and how to combine the values of several worker processes.
+GAUGES: Final[Mapping[str, tuple[str, Literal["livesum", "livemax"]]]] = {
+    "streams_active": ("Responses in progress", "livesum"),
+    "sockets_open": ("WebSockets open", "livesum"),
+    "logs_live": ("Kept responses in progress", "livesum"),
+    "logs_kept": ("Responses that ended and are kept in the gateway's memory", "livesum"),
+    "log_bytes": ("Bytes of responses that are kept in the gateway's memory", "livesum"),
+    "log_behind_bytes": ("Bytes of responses that wait for the store", "livesum"),
+    "log_behind_seconds": ("How long bytes have been waiting for the store", "livemax"),
+}
+#: The gauge for each attribute that a store of responses may have.
 STORE_GAUGES: Final = {
-    "live": ("logs_live", "Answers that are kept and under way", "livesum"),
-    "kept": ("logs_kept", "Answers that ended and are kept in the gateway's memory", "livesum"),
-    "held_bytes": ("log_bytes", "Bytes of answers that are kept in the gateway's memory", "livesum"),
-    "behind_bytes": ("log_behind_bytes", "Bytes of answers that wait for the store", "livesum"),
-    "behind_s": ("log_behind_seconds", "For how long bytes have been waiting for the store", "livemax"),
+    "live": "logs_live",
+    "kept": "logs_kept",
+    "held_bytes": "log_bytes",
+    "behind_bytes": "log_behind_bytes",
+    "behind_s": "log_behind_seconds",
 }
 #: Outcomes of attempts whose time series exist from the start, with the value 0. Outcomes ``http_STATUS`` are not here,
 #: because the statuses are not known in advance.
 BEGUN_OUTCOMES: Final = ("success", "answered", "refused", "cut", "broken", "error_event", "failed", *OUTCOMES.values())
-#: How a request ends for its client.
-ENDINGS: Final = ("whole", "error", "broken", "client left", "client stalled")
+ENDINGS: Final = ("whole", "error", "broken", "client left", "client stalled")  #: how a request ends for its client
 #: Reasons why keeping a response was refused at its start. ``Lost`` lists the reasons for dropping a kept response later.
 UNKEPT: Final = ("slow", "down", "too_long")
 
@@ -69,35 +119,20 @@ class Metrics:
     def __init__(self) -> None:
         use_count_files()
         self.registry = CollectorRegistry()
-        self._requests = self._counter(
-            "requests",
-            "Requests answered, by the status and the ending that the client saw",
-            "client route status ending",
-        )
-        self._attempts = self._counter("attempts", "Tries with an upstream, by how they went", "upstream outcome")
-        self._calls = self._counter("tool_calls", "Finished tool calls, by verdict", "upstream verdict")
-        self._repairs = self._counter("repairs", "Tolerances used for an upstream's answers", "upstream kind")
-        self._request_repairs = self._counter(
-            "request_repairs", "Tolerances used for requests, by the client's dialect", "client kind"
-        )
-        self._losses = self._counter("losses", "What a dialect could not carry, by way", "upstream client kind way")
-        self._keep_alives = self._counter("keep_alives", "Keep-alives written", "client")
-        self._seconds = self._histogram(
-            "request_seconds",
-            "From a request to the end of its answer, by the ending that the client saw",
-            "client route ending",
-        )
-        self._first = self._histogram("first_byte_seconds", "From a request to the answer's first byte", "client route")
-        self._active = Gauge(
-            "streamkit_streams_active", "Answers under way", registry=self.registry, multiprocess_mode="livesum"
-        )
-
-        self._sockets = Gauge(
-            "streamkit_sockets_open", "WebSockets open", registry=self.registry, multiprocess_mode="livesum"
-        )
-        self._add_answers()
-        self._add_kept_answers()
-        self._add_recordings()
+        self._counters = {
+            name: Counter(f"streamkit_{name}", meaning, labels.split(), registry=self.registry)
+            for name, (labels, meaning) in COUNTERS.items()
+        }
+        self._histograms = {
+            name: Histogram(f"streamkit_{name}", meaning, labels.split(), buckets=bounds, registry=self.registry)
+            for name, (labels, meaning, bounds) in HISTOGRAMS.items()
+        }
+        self._gauges = {
+            name: Gauge(f"streamkit_{name}", meaning, registry=self.registry, multiprocess_mode=mode)
+            for name, (meaning, mode) in GAUGES.items()
+        }
+        # for each of our counters: how much of another object's counter is already included
+        self._copied: Totals[tuple[str, str]] = Totals()
 
     def begin(self, config: Config) -> None:
         """Create the series that the configuration implies, with value 0.
@@ -107,165 +142,96 @@ class Metrics:
         """
         routed = {(target.upstream.name, route.name) for route in config.routes for target in route.targets}
         for upstream in {name for name, _ in routed}:
-            self._stalls.labels(upstream)
-            _begin(self._attempts, [(upstream, outcome) for outcome in BEGUN_OUTCOMES])
-            _begin(self._calls, [(upstream, verdict) for verdict in get_args(VerdictKind)])
-            _begin(self._usage_unknown, [(upstream, ending) for ending in ENDINGS])
-        _begin(self._tokens, [(*pair, kind) for pair in routed for kind in ("input", "output")])
+            self._begin("stalls", [(upstream,)])
+            self._begin("attempts", [(upstream, outcome) for outcome in BEGUN_OUTCOMES])
+            self._begin("tool_calls", [(upstream, verdict) for verdict in get_args(VerdictKind)])
+            self._begin("usage_unknown", [(upstream, ending) for ending in ENDINGS])
+        self._begin("tokens", [(*pair, kind) for pair in routed for kind in ("input", "output")])
         if config.resume.store != "off":
-            _begin(self._unkept, [(why,) for why in UNKEPT])
-            _begin(self._lost, [(why,) for why in get_args(Lost)])
+            self._begin("not_resumable", [(why,) for why in UNKEPT])
+            self._begin("logs_lost", [(why,) for why in get_args(Lost)])
 
-    def _add_answers(self) -> None:
-        self._attempt_seconds = self._histogram(
-            "attempt_seconds", "From the beginning of a try with an upstream to its end", "upstream outcome"
-        )
-        self._first_output = self._histogram(
-            "first_output_seconds",
-            "From the beginning of a try with an upstream to the first text, reasoning or call of a stream",
-            "upstream route",
-        )
-        self._request_first_output = self._histogram(
-            "request_first_output_seconds",
-            "From a request to the first text, reasoning or call of a stream, whoever answered",
-            "client route",
-        )
-        self._gaps = self._histogram(
-            "output_gap_seconds", "Between two outputs of a stream", "upstream", buckets=GAP_BOUNDS
-        )
-        self._rate = self._histogram(
-            "output_tokens_per_second",
-            "Tokens of a stream behind its first output, by the time from that to the last one",
-            "upstream route",
-            buckets=RATE_BUCKETS,
-        )
-        self._overhead = self._histogram(
-            "overhead_seconds",
-            "The gateway's own time before a stream: until it asked, and from the first output to the answer's first byte",
-            "client route",
-            buckets=OVERHEAD_BUCKETS,
-        )
-        self._tokens = self._counter(
-            "tokens",
-            "Tokens that upstreams told of; those of the cache are input, too, and those of reasoning output",
-            "upstream route type",
-        )
-        self._usage_unknown = self._counter(
-            "usage_unknown",
-            "Answers of which no tokens were told, by the ending that the client saw",
-            "upstream ending",
-        )
-        self._stalls = self._counter("stalls", "Gaps between two outputs above stall_report_s", "upstream")
-        self._stops = self._counter(
-            "stops", "Answers by the reason to stop; none: they broke off without", "upstream reason"
-        )
-
-    def _add_kept_answers(self) -> None:
-        self._resumes = self._counter("resumes", "Requests for the rest of an answer, by result", "result")
-        self._unkept = self._counter("not_resumable", "Answers that were to be kept and are not, by reason", "why")
-        self._lost = self._counter("logs_lost", "Answers that could be kept no longer, by reason", "why")
-        self._store_errors = self._counter("store_errors", "Calls to the store of answers that failed, by kind", "kind")
-        self._store_gauges = {
-            attribute: Gauge(f"streamkit_{name}", meaning, registry=self.registry, multiprocess_mode=mode)  # type: ignore[arg-type]  # a word of the library's
-            for attribute, (name, meaning, mode) in STORE_GAUGES.items()
-        }
-        # for each of our counters: how much of another object's counter is already included
-        self._told: Totals[tuple[Counter, str]] = Totals()
-
-    def _add_recordings(self) -> None:
-        self._recorder_files = self._counter("recorder_files", "Exchanges that are recorded")
-        self._recorder_bytes = self._counter("recorder_bytes", "Bytes of recordings written")
-        self._recorder_dropped = self._counter(
-            "recorder_dropped", "Reads that are in no file, since the disk was too slow"
-        )
-        self._unrecorded = self._counter(
-            "recorder_unrecorded", "Exchanges in no file, or not to their end, by reason", "why"
-        )
-
-    def _counter(self, name: str, meaning: str, labels: str = "") -> Counter:
-        """Return a counter. ``labels`` are names separated by spaces."""
-        return Counter(f"streamkit_{name}", meaning, labels.split(), registry=self.registry)
-
-    def _histogram(self, name: str, meaning: str, labels: str, *, buckets: tuple[float, ...] = BUCKETS) -> Histogram:
-        return Histogram(f"streamkit_{name}", meaning, labels.split(), buckets=buckets, registry=self.registry)
+    def _begin(self, name: str, series: Iterable[tuple[str, ...]]) -> None:
+        for labels in series:
+            self._counters[name].labels(*labels)
 
     def active(self, change: int) -> None:
         """Count a response that begins (1) or ends (-1)."""
-        self._active.inc(change)
+        self._gauges["streams_active"].inc(change)
 
     def sockets(self, change: int) -> None:
         """Count a WebSocket that opens (1) or closes (-1)."""
-        self._sockets.inc(change)
+        self._gauges["sockets_open"].inc(change)
 
     def answers_kept(self, counts: ResumeCounts, store: object) -> None:
         """Copy the present values of ``counts`` and of a store of responses. A value that the store does not have is 0."""
-        self._tell(self._resumes, counts.resumes)
-        self._tell(self._unkept, counts.not_resumable)
-        self._tell(self._lost, getattr(store, "lost", {}))
-        self._tell(self._store_errors, getattr(store, "errors", {}))
-        for attribute, gauge in self._store_gauges.items():
-            gauge.set(getattr(store, attribute, 0))
+        self._copy("resumes", counts.resumes)
+        self._copy("not_resumable", counts.not_resumable)
+        self._copy("logs_lost", getattr(store, "lost", {}))
+        self._copy("store_errors", getattr(store, "errors", {}))
+        for attribute, name in STORE_GAUGES.items():
+            self._gauges[name].set(getattr(store, attribute, 0))
 
     def recorded(self, recorder: Recorder) -> None:
-        """Copy the present counts of a recorder."""
-        self._tell(self._recorder_files, {"": recorder.files})
-        self._tell(self._recorder_bytes, {"": recorder.bytes})
-        self._tell(self._recorder_dropped, {"": recorder.dropped})
-        self._tell(self._unrecorded, {str(why): times for why, times in recorder.unrecorded.items()})
+        self._copy("recorder_files", {"": recorder.files})
+        self._copy("recorder_bytes", {"": recorder.bytes})
+        self._copy("recorder_dropped", {"": recorder.dropped})
+        self._copy("recorder_unrecorded", {str(why): times for why, times in recorder.unrecorded.items()})
 
-    def _tell(self, counter: Counter, totals: Mapping[str, int]) -> None:
+    def _copy(self, name: str, totals: Mapping[str, int]) -> None:
         for word, total in totals.items():
-            if more := total - self._told[counter, word]:
+            if more := total - self._copied[name, word]:
+                counter = self._counters[name]
                 (counter.labels(word) if word else counter).inc(more)
-                self._told[counter, word] = total
+                self._copied[name, word] = total
+
+    def _count(self, name: str, *labels: str, times: int = 1) -> None:
+        self._counters[name].labels(*labels).inc(times)
+
+    def _measure(self, name: str, value: float | None, *labels: str) -> None:
+        """Add a value to a histogram, unless it is unknown."""
+        if value is not None:
+            self._histograms[name].labels(*labels).observe(value)
 
     def observe(self, record: Record) -> None:
-        client = record.client or "_none"
-        self._requests.labels(client, record.route, str(record.status), record.ending).inc()
-        self._seconds.labels(client, record.route, record.ending).observe(record.seconds)
-        if record.first_output_s is not None:
-            self._request_first_output.labels(client, record.route).observe(record.first_output_s)
-        if record.overhead_s is not None:
-            self._overhead.labels(client, record.route).observe(record.overhead_s)
-        if record.first_byte_s is not None:
-            self._first.labels(client, record.route).observe(record.first_byte_s)
+        client, route = record.client or "_none", record.route
+        self._count("requests", client, route, str(record.status), record.ending)
+        self._measure("request_seconds", record.seconds, client, route, record.ending)
+        self._measure("request_first_output_seconds", record.first_output_s, client, route)
+        self._measure("overhead_seconds", record.overhead_s, client, route)
+        self._measure("first_byte_seconds", record.first_byte_s, client, route)
         if record.keep_alives:
-            self._keep_alives.labels(client).inc(record.keep_alives)
+            self._count("keep_alives", client, times=record.keep_alives)
         for kind, times in record.asked.repairs.items():
-            self._request_repairs.labels(client, kind).inc(times)
+            self._count("request_repairs", client, kind, times=times)
         for attempt in record.attempts:
-            self._attempts.labels(attempt.upstream, attempt.outcome).inc()
-            self._attempt_seconds.labels(attempt.upstream, attempt.outcome).observe(attempt.seconds)
+            upstream, outcome, report, asked = attempt.upstream, attempt.outcome, attempt.report, attempt.asked
+            self._count("attempts", upstream, outcome)
+            self._measure("attempt_seconds", attempt.seconds, upstream, outcome)
             self._observe_answer(attempt, record)
-            for verdict, times in attempt.report.verdicts.items():
-                self._calls.labels(attempt.upstream, verdict).inc(times)
-            for kind, times in (attempt.report.repairs + attempt.asked.repairs).items():
-                self._repairs.labels(attempt.upstream, kind).inc(times)
-            for way, losses in (("answer", attempt.report.losses), ("request", attempt.asked.losses)):
+            for verdict, times in report.verdicts.items():
+                self._count("tool_calls", upstream, verdict, times=times)
+            for kind, times in (report.repairs + asked.repairs).items():
+                self._count("repairs", upstream, kind, times=times)
+            for way, losses in (("answer", report.losses), ("request", asked.losses)):
                 for kind, times in losses.items():
-                    self._losses.labels(attempt.upstream, client, kind, way).inc(times)
+                    self._count("losses", upstream, client, kind, way, times=times)
 
     def _observe_answer(self, attempt: Attempt, record: Record) -> None:
         upstream, route, times = attempt.upstream, record.route, attempt.output_times
         if attempt.begun:
             for kind, tokens in attempt.usage.items():
-                self._tokens.labels(upstream, route, kind).inc(tokens)
+                self._count("tokens", upstream, route, kind, times=tokens)
             if not attempt.usage:
-                self._usage_unknown.labels(upstream, record.ending).inc()
+                self._count("usage_unknown", upstream, record.ending)
             for reason in [stop.reason for stop in attempt.report.stops] or ["none"]:
-                self._stops.labels(upstream, reason).inc()
+                self._count("stops", upstream, reason)
+        self._measure("first_output_seconds", attempt.first_output_s, upstream, route)
         if attempt.first_output_s is not None:
-            self._first_output.labels(upstream, route).observe(attempt.first_output_s)
-            _add(self._gaps.labels(upstream), times.gaps, times.gap_total_s)
-        if attempt.output_tokens_per_s is not None:
-            self._rate.labels(upstream, route).observe(attempt.output_tokens_per_s)
+            _add(self._histograms["output_gap_seconds"].labels(upstream), times.gaps, times.gap_total_s)
+        self._measure("output_tokens_per_second", attempt.output_tokens_per_s, upstream, route)
         if times.stalls:
-            self._stalls.labels(upstream).inc(times.stalls)
-
-
-def _begin(counter: Counter, series: Iterable[tuple[str, ...]]) -> None:
-    for labels in series:
-        counter.labels(*labels)
+            self._count("stalls", upstream, times=times.stalls)
 
 
 def _add(histogram: Histogram, counts: list[int], total: float) -> None:
@@ -281,7 +247,7 @@ def forget_live(pid: int | None) -> None:
     try:
         multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]  # the library has no types here
     except OSError as error:
-        log.error("the counts of a dead worker can't be removed", extra={"fields": {"reason": str(error)}})
+        log.error("the metrics of a dead worker can't be removed", extra={"fields": {"reason": str(error)}})
 
 
 def exposition(metrics: Metrics | None) -> bytes:
@@ -293,3 +259,112 @@ def exposition(metrics: Metrics | None) -> bytes:
         multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # the library has no types here
         return generate_latest(registry)
     return b"" if metrics is None else generate_latest(metrics.registry)
+
+
+# -- files of several workers ------------------------------------------------------------------------------------------
+
+
+MULTIPROCESS_DIR: Final = "PROMETHEUS_MULTIPROC_DIR"
+FILE_BYTES: Final = 64 * 1024  #: the initial size of a metrics file, the same as in prometheus_client
+ENTRY_BYTES: Final = 4 + 8 + 16  #: the size of an entry without its key: its length, padding to 8 bytes, two numbers
+
+
+def use_count_files() -> None:
+    """Make every metric that is created from now on write to these files, if there are several workers."""
+    if MULTIPROCESS_DIR in os.environ:
+        values.ValueClass = CountValue  # prometheus_client documents this assignment
+
+
+class CountFile(MmapedDict):
+    """A file of metrics whose mapped space is already on the disk. Raises OSError if the disk is full."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            take_room(path, 0, FILE_BYTES)
+        except OSError:
+            with suppress(OSError):
+                # an incomplete file would make prometheus_client fail to read all files
+                Path(path).unlink(missing_ok=True)
+            raise
+        self._path = path
+        super().__init__(path)  # type: ignore[no-untyped-call]  # the library has no types here
+
+    def _init_value(self, key: str) -> None:
+        needed, capacity = self._used + len(key.encode()) + ENTRY_BYTES, self._capacity
+        while capacity < needed:
+            capacity *= 2
+        if capacity > self._capacity:
+            take_room(self._path, self._capacity, capacity)
+        super()._init_value(key)  # type: ignore[no-untyped-call]  # the library has no types here
+
+
+def take_room(path: str, start: int, end: int) -> None:
+    """Write zeros from ``start`` to ``end``. Raises OSError if the disk is full."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        while start < end:
+            start += os.pwrite(descriptor, bytes(end - start), start)
+    finally:
+        os.close(descriptor)
+
+
+class CountValue:
+    """The value of one series: in a file, or in the process if there is no file."""
+
+    _multiprocess = True  # prometheus_client reads this attribute
+
+    def __init__(
+        self,
+        typ: str,
+        metric_name: str,
+        name: str,
+        labelnames: Any,
+        labelvalues: Any,
+        help_text: str,
+        multiprocess_mode: str = "",
+        **_more: Any,
+    ) -> None:
+        self._value = 0.0
+        self._key = mmap_key(metric_name, name, labelnames, labelvalues, help_text)
+        self._file: CountFile | None = None
+        try:
+            file = _file(f"{typ}_{multiprocess_mode}" if typ == "gauge" else typ)
+            file.read_value(self._key)  # type: ignore[no-untyped-call]  # the library has no types here
+            self._file = file
+        except OSError as error:
+            _warn_once(error)
+
+    def inc(self, amount: float) -> None:
+        self.set(self._value + amount)
+
+    def set(self, value: float, timestamp: float | None = None) -> None:
+        self._value = value
+        if self._file is not None:
+            self._file.write_value(self._key, value, timestamp or 0.0)  # type: ignore[no-untyped-call]  # the library has no types here
+
+    def get(self) -> float:
+        return self._value
+
+    def set_exemplar(self, exemplar: Any) -> None:
+        """Do nothing: metrics files contain no exemplars, as in prometheus_client."""
+
+    def get_exemplar(self) -> None:
+        return None
+
+
+_files: dict[str, CountFile] = {}
+_warned = False
+
+
+def _file(kind: str) -> CountFile:
+    path = str(Path(os.environ[MULTIPROCESS_DIR], f"{kind}_{os.getpid()}.db"))
+    if path not in _files:
+        _files[path] = CountFile(path)
+    return _files[path]
+
+
+def _warn_once(error: OSError) -> None:
+    global _warned  # noqa: PLW0603 - one line per process, however many series have no file
+    if not _warned:
+        _warned = True
+        log.error("no room for metrics, so /metrics is incomplete", extra={"fields": {"reason": str(error)}})

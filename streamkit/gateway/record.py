@@ -7,22 +7,22 @@ passes through ``logged`` before it is in the line, and none is a label of a met
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from logging import INFO, WARNING
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import define, field
 
-from streamkit.conversation.messages import Response
 from streamkit.gateway.log import log
-from streamkit.gateway.routing import Route, Target
 from streamkit.report import StageTiming, StreamReport
-from streamkit.resume.identity import LOG_ID
+from streamkit.resume.log import LOG_ID
 from streamkit.text.known_keys import KEY_CHARS
-from streamkit.text.redact import excerpt
-from streamkit.web.output_times import OutputTimes
-from streamkit.web.surfaces import Ask
+from streamkit.text.quoting import excerpt
+from streamkit.web.observers import OutputTimes
 from streamkit.web.upstream.hiding import Cut
+
+if TYPE_CHECKING:  # OpenTelemetry is an optional extra
+    from streamkit.gateway.telemetry import RequestTrace
 
 #: The most characters of an upstream's error that are logged, since some errors repeat whole requests.
 DETAIL_CHARS = 500
@@ -88,43 +88,6 @@ class Attempt:
         return (output - 1) / span if output > 1 and span > 0 else None
 
 
-class AttemptTrace(Protocol):
-    """Passes one attempt to OpenTelemetry (``gateway/telemetry.py``)."""
-
-    @property
-    def copy_to(self) -> Callable[[bytes], None] | None:
-        """A function to call with each chunk of a stream; None: not needed."""
-
-    @property
-    def record_gap(self) -> Callable[[float], None] | None:
-        """A function to call with each gap between outputs of a stream; None: not needed."""
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """The headers for the upstream."""
-
-    def end(self, attempt: Attempt, answer: Response | None) -> None:
-        """Called when the attempt is over. ``answer`` is the response if it is whole."""
-
-
-class Trace(Protocol):
-    """Passes one request to OpenTelemetry (``gateway/telemetry.py``)."""
-
-    @property
-    def ids(self) -> dict[str, str]:
-        """The ids of trace and span, for the log."""
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """The headers for the client."""
-
-    def attempt(self, route: Route, target: Target, ask: Ask) -> AttemptTrace:
-        """Called when an attempt with an upstream begins."""
-
-    def end(self, record: Record) -> None:
-        """Called when the request is over and ``record`` is complete."""
-
-
 @define
 class Record:
     """The record of a request, filled in while the request is processed."""
@@ -151,17 +114,19 @@ class Record:
     resumed: bool = False  #: the response is the rest of an earlier one, for a client that resumed
     went_on_s: float = 0.0  #: seconds that the response continued without its client
     estimated: bool = False  #: a token count that was estimated
-    trace: Trace | None = field(default=None, repr=False, eq=False)  #: the request's spans, if traces are sent
+    trace: RequestTrace | None = field(default=None, repr=False, eq=False)  #: the request's spans, if traces are sent
     #: Removes the gateway's own keys from a text. Keys may look like ordinary text, so only a search for each key finds them.
     hide: Cut = field(default=str, repr=False, eq=False)
 
     @property
     def first_output_s(self) -> float | None:
         """Seconds from the request to the first text, reasoning or call of any upstream."""
-        first = next(
-            (each.output_times.first_at for each in self.attempts if each.output_times.first_at is not None), None
-        )
-        return None if first is None else first - self.started
+        return None if self._first_output_at is None else self._first_output_at - self.started
+
+    @property
+    def _first_output_at(self) -> float | None:
+        times = (each.output_times.first_at for each in self.attempts)
+        return next((at for at in times if at is not None), None)
 
     @property
     def overhead_s(self) -> float | None:
@@ -169,9 +134,7 @@ class Record:
 
         None if nothing was streamed. The time of failed attempts before is not counted.
         """
-        first = next(
-            (each.output_times.first_at for each in self.attempts if each.output_times.first_at is not None), None
-        )
+        first = self._first_output_at
         if first is None or self.wrote_at is None:
             return None
         return self.attempts[0].started - self.started + max(0.0, self.wrote_at - first)

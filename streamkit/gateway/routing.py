@@ -40,18 +40,18 @@ class Target:
     @model.validator
     def _is_a_name(self, _attribute: Attribute[str | None], value: str | None) -> None:
         if value is not None and (not value.strip() or value.count("*") > 1):
-            raise Refusal("a model's name is needed, with one * at most")
+            raise Refusal("must be a model's name, with one * at most")
 
 
 def _some(_instance: object, _attribute: Attribute[Any], value: tuple[object, ...]) -> None:
     if not value:
-        raise Refusal("at least one is needed")
+        raise Refusal("must not be empty")
 
 
 def _names(_instance: object, _attribute: Attribute[Any], value: tuple[str, ...]) -> None:
     for index, name in enumerate(value):
         if not name.strip():
-            raise Refusal("a model's name or a pattern is needed, not blanks", at=(index,))
+            raise Refusal("must be a model's name or a pattern, not blank", at=(index,))
 
 
 @frozen(kw_only=True)
@@ -85,12 +85,12 @@ class Route:
 
     def __attrs_post_init__(self) -> None:
         if self.backoff_max_s < self.backoff_s:
-            raise Refusal("less than backoff_s", at=("backoff_max_s",))
+            raise Refusal("must not be less than backoff_s", at=("backoff_max_s",))
         if self.on_cut == "continue" and not any(prefill_of(target.upstream.dialect) for target in self.targets):
-            raise Refusal("none of the targets is known to go on with a text that broke off", at=("on_cut",))
+            raise Refusal("no target is known to continue an interrupted text", at=("on_cut",))
         for index, target in enumerate(self.targets):
             if "*" in (target.model or "") and not all(map(_has_one_star, self.models)):
-                reason = "what its * stands for is clear only where each of the route's models has one *, and no ? or ["
+                reason = "may have a * only if each of the route's models has one *, and no ? or ["
                 raise Refusal(reason, at=("targets", index))
 
     @property
@@ -100,7 +100,6 @@ class Route:
 
     @property
     def tools(self) -> bool:
-        """Whether any upstream of the route supports tools."""
         return any(target.upstream.tools for target in self.targets)
 
     def renamed(self, pattern: str, model: str) -> Route | None:

@@ -9,15 +9,20 @@ an error in their dialect. Then the worker exits with 0. A terminal that closes 
 configuration; it ends the gateway like the other signals, unless the gateway was started to ignore it (``nohup``). A worker
 whose parent is gone, perhaps killed, stops in the same way.
 
-Source: design.md §6; limits.md C16.
+A stream takes two file descriptors, for its client and its upstream. A WebSocket that waits for a message takes one. Many
+systems allow a process 1,024 unless it asks for more (the soft limit), up to a fixed maximum (the hard limit).
+
+Source: design.md §6; limits.md C16, T8; getrlimit(2).
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import multiprocessing
 import os
+import resource
 import signal
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
@@ -27,37 +32,31 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from attrs import define, evolve, field, frozen
 
 from streamkit.errors import UsageError
 from streamkit.gateway.app import gateway_app, private_app
-from streamkit.gateway.config import Config, Resume, Server
+from streamkit.gateway.config import Config, Resume, Server, store_of
 from streamkit.gateway.demo import demo_config, start_demo
-from streamkit.gateway.descriptors import OncePerSecond, connections_that_fit, raised, streams_that_fit
 from streamkit.gateway.log import configure, log
-from streamkit.gateway.metric_files import MULTIPROCESS_DIR
-from streamkit.gateway.metrics import Metrics, forget_live
-from streamkit.gateway.store import store_of
+from streamkit.gateway.metrics import MULTIPROCESS_DIR, Metrics, forget_live
 from streamkit.lab.inspector.app import inspector_app, url_with
 from streamkit.lab.inspector.captures import Captures
-from streamkit.lab.recording.directory import usable_directory
+from streamkit.lab.recording.writer import usable_directory
 from streamkit.resume.memory import new_boot
-from streamkit.resume.worker_wire import PATH_BYTES, socket_path
+from streamkit.resume.worker_store import PATH_BYTES, socket_path
 from streamkit.web.hosts import Hosts, is_loopback
 from streamkit.web.listening import CLOSE_S, listening, reserved, url_of
 
 _How: TypeAlias = Callable[[Config, Callable[[str], None]], Awaitable[int]]
 
-#: The signals that end a server.
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  #: the signals that end a server
 #: Seconds after the grace time (``grace_s``) until the parent process kills a worker that still runs.
 MARGIN_S: Final = 5.0
-#: Seconds before a dead worker is replaced.
-RESTART_S: Final = 1.0
-#: Seconds between the parent's checks of its workers.
-LOOK_S: Final = 0.2
+RESTART_S: Final = 1.0  #: seconds before a dead worker is replaced
+LOOK_S: Final = 0.2  #: seconds between the parent's checks of its workers
 #: How many collections of the garbage collector's middle generation trigger a full one. Python's default is 10.
 FULL_EVERY: Final = 50
 
@@ -80,7 +79,7 @@ def serve(
     ``inspection`` with several workers, because each worker would show only its own streams.
     """
     if inspection is not None and server.workers > 1:
-        raise UsageError("the inspector shows the streams of one process: --inspect goes with one worker")
+        raise UsageError("the inspector shows the streams of one process: use --inspect with one worker")
     if server.record:
         # raise here if it is unusable, or each worker would fail and be restarted forever
         usable_directory(server.record)
@@ -104,15 +103,15 @@ def _shared_folder(resume: Resume) -> Iterator[str]:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UsageError(
-            f"no folder for the counts of several workers can be made in {where}: {reason}; "
-            "set TMPDIR to a folder that may be written, or serve with one worker"
+            f"can't make a folder for the metrics of several workers in {where}: {reason}; "
+            "set TMPDIR to a writable folder, or use one worker"
         ) from error
     with folder as directory:
         path = socket_path(Path(directory), new_boot())
         if resume.store == "memory" and len(os.fsencode(path)) > PATH_BYTES:
             raise UsageError(
-                f"the sockets of several workers would have names of more than {PATH_BYTES} bytes in {where}; "
-                'set TMPDIR to a shorter path, serve with one worker, or set resume.store to "off"'
+                f"the names of the workers' sockets in {where} would exceed {PATH_BYTES} bytes; "
+                'set TMPDIR to a shorter path, use one worker, or set resume.store to "off"'
             )
         yield directory
 
@@ -136,7 +135,7 @@ async def _alone(config: Config, announce: Callable[[str], None], *, inspection:
         _public(config, metrics, captures=captures) as bound,
     ):
         announce(url_of(bound))
-        _say(config, bound, private)
+        _log_start(config, bound, private)
         await stop.wait()
         log.info("stopping")
     return 0
@@ -155,7 +154,7 @@ async def _parent(config: Config, announce: Callable[[str], None], *, directory:
                 if not announced and all(worker.listens() for worker in workers):
                     announced = True
                     announce(url_of(bound))
-                    _say(config, bound, private)
+                    _log_start(config, bound, private)
                 await _wait(stop, LOOK_S)
                 workers = await _kept(workers, partial(_started, theirs, directory), stop)
             log.info("stopping")
@@ -173,7 +172,6 @@ class _Worker:
     _listens: bool = False
 
     def listens(self) -> bool:
-        """Return whether the worker has reported that it listens."""
         if not self._listens and self.readiness.poll():
             with suppress(EOFError):  # the worker died first
                 self.readiness.recv()
@@ -203,11 +201,11 @@ def _fitting(server: Server) -> tuple[int, int]:
     """Raise the limit on file descriptors as needed. Return how many streams and connections fit into it."""
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(OncePerSecond(loop.time))
-    descriptors = raised(server.max_streams, server.max_sockets)
+    descriptors = raise_descriptor_limit(server.max_streams, server.max_sockets)
     streams = streams_that_fit(server.max_streams, descriptors)
     if streams < server.max_streams:
         fields = {"descriptors": descriptors, "streams": streams, "max_streams": server.max_streams}
-        log.warning("the system's limit of descriptors allows fewer streams", extra={"fields": fields})
+        log.warning("the limit on file descriptors allows fewer streams", extra={"fields": fields})
     return streams, connections_that_fit(server.max_streams, descriptors)
 
 
@@ -281,13 +279,9 @@ async def _public(
     server = config.server
     streams, connections = _fitting(server)
     store = store_of(config, directory=directory)
-    app, address = (
-        gateway_app(config, metrics, streams=streams, store=store, captures=captures),
-        (server.host, server.port),
-    )
-    async with listening(
-        app, address, idle_s=server.idle_connection_s, shared=bool(directory), connections=connections
-    ) as bound:
+    app = gateway_app(config, metrics, streams=streams, store=store, captures=captures)
+    address, idle_s = (server.host, server.port), server.idle_connection_s
+    async with listening(app, address, idle_s=idle_s, shared=bool(directory), connections=connections) as bound:
         # Objects that exist once the process listens are permanent, so the garbage collector should not scan them again. A
         # full collection stops all streams: with 500 of them for 26 to 38 ms, and for 65 to 100 ms without this. It also runs
         # rarely.
@@ -299,7 +293,6 @@ async def _public(
 
 @asynccontextmanager
 async def _private(config: Config, metrics: Metrics | None) -> AsyncGenerator[tuple[str, int] | None, None]:
-    """The private listener, if it is configured."""
     address = config.server.private_address
     if address is None:
         yield None
@@ -344,8 +337,69 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
             await event.wait()
 
 
-def _say(config: Config, bound: tuple[str, int], private: tuple[str, int] | None) -> None:
+def _log_start(config: Config, bound: tuple[str, int], private: tuple[str, int] | None) -> None:
     fields = {"url": url_of(bound), "workers": config.server.workers, "private": url_of(private) if private else "off"}
     log.info("serving", extra={"fields": fields})
     for warning in config.warnings:
         log.warning(str(warning))
+
+
+# -- file descriptors --------------------------------------------------------------------------------------------------
+
+
+#: File descriptors reserved for the process itself: standard streams, log, metrics files, name resolution, and a burst of
+#: connections.
+RESERVED: Final = 128
+#: Idle connections to expect for each allowed stream: clients keep connections open for their next requests.
+IDLE_SHARE: Final = 2
+#: Error numbers that mean that no further file or socket can be opened: the limit of the process or of the system is
+#: reached, or memory is lacking.
+EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+LOG_S: Final = 1.0
+
+
+def raise_descriptor_limit(max_streams: int, max_sockets: int) -> int:
+    """Raise the soft limit for these streams and sockets, at most to the hard limit. Return the limit that applies now."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = RESERVED + (2 + IDLE_SHARE) * max_streams + max_sockets
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        return wanted
+    return wanted if soft == resource.RLIM_INFINITY else soft
+
+
+def streams_that_fit(max_streams: int, descriptors: int) -> int:
+    """Return how many streams may be in progress: each takes two descriptors, in addition to the reserve."""
+    return max(1, min(max_streams, (descriptors - RESERVED) // 2))
+
+
+def connections_that_fit(max_streams: int, descriptors: int) -> int:
+    """Return how many clients may be connected while that many streams use connections to upstreams."""
+    return max(1, descriptors - RESERVED - streams_that_fit(max_streams, descriptors))
+
+
+class OncePerSecond:
+    """An event loop's exception handler. It logs once a second that nothing can be opened, and how often that happened.
+
+    asyncio reports each connection that it can't accept, with a traceback, a thousand times in one turn.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._logged_at: float | None = None
+        self._unlogged = 0
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in EXHAUSTED:
+            loop.default_exception_handler(context)
+            return
+        now = self._clock()
+        if self._logged_at is not None and now - self._logged_at < LOG_S:
+            self._unlogged += 1
+            return
+        fields = {"reason": error.strerror, "times": self._unlogged + 1}
+        log.error("no connection can be accepted", extra={"fields": fields})
+        self._logged_at, self._unlogged = now, 0

@@ -3,7 +3,11 @@
 A request belongs to the trace that its client names. Attempts are siblings, the usage is only in the span of its attempt, and
 no span becomes the current span. Texts from clients and upstreams are added without what looks like a key, as in the log.
 
-Source: observe.md O2 to O13.
+The client decides the trace and whether it is recorded, as with OpenTelemetry's default samplers
+(``OTEL_TRACES_SAMPLER=always_on`` or ``traceidratio`` decides without the client). ``baggage`` is neither read nor passed on:
+it is the client's data for parties that the client trusts.
+
+Source: observe.md O2 to O13, F24 to F26; W3C Trace Context Level 2 (its two headers).
 """
 
 from __future__ import annotations
@@ -14,7 +18,9 @@ from typing import Final
 
 from aiohttp import web
 from attrs import define, evolve, field
+from multidict import MultiMapping
 from opentelemetry.sdk.trace.sampling import ParentBased, StaticSampler, TraceIdRatioBased
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from streamkit.conversation.messages import Response
 from streamkit.gateway import config
@@ -23,15 +29,21 @@ from streamkit.gateway.record import ANSWERS, Attempt, Record
 from streamkit.gateway.routing import Route, Target
 from streamkit.observer import Observer, Seen
 from streamkit.otel import conventions as names
-from streamkit.otel.api import AttributeValue, Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
+from streamkit.otel.api import AttributeValue, Context, Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 from streamkit.otel.content import AnswerContent, Content
-from streamkit.otel.inference import attribute_text, describe_request, end_inference, inference_of, start_inference
-from streamkit.otel.metrics import Attributes, Instruments
+from streamkit.otel.inference import (
+    Attributes,
+    Instruments,
+    attribute_text,
+    describe_request,
+    end_inference,
+    inference_of,
+    start_inference,
+)
 from streamkit.otel.providers import Providers, otlp_providers
 from streamkit.otel.stage import SCOPE
-from streamkit.otel.trace_context import context_in, ids_in, propagated, traceparent_of
 from streamkit.web.surfaces import Ask
-from streamkit.web.upstream.headers import NO_HEADERS
+from streamkit.web.upstream.requests import NO_HEADERS
 
 #: Outcomes of attempts whose client disconnected; they are not failures (observe.md F20: a cancelled call is no error).
 LEFT: Final = frozenset({"client_left", "client_stalled"})
@@ -40,13 +52,11 @@ METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OP
 #: The value in metrics for every model that no route names in full. Clients may send any number of names (limits.md T13).
 OTHER: Final = "_other"
 #: The log message if prompts and responses could not be added to a span.
-CONTENT_FAILED: Final = "what was said could not be told in a span"
+CONTENT_FAILED: Final = "prompts and responses could not be added to a span"
 #: Samplers that decide by the trace or by the parent span: all of OpenTelemetry's samplers for ``OTEL_TRACES_SAMPLER``.
 WHOLE_TRACES: Final = (ParentBased, StaticSampler, TraceIdRatioBased)
-#: The response header that names the trace of a response.
-TRACE_RESPONSE: Final = "traceresponse"
-#: The status of a request whose client disconnected before a status was sent.
-NO_STATUS: Final = 499
+TRACE_RESPONSE: Final = "traceresponse"  #: the response header that names the trace of a response
+NO_STATUS: Final = 499  #: the status of a request whose client disconnected before a status was sent
 
 
 class Telemetry:
@@ -118,7 +128,6 @@ class RequestTrace:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers for the client."""
         return {TRACE_RESPONSE: self._traceparent} if self._traceparent else {}
 
     def attempt(self, route: Route, target: Target, ask: Ask) -> AttemptSpan:
@@ -139,13 +148,12 @@ class RequestTrace:
         settings = self.telemetry.settings
         if settings.content == "on" and span.is_recording():
             tried.content = Content(settings.content_chars, self.record.hide)
-            _tell(span, partial(tried.content.of_request, ask.request))
+            _add_content(span, partial(tried.content.of_request, ask.request))
             if ask.stream:
                 tried.reading = _Reading(upstream.dialect, settings.content_chars)
         return tried
 
     def end(self, record: Record) -> None:
-        """Called when the request is over and ``record`` is complete."""
         left = record.ending.startswith("client")
         failed = not left and (record.status >= 500 or record.ending == "broken")
         last = record.attempts[-1].outcome if record.attempts else str(record.status)
@@ -163,7 +171,6 @@ class RequestTrace:
             self._measure(record, self.last, error_type)
 
     def _measure(self, record: Record, last: AttemptSpan, error_type: str) -> None:
-        """Record the metrics of a request to a model."""
         is_whole_stream = last.is_streamed and record.ending == "whole"
         rate = record.attempts[-1].output_tokens_per_s if is_whole_stream else None
         self.telemetry.instruments.request(
@@ -202,16 +209,15 @@ class AttemptSpan:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers for the upstream."""
         return propagated(self.span) if self.propagates else NO_HEADERS
 
     def end(self, attempt: Attempt, answer: Response | None) -> None:
         """End the span. ``answer`` is the response if it is whole."""
         if self.content is not None:
             if answer is not None:
-                _tell(self.span, partial(self.content.of_answer, answer))
+                _add_content(self.span, partial(self.content.of_answer, answer))
             elif self.reading is not None:
-                _tell(self.span, partial(self.reading.attributes, self.content))
+                _add_content(self.span, partial(self.reading.attributes, self.content))
         error_type = "" if attempt.outcome in ANSWERS else attempt.outcome
         ending = attempt.outcome if attempt.outcome in LEFT else ""
         first_s = attempt.first_output_s if self.is_streamed else None
@@ -257,9 +263,50 @@ class _Reading:
             log.exception(CONTENT_FAILED)
 
 
-def _tell(span: Span, attributes: Callable[[], dict[str, str | bool]]) -> None:
+def _add_content(span: Span, attributes: Callable[[], dict[str, str | bool]]) -> None:
     """Add prompts and responses to a span. If that raises, log it and continue, since the client's response matters more."""
     try:
         span.set_attributes(attributes())
     except Exception:  # noqa: BLE001 - as above
         log.exception(CONTENT_FAILED)
+
+
+# -- trace context -----------------------------------------------------------------------------------------------------
+
+
+_W3C: Final = TraceContextTextMapPropagator()
+_NEW: Final = Context()  #: the context of a request that belongs to no trace
+
+
+def context_in(headers: MultiMapping[str]) -> Context:
+    """Return the trace that a request names. If it names none, several or an invalid one, a new trace begins."""
+    parents = headers.getall("traceparent", [])
+    if len(parents) != 1:
+        return _NEW
+    return _W3C.extract({"traceparent": parents, "tracestate": headers.getall("tracestate", [])}, _NEW)
+
+
+def traceparent_of(span: Span) -> str:
+    """Return the ids and flags of a span as ``traceparent`` and ``traceresponse`` have them: ``00-<trace>-<span>-<flags>``.
+
+    Empty if the SDK is switched off. The library's function for requests takes twice as long.
+    """
+    context = span.get_span_context()
+    if not context.is_valid:
+        return ""
+    return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
+
+
+def propagated(span: Span) -> dict[str, str]:
+    """Return the headers for a request inside ``span``: ``traceparent``, and ``tracestate`` if the trace has one."""
+    headers: dict[str, str] = {}
+    if parent := traceparent_of(span):
+        headers["traceparent"] = parent
+        if state := span.get_span_context().trace_state:
+            headers["tracestate"] = state.to_header()
+    return headers
+
+
+def ids_in(traceparent: str) -> tuple[str, str]:
+    """Return the ids of the trace and of the span, in hexadecimal digits."""
+    return traceparent[3:35], traceparent[36:52]

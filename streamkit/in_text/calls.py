@@ -4,19 +4,17 @@ A server without a parser for its model sends ``<tool_call>{"name": …}</tool_c
 so an agent believes that the turn is over. This module turns such text into deltas of a call, before
 ``accumulate_tool_calls``, which gives the call an id, an end and a stop reason like any other.
 
-Text is read once. A possible beginning of a call is held until its head is complete: the marker, a name that the request
-offered, and the beginning of the arguments (``grammars.py``). Then arguments are emitted as they arrive: JSON unchanged, and
-parameters between tags as the JSON that the tool's schema requires (``parameters.py``). The last character of the arguments is
-held until the call is closed, so that a truncated call never looks complete (law L3: success is never invented).
+A possible beginning of a call is held until its head is complete: the marker, a name that the request offered, and the
+beginning of the arguments (``grammars.py``). Then arguments are emitted as they arrive: JSON unchanged, and parameters between
+tags as the JSON that the tool's schema requires (``parameters.py``). The last character of the arguments is held until the
+call is closed, so that a truncated call never looks complete (law L3). A call is closed by its end tag or, after a whole body,
+by text, another call or a natural end of the response. Any other call is incomplete, since a call without arguments would mean
+``{}``.
 
-Code in the text stays text (``code_blocks.py``), and so do calls of unknown tools. Markers that are ordinary letters to a
-model (``<tool_call>``, ``<function=``, ``<invoke``) count only at the start of a line. A call is closed by its end tag or,
-after a whole body, by text, another call or a natural end of the response. Any other call is incomplete, since a call without
-arguments would mean ``{}``. Reasoning is not searched, because models think about calls there. Text after calls on the wire,
-or after an error, is not searched either.
-
-Arguments are not repaired, and calls without a marker are not guessed. Held text (a head, or arguments before the tool's name)
-is limited by ``limits.arguments_chars``.
+Text stays text if it is code (``code_blocks.py``), a call of an unknown tool, a call without a marker, reasoning (models think
+about calls there), or after calls on the wire or an error. Markers that are ordinary letters to a model (``<tool_call>``,
+``<function=``, ``<invoke``) count only at the start of a line. Arguments are not repaired. Held text is limited by
+``limits.arguments_chars``.
 
 Source: dialects.md §1.7; quirks.md §4.
 """
@@ -45,30 +43,23 @@ from streamkit.events import (
 )
 from streamkit.in_text.code_blocks import CodeTracker
 from streamkit.in_text.grammars import GRAMMARS, HEAD_CHARS, GrammarSet, Head, Tags
-from streamkit.in_text.json_value import JSONValue
-from streamkit.in_text.machine import InTextMachine
-from streamkit.in_text.parameters import STRING, OfferedTools, json_of, json_or_text, quoted
-from streamkit.in_text.thinking import BLANK_CHARS, unfinished
+from streamkit.in_text.parameters import STRING, JSONValue, OfferedTools, json_of, json_or_text, quoted
+from streamkit.in_text.thinking import BLANK_CHARS, InTextMachine, unfinished
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage, stage_within
 from streamkit.policy import TextCalls
 from streamkit.report import StreamReport
-from streamkit.text.printable import writable
+from streamkit.text.quoting import writable
+from streamkit.tool_calls.object_scanner import TextBuffer
 from streamkit.tool_calls.schema import Tools
-from streamkit.tool_calls.text_buffer import TextBuffer
 
 KIND: Final = "call_in_text"
-#: First label for calls found in text. It is higher than any index on the wire.
-FIRST_LABEL: Final = 1 << 32
-#: Maximum length in characters of a key in a call's object, with its quotes, and of a name.
-KEY_CHARS: Final = 256
-#: Long text is read in pieces of this size, so that copying the unread rest is cheap: one delta may be a whole response.
-PIECE: Final = 2048
-#: Keys of the name and of the arguments in a call's object.
-NAMES: Final = frozenset({"name"})
-ARGUMENTS: Final = frozenset({"arguments", "parameters"})
-#: Stop reasons with which a model ends its response by itself.
-NATURAL: Final = frozenset({"stop", "stop_sequence", "tool_calls"})
+FIRST_LABEL: Final = 1 << 32  #: First label for calls found in text. It is higher than any index on the wire.
+KEY_CHARS: Final = 256  #: maximum length in characters of a key in a call's object, with its quotes, and of a name
+PIECE: Final = 2048  #: long text is read in such pieces, so that copying the unread rest is cheap
+NAMES: Final = frozenset({"name"})  #: keys of the name in a call's object
+ARGUMENTS: Final = frozenset({"arguments", "parameters"})  #: keys of the arguments
+NATURAL: Final = frozenset({"stop", "stop_sequence", "tool_calls"})  #: the model ended its response
 _CONTENT: Final = frozenset({ReasoningDelta, ReasoningSignature, ReasoningOpaque, RefusalDelta, MediaGenerated})
 _decode: Final = json.JSONDecoder(strict=False).raw_decode
 
@@ -77,9 +68,15 @@ class TextCallReader:
     """Reads the text of one choice. ``feed`` and ``settle`` append events to ``out``."""
 
     def __init__(
-        self, grammars: GrammarSet, tools: OfferedTools, limits: Limits, report: StreamReport, choice: int
+        self,
+        grammars: GrammarSet,
+        tools: OfferedTools,
+        limits: Limits,
+        report: StreamReport,
+        choice: int,
+        out: list[Any],
     ) -> None:
-        self.out: list[Any] = []
+        self.out = out
         self.block = 0
         self.natural = False  #: whether the wire's stop reason is a natural one
         self._grammars, self._tools, self._limits, self._report = grammars, tools, limits, report
@@ -118,7 +115,7 @@ class TextCallReader:
             while self._step():
                 pass
 
-    def say_blank(self) -> None:
+    def emit_blank(self) -> None:
         """Emit held white space as text, unless a call came before it."""
         if self._blank and not self._calls:
             self.out.append(TextDelta(self._blank, self._choice, self.block))
@@ -132,18 +129,18 @@ class TextCallReader:
         elif self._step == self._parameter and self._body.streams:
             # the arguments so far end inside a JSON string, so the call can't look complete with the held character
             self._grow(pending)
-            self._hand_on_held()
+            self._emit_held()
         elif self._step in {self._object, self._in_value} and not self._begun:
-            self._say(self._body.raw.whole() + pending)
+            self._emit_text(self._body.raw.whole() + pending)
         elif self._step in {self._text, self._head_of, self._after}:
-            self._say(pending)
+            self._emit_text(pending)
         self._cut()
         self._step = self._text
-        self.say_blank()
+        self.emit_blank()
 
     # -- text ------------------------------------------------------------------------------------------------------
 
-    def _say(self, text: str) -> None:
+    def _emit_text(self, text: str) -> None:
         if not text:
             return
         self.code.feed(text)
@@ -162,9 +159,9 @@ class TextCallReader:
         if found is None:
             kept = unfinished(pending, self._grammars.markers)
             self._pending = pending[len(pending) - kept :]
-            self._say(pending[: len(pending) - kept])
+            self._emit_text(pending[: len(pending) - kept])
             return False
-        self._say(pending[: found.start()])
+        self._emit_text(pending[: found.start()])
         self._pending = pending[found.start() :]
         if self.code.in_code:
             self._heads = ()
@@ -194,14 +191,14 @@ class TextCallReader:
         """Emit a marker that begins no call as text, and search the text after it again."""
         marker = self._grammars.any_marker.match(self._pending)
         size = marker.end() if marker is not None else 1
-        self._say(self._pending[:size])
+        self._emit_text(self._pending[:size])
         self._pending = self._pending[size:]
         return self._go(self._text)
 
     def _accept(self, head: Head, found: re.Match[str]) -> bool:
         """Return whether a head that matched begins a call."""
-        said = found.groupdict()
-        call_id, name = said.get("id"), said.get("name")
+        groups = found.groupdict()
+        call_id, name = groups.get("id"), groups.get("name")
         if head.name_in_id and call_id is not None:
             name = call_id.removeprefix("functions.").rpartition(":")[0] or call_id.removeprefix("functions.")
         self._head, self._begun, self._held = head, False, ""
@@ -230,21 +227,21 @@ class TextCallReader:
         self._body.raw.clear()
         self.out.append(ToolCallDelta(self._label, call_id, name, None, self._choice, anonymous=call_id is None))
 
-    def _argue(self, text: str) -> None:
+    def _emit_arguments(self, text: str) -> None:
         """Emit arguments, except their last character."""
         text = self._held + text
         if len(text) > 1:
             self.out.append(ToolCallDelta(self._label, arguments=text[:-1], choice=self._choice))
         self._held = text[-1:]
 
-    def _hand_on_held(self) -> None:
+    def _emit_held(self) -> None:
         held, self._held = self._held, ""
         if held:
             self.out.append(ToolCallDelta(self._label, arguments=held, choice=self._choice))
 
     def _end(self) -> None:
         if self._open:
-            self._hand_on_held()
+            self._emit_held()
             self._open = False
             self.out.append(ToolCallEnded(self._label, self._choice))
 
@@ -349,12 +346,12 @@ class TextCallReader:
         if key is None:
             return len(pending) >= KEY_CHARS and self._reject()
         window = pending[: KEY_CHARS + HEAD_CHARS]
-        behind = window[key[1] :].lstrip()
-        if not behind or not behind[1:].strip():
+        rest = window[key[1] :].lstrip()
+        if not rest or not rest[1:].strip():
             return len(pending) > len(window) and self._reject()
-        if behind[0] != ":":
+        if rest[0] != ":":
             return self._reject()
-        size = len(window) - len(behind[1:].lstrip())
+        size = len(window) - len(rest[1:].lstrip())
         self._keep(pending[:size])
         self._pending = pending[size:]
         body = self._body
@@ -380,10 +377,9 @@ class TextCallReader:
         return self._value_end()
 
     def _take(self, text: str) -> None:
-        """Take a piece of a value."""
         body = self._body
         if body.is_arguments and self._begun and body.value.kind in {"object", "array"}:
-            self._argue(text)
+            self._emit_arguments(text)
         elif body.is_arguments or body.key in NAMES:
             self._gather(text)
 
@@ -404,12 +400,12 @@ class TextCallReader:
             body.name = name[0]
             if body.argued:  # the arguments came before the name
                 self._begin(name[0])
-                self._argue(self._arguments(body.early))
+                self._emit_arguments(self._arguments(body.early))
                 body.early = ""
         elif body.is_arguments:
             body.argued = True
             if self._begun:
-                self._argue(self._arguments(text))
+                self._emit_arguments(self._arguments(text))
             else:
                 body.early = text
         return True
@@ -422,7 +418,7 @@ class TextCallReader:
         if len(raw) <= HEAD_CHARS:
             self._pending = raw + self._pending
             return self._no_call()
-        self._say(raw)
+        self._emit_text(raw)
         return self._go(self._text)
 
     def _arguments(self, text: str) -> str:
@@ -438,7 +434,6 @@ class TextCallReader:
     # -- a JSON value ----------------------------------------------------------------------------------------------
 
     def _json(self) -> bool:
-        """Read JSON arguments after a name."""
         body = self._body
         if not body.value.kind:
             self._pending = self._pending.lstrip()
@@ -455,7 +450,7 @@ class TextCallReader:
         if not body.value.done:
             return False
         if body.gathered.chars:
-            self._argue(self._arguments(body.gathered.take()))
+            self._emit_arguments(self._arguments(body.gathered.take()))
         body.whole = True
         return self._go(self._close)
 
@@ -467,7 +462,7 @@ class TextCallReader:
         pending = self._pending = self._pending.lstrip()
         if pending.startswith(tags.end):
             self._pending = pending[len(tags.end) :]
-            self._argue("}" if body.argued else "{}")
+            self._emit_arguments("}" if body.argued else "{}")
             self._end()
             return self._go(self._after)
         if pending.startswith("{") and not body.argued:  # <function=NAME>{…}</function>
@@ -484,12 +479,11 @@ class TextCallReader:
         body.is_json = typed == "false"
         body.types = self._tools.types(body.name, key) if typed is None else STRING
         body.streams = body.types == STRING and not body.is_json
-        self._argue((", " if body.argued else "{") + quoted(key) + (': "' if body.streams else ": "))
+        self._emit_arguments((", " if body.argued else "{") + quoted(key) + (': "' if body.streams else ": "))
         body.argued, body.first = True, True
         return self._go(self._parameter)
 
     def _parameter(self) -> bool:
-        """Read the value of a parameter, up to its closing tag."""
         tags, body = cast("Tags", self._head.tags), self._body
         if tags.pads and body.first and self._pending:
             body.first = False
@@ -504,23 +498,21 @@ class TextCallReader:
         value, self._pending = self._pending[:at], self._pending[at + len(tags.close) :]
         self._grow(value.removesuffix("\n") if tags.pads else value)
         if body.streams:
-            self._argue('"')
+            self._emit_arguments('"')
         else:
             text = body.gathered.take()
             depth = self._limits.json_depth
-            self._argue(json_or_text(text, depth) if body.is_json else json_of(text, body.types, depth))
+            self._emit_arguments(json_or_text(text, depth) if body.is_json else json_of(text, body.types, depth))
         return self._go(self._parameters)
 
     def _grow(self, value: str) -> None:
         if not self._body.streams:
             self._gather(value)
         elif value:
-            self._argue(quoted(value)[1:-1])
+            self._emit_arguments(quoted(value)[1:-1])
 
 
 class _Body:
-    """The state of a call's body while it is read."""
-
     def __init__(self) -> None:
         self.name = ""
         self.whole = False  #: the body is complete; only the end tag is missing
@@ -561,22 +553,17 @@ class TextCallFinder(InTextMachine):
         self._failed = False
         self._readers: dict[int, TextCallReader | None] = {}  # None: this choice has calls on the wire
 
-    def failed(self, out: list[Any]) -> None:
-        for reader in self._readers.values():
-            self._drain(reader, out)
-
-    def release(self, out: list[Any]) -> None:
+    def release(self) -> None:
         for reader in self._readers.values():
             if reader is not None:
                 reader.settle(closed=reader.natural)
-            self._drain(reader, out)
         self._readers.clear()
 
-    def take(self, event: WireEvent, out: list[Any]) -> None:
+    def take(self, event: WireEvent) -> None:
         model: Any = event
         kind = type(event)
         if kind is ProviderFailed and not self._failed:
-            self.release(out)  # held text precedes the error
+            self.release()  # held text precedes the error
             self._failed = True
         elif self._failed:
             pass  # events after an error pass unread
@@ -584,32 +571,25 @@ class TextCallFinder(InTextMachine):
             reader = self._reader(model.choice)
             if reader is not None:
                 reader.feed(model)
-                self._drain(reader, out)
                 return
         elif kind is Aside and (reader := self._readers.get(model.choice)) is not None:
-            reader.say_blank()  # the aside may belong to the held text
-            self._drain(reader, out)
+            reader.emit_blank()  # the aside may belong to the held text
         elif kind is StopReasonSeen and (reader := self._readers.get(model.choice)) is not None:
             reader.natural = model.reason in NATURAL
         elif kind is ToolCallDelta or (kind in _CONTENT and getattr(model, "text", "-") != ""):
             reader = self._readers.get(model.choice)
             if reader is not None:
                 reader.settle()
-                self._drain(reader, out)
             if kind is ToolCallDelta:
                 self._readers[model.choice] = None
-        out.append(event)
+        self._out.append(event)
 
     def _reader(self, choice: int) -> TextCallReader | None:
         if choice not in self._readers:
-            self._readers[choice] = TextCallReader(self._grammars, self._tools, self._limits, self._report, choice)
+            self._readers[choice] = TextCallReader(
+                self._grammars, self._tools, self._limits, self._report, choice, self._out
+            )
         return self._readers[choice]
-
-    @staticmethod
-    def _drain(reader: TextCallReader | None, out: list[Any]) -> None:
-        if reader is not None and reader.out:
-            out += reader.out
-            reader.out.clear()
 
 
 def find_text_calls(
@@ -623,7 +603,7 @@ def find_text_calls(
     one repair, ``call_in_text``. Raise UsageError for no grammar or an unknown one.
     """
     if not grammars or not set(grammars) <= GRAMMARS.keys():
-        raise UsageError(f"name grammars of calls: {', '.join(GRAMMARS)}")
+        raise UsageError(f"find_text_calls needs at least one of these grammars: {', '.join(GRAMMARS)}")
     known, offered = GrammarSet.named(grammars), OfferedTools(tools)
     return stage_within(
         "wire events",

@@ -1,8 +1,5 @@
 """Track whether growing text is inside code: Markdown's fences, spans and indented lines.
 
-Text is read once, split into line ends, runs of backticks or tildes, and the text between. The state is the start of the line,
-while a fence may still open in it, and the open fence or span.
-
 The rules are CommonMark's; doubtful text counts as code. A fence opens with three or more backticks or tildes at the start of
 a line, after white space, list marks and quote marks, and closes with a line of at least as many. A span opens with a run of
 backticks and closes with a run of the same length, or at a blank line. A line that begins with four spaces or a tab is code.
@@ -16,14 +13,10 @@ import re
 from typing import Final
 
 _PIECES: Final = re.compile(r"\n|`+|~+|[^\n`~]+")
-#: White space, list marks and quote marks before a fence.
-_MARKS: Final = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t>]*)*")
-#: What ``_MARKS`` matches, perhaps with an incomplete list number at the end.
-_MARKS_SO_FAR: Final = re.compile(_MARKS.pattern + r"\d{0,9}")
-#: Maximum length of a line's start that is searched for a fence.
-LINE_CHARS: Final = 80
-#: Minimum number of backticks or tildes in a fence.
-FENCE: Final = 3
+_MARKS: Final = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t>]*)*")  #: marks before a fence
+_MARKS_SO_FAR: Final = re.compile(_MARKS.pattern + r"\d{0,9}")  #: perhaps with an incomplete number
+LINE_CHARS: Final = 80  #: maximum length of a line's start that is searched for a fence
+FENCE: Final = 3  #: minimum number of backticks or tildes in a fence
 
 
 class CodeTracker:

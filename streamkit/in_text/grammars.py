@@ -4,8 +4,6 @@ A call has a *head*, from a marker to its arguments, and a *body*. A head is a f
 them, so any text can be tested for being the beginning of a head. A body is a JSON value, an object with ``name`` and
 ``arguments``, or parameters between tags.
 
-Each grammar follows the models' chat templates: it is the output that a server without a parser passes on.
-
 Source: the chat templates on the model cards of Hermes, Qwen3 and Qwen3-Coder, GLM-4.5, Kimi-K2, DeepSeek V3 to V4,
 MiniMax-M2, Mistral's and Meta's; the leaked forms of Claude's calls (anthropics/claude-code#77061).
 """
@@ -21,8 +19,7 @@ from attrs import evolve, frozen
 
 from streamkit.policy import TextCalls
 
-#: Maximum length of a head in characters.
-HEAD_CHARS: Final = 512
+HEAD_CHARS: Final = 512  #: maximum length of a head in characters
 _WORD: Final = "[^\\s<>\"'{}\\[\\]|｜`=]"
 
 
@@ -72,19 +69,14 @@ class Head:
 
     parts: tuple[HeadPart, ...]
     body: Body
-    #: A literal that must follow the head, and that belongs to the body.
-    peek: str = ""
-    #: The end tags of a call. A call with a complete body needs no end tag if text or another call follows.
-    ends: tuple[str, ...] = ()
+    peek: str = ""  #: a literal that must follow the head, and that belongs to the body
+    ends: tuple[str, ...] = ()  #: end tags; after a complete body, text or another call ends the call, too
     tags: Tags | None = None
-    #: True if the tool's name is a part of the call's id: ``functions.NAME:0``.
-    name_in_id: bool = False
-    #: True if the head counts only at the start of a line: set for markers that are ordinary text, not special tokens.
-    own_line: bool = False
+    name_in_id: bool = False  #: True if the tool's name is a part of the call's id: ``functions.NAME:0``
+    own_line: bool = False  #: True for markers that are ordinary text, which count only at the start of a line
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """The pattern of the head."""
         peek = f"(?={re.escape(self.peek)})" if self.peek else ""
         parts = [re.escape(part) if isinstance(part, str) else part.whole for part in self.parts]
         return re.compile("".join(parts) + peek)
@@ -108,8 +100,7 @@ class Grammar:
     """How one family of models writes calls into its text: the heads that may begin a call."""
 
     heads: tuple[Head, ...]
-    #: Texts without meaning that may follow calls, such as the end of a section.
-    trailers: tuple[str, ...] = ()
+    trailers: tuple[str, ...] = ()  #: texts without meaning that may follow calls, such as the end of a section
 
 
 def _in_sections(sections: Iterable[str], head: Head) -> tuple[Head, ...]:

@@ -1,9 +1,11 @@
-"""The tools of a request, as needed for calls in text: the known names, and the type of each parameter.
+"""The arguments of a call in text: where a JSON value ends, and how the text of a parameter becomes JSON.
 
-A parameter between tags is plain text, and the tool's schema decides how the text becomes JSON. For the type string, the text
-becomes a JSON string. For another type, the text is used unchanged if it is JSON of that type. Otherwise the text becomes a
-string, so that nothing is lost, and ``check_json`` with schemas reports the wrong type. Without a schema every value is a
-string.
+``JSONValue`` only scans brackets and strings; ``check_json`` validates the value later. A character that JSON never has
+outside strings is a fault, since an unclosed value would otherwise take all text after it.
+
+A parameter between tags is plain text. If the tool's schema has the type string, or no type, the text becomes a JSON string.
+For another type, the text is used unchanged if it is JSON of that type. Otherwise it becomes a string, so that nothing is
+lost, and ``check_json`` with schemas reports the wrong type.
 
 Source: JSON Schema 2020-12 (validation) §6.1.1.
 """
@@ -17,16 +19,80 @@ from typing import Any, Final
 
 from streamkit.conversation.messages import Tool
 from streamkit.text.identifiers import portable_name
-from streamkit.tool_calls.json_scanner import JSONScanner
+from streamkit.tool_calls.json_scanner import JSONScanner, runs
 from streamkit.tool_calls.schema import Tools, ToolSchemas, definition
 
-#: A plausible tool name, used if the request's tools are not known.
-_NAME: Final = re.compile(r"[A-Za-z_][\w.:/-]{0,127}", re.ASCII)
+_outside: Final = runs(r"[\s:,\w.+-]*")
+_inside: Final = runs(r'[^"\\]*')
+_scalar: Final = runs(r"[\w.+-]*")
+
+
+class JSONValue:
+    """Finds the end of one value, which begins with the first character fed."""
+
+    __slots__ = ("_depth", "_escaped", "_in_string", "done", "faulty", "kind")
+
+    def __init__(self) -> None:
+        self.done = False
+        self.faulty = False
+        self.kind = ""  #: ``object``, ``array``, ``string`` or ``scalar``; empty before the first character
+        self._depth = 0
+        self._in_string = False
+        self._escaped = False
+
+    def feed(self, text: str) -> int:
+        """Return how many characters belong to the value. If not all do, the value is ``done`` or ``faulty`` there."""
+        at, size = 0, len(text)
+        if not self.kind and text:
+            self.kind = {"{": "object", "[": "array", '"': "string"}.get(text[0], "scalar")
+            self.faulty = self.kind == "scalar" and not _scalar(text, 0).end()
+        while at < size and not self.done and not self.faulty:
+            if self._in_string:
+                at = self._string(text, at)
+            elif self.kind == "scalar":
+                end = _scalar(text, at).end()
+                at, self.done = end, end < size
+            else:
+                at = self._structure(text, at)
+        return at
+
+    def _string(self, text: str, at: int) -> int:
+        if self._escaped:
+            self._escaped = False
+            return at + 1
+        at = _inside(text, at).end()
+        if at == len(text):
+            return at
+        if text[at] == '"':
+            self._in_string = False
+            self.done = not self._depth
+        else:
+            self._escaped = True
+        return at + 1
+
+    def _structure(self, text: str, at: int) -> int:
+        at = _outside(text, at).end() if self._depth else at
+        if at == len(text):
+            return at
+        letter = text[at]
+        if letter == '"':
+            self._in_string = True
+        elif letter in "{[":
+            self._depth += 1
+        elif letter in "}]":
+            self._depth -= 1
+            self.done = not self._depth
+        else:
+            self.faulty = True
+            return at
+        return at + 1
+
+
+_NAME: Final = re.compile(r"[A-Za-z_][\w.:/-]{0,127}", re.ASCII)  #: plausible, if the request's tools are not known
 STRING: Final = frozenset({"string"})
 #: The type of root that ``JSONScanner`` reports for each schema type.
 _ROOTS: Final = {"object": "object", "array": "array", "number": "number", "integer": "number"}
-#: The schema for a call of a custom tool, which takes free text.
-_FREE_TEXT: Final = {"properties": {"input": {"type": "string"}}}
+_FREE_TEXT: Final = {"properties": {"input": {"type": "string"}}}  #: for a custom tool
 
 
 class OfferedTools:
@@ -61,14 +127,13 @@ class OfferedTools:
 
 
 def _types(schema: Any, depth: int = 4) -> frozenset[str]:
-    """Return the types that a schema names, in itself or in its alternatives."""
     if not isinstance(schema, Mapping) or not depth:
         return frozenset()
-    said = schema.get("type")
-    if isinstance(said, str):
-        return frozenset({said})
-    if isinstance(said, list):
-        return frozenset(one for one in said if isinstance(one, str))
+    declared = schema.get("type")
+    if isinstance(declared, str):
+        return frozenset({declared})
+    if isinstance(declared, list):
+        return frozenset(one for one in declared if isinstance(one, str))
     found: set[str] = set()
     for key in ("anyOf", "oneOf", "allOf"):
         several = schema.get(key)
@@ -95,7 +160,6 @@ def json_or_text(text: str, depth: int) -> str:
 
 
 def _root(value: str, depth: int) -> str | None:
-    """Return the type of a JSON value, or None for text that is not JSON."""
     scanner = JSONScanner(depth=depth)
     scanner.feed(value)
     return scanner.root if value and scanner.finish() == "complete" else None

@@ -1,16 +1,13 @@
 """Turn thinking between tags in the text into reasoning.
 
-A server that does not know its model's tags sends ``<think>…</think>`` as content. Clients then show the thinking as the
-response, or send it back as one.
-
-Tags count only at the start of a choice, after white space at most. Everything up to the closing tag is reasoning. White space
-after either tag is dropped, and so is blank thinking. Thinking truncated by the end stays reasoning. A closing tag at the
-start, from servers that removed the thinking, is dropped. No tag counts after reasoning, a refusal, a call or text in another
-block.
+A server that does not know its model's tags sends ``<think>…</think>`` as content. Tags count only at the start of a choice,
+after white space at most. Everything up to the closing tag is reasoning. White space after either tag is dropped, and so is
+blank thinking. Thinking truncated by the end stays reasoning. A closing tag at the start, from servers that removed the
+thinking, is dropped. No tag counts after reasoning, a refusal, a call or text in another block.
 
 Some templates write the opening tag into the prompt, so only the closing tag arrives. Such thinking can't be told from a
 response without holding back the whole text. So this is a separate mode, ``opened``: the text is reasoning from its first
-character to the closing tag, or to the end if there is none. Memory: one tag and a little white space.
+character to the closing tag, or to the end if there is none.
 
 Source: the tags of DeepSeek, Qwen and MiniMax (``<think>``), Magistral (``[THINK]``), Kimi-VL and Kimi-Dev (``◁think▷``),
 Seed-OSS (``<seed:think>``), Gemini's endpoint for OpenAI clients (``<thought>``); several models write ``<thinking>``.
@@ -34,9 +31,47 @@ from streamkit.events import (
     ToolCallDelta,
     WireEvent,
 )
-from streamkit.in_text.machine import InTextMachine
+from streamkit.machines import Link
 from streamkit.pipeline import Stage, stage_within
 from streamkit.report import StreamReport
+
+
+class InTextMachine(Link):
+    """The base of machines that read the text of a response. ``take`` and ``release`` append their results to ``_out``."""
+
+    reads_texts = True
+
+    def __init__(self, report: StreamReport | None) -> None:
+        self._report = report if report is not None else StreamReport()
+        self._out: list[Any] = []
+
+    def push(self, event: WireEvent, /) -> None:
+        try:
+            self.take(event)
+        finally:
+            self._emit_all()
+
+    def push_end(self) -> None:
+        self.release()
+        self._emit_all()
+
+    push_rest = push_end
+
+    def _emit_all(self) -> None:
+        out = self._out[:]
+        self._out.clear()
+        if len(out) > 1 and self.several is not None:
+            self.several()
+        for event in out:
+            self.emit(event)
+
+    def take(self, event: Any) -> None:
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Release the held events at the end of the input."""
+        raise NotImplementedError
+
 
 #: Each opening tag with its closing tag.
 TAGS: Final = {
@@ -49,10 +84,8 @@ TAGS: Final = {
 }
 OPENING: Final = tuple(TAGS)
 CLOSING: Final = tuple(TAGS.values())
-#: Maximum number of white-space characters before a tag; after more, no tag counts.
-BLANK_CHARS: Final = 256
-#: Maximum number of events that wait after held text; further events are emitted before it.
-QUEUED: Final = 1024
+BLANK_CHARS: Final = 256  #: maximum number of white-space characters before a tag; after more, no tag counts
+QUEUED: Final = 1024  #: maximum number of events that wait after held text; further events are emitted before it
 KIND: Final = "thinking_in_text"
 ThinkMode: TypeAlias = Literal["tags", "opened"]
 _REASONED: Final = frozenset({ReasoningDelta, ReasoningSignature, ReasoningOpaque})
@@ -75,10 +108,9 @@ def unfinished(text: str, tags: tuple[str, ...]) -> int:
 class _SplitChoice:
     """The state of a choice whose text may still hold thinking."""
 
-    state: Literal["start", "thinking", "behind"] = "start"
+    state: Literal["start", "thinking", "after"] = "start"
     held: str = ""  #: the beginning of the text, or of a closing tag
-    #: The held deltas, and the asides after them, in order.
-    queue: list[TextDelta | ReasoningDelta | Aside] = field(factory=list)
+    queue: list[TextDelta | ReasoningDelta | Aside] = field(factory=list)  #: held deltas, and asides after them
     block: int = 0  #: the block of ``held``
     closing: tuple[str, ...] = CLOSING
     eats_blank: bool = True  #: white space is dropped, since no thinking has arrived yet
@@ -94,21 +126,15 @@ class ThinkSplitter(InTextMachine):
         self._open: dict[int, _SplitChoice] = {}
         self._settled: set[int] = set()
         self._failed = False
-        self._out: list[Any] = []
 
-    def take(self, event: WireEvent, out: list[Any]) -> None:
-        self._out = out
+    def take(self, event: WireEvent) -> None:
         # events after an error pass unread
         if self._failed or (type(event) is TextDelta and event.choice in self._settled):
-            out.append(event)
+            self._out.append(event)
         elif type(event) is TextDelta:
             self._text(event)
         else:
             self._other(event)
-
-    def release(self, out: list[Any]) -> None:
-        self._out = out
-        self._release_all()
 
     # -- events ----------------------------------------------------------------------------------------------------
 
@@ -121,7 +147,7 @@ class ThinkSplitter(InTextMachine):
                 return
             self._note(choice, event)
         elif type(event) is ProviderFailed:
-            self._release_all()  # held text precedes the error
+            self.release()  # held text precedes the error
             self._failed = True
         self._out.append(event)
 
@@ -146,7 +172,7 @@ class ThinkSplitter(InTextMachine):
         self._open.pop(number, None)
         self._settled.add(number)
 
-    def _release_all(self) -> None:
+    def release(self) -> None:
         for choice in self._open.values():
             self._release(choice)
         self._open.clear()
@@ -172,7 +198,7 @@ class ThinkSplitter(InTextMachine):
             text = self._begun(choice, delta, text)
         if choice.state == "thinking" and text:
             text = self._thought(number, choice, text)
-        if choice.state == "behind" and (text := text.lstrip()):
+        if choice.state == "after" and (text := text.lstrip()):
             self._settle(number)
             self._out.append(TextDelta(text, number, choice.block))
 
@@ -184,7 +210,7 @@ class ThinkSplitter(InTextMachine):
             for tag in CLOSING if choice.reasoned else OPENING + CLOSING:
                 if stripped.startswith(tag):
                     self._report.repair(KIND)
-                    choice.state = "thinking" if tag in TAGS else "behind"
+                    choice.state = "thinking" if tag in TAGS else "after"
                     choice.closing = (TAGS.get(tag, tag),)
                     self._drop_text(choice)
                     return stripped[len(tag) :]
@@ -221,7 +247,7 @@ class ThinkSplitter(InTextMachine):
                 choice.queue.append(ReasoningDelta(choice.held, number, choice.block))
             thought, rest = text[: len(text) - kept], ""
         else:
-            choice.state = "behind"
+            choice.state = "after"
             thought, rest = text[: found[0]], text[found[0] + len(found[1]) :]
         if thought:
             self._out.append(ReasoningDelta(thought, number, choice.block))

@@ -55,10 +55,8 @@ from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
 from streamkit.text.quoting import quoted, shortened
 
-#: The placeholder for tool results in the recorded response to them.
-RESULTS: Final = "{results}"
-#: The number of characters of a tool result that the response quotes.
-EXCERPT_CHARS: Final = 80
+RESULTS: Final = "{results}"  #: the placeholder for tool results in the recorded response to them
+EXCERPT_CHARS: Final = 80  #: the number of characters of a tool result that the response quotes
 FRAGMENT_CHARS: Final = 4
 DELTAS: Final = (ReasoningDelta, TextDelta, ToolCallDelta)
 WORD: Final = re.compile(r"\s*\S+")
@@ -118,12 +116,12 @@ def answer(
 
 def _check(request: Request) -> None:
     if not request.model:
-        raise BadRequest("model", "the name of a model is needed")
+        raise BadRequest("model", "must be the name of a model")
     if (request.options.choices or 1) != 1:
-        raise BadRequest("n", f"the demo model gives one choice, not {request.options.choices}")
+        raise BadRequest("n", f"must be 1 for the demo model, not {request.options.choices}")
     most = request.options.max_tokens
     if most is not None and most < 1:
-        raise BadRequest(request.options.native_max_tokens or "max_tokens", f"at least 1 is needed, not {most}")
+        raise BadRequest(request.options.native_max_tokens or "max_tokens", f"must be at least 1, not {most}")
 
 
 def _reply_events(request: Request) -> list[WireEvent]:
@@ -181,9 +179,9 @@ def _offered(request: Request, choice: ToolChoice) -> list[int]:
     names = {tool.name: number for number, tool in enumerate(request.tools) if tool.kind == "function"}
     unknown = [name for name in choice.names if name not in names]
     if unknown:
-        raise BadRequest("tool_choice", f"no function that is offered is called {quoted(unknown[0])}")
+        raise BadRequest("tool_choice", f"must name an offered function, not {quoted(unknown[0])}")
     if choice.mode == "required" and not names:
-        raise BadRequest("tool_choice", "a call is required, and no function is offered")
+        raise BadRequest("tool_choice", "requires a call, but no function is offered")
     if choice.mode == "none":
         return []
     return [number for name, number in names.items() if not choice.names or name in choice.names]
@@ -193,7 +191,7 @@ def _arguments(request: Request, number: int) -> str:
     try:
         return orjson.dumps(minimal_object(request.tools[number].parameters or {})).decode()
     except NoValue as error:
-        raise BadRequest(f"tools[{number}].function.parameters", f"no call can be made up: {error}") from error
+        raise BadRequest(f"tools[{number}].function.parameters", f"no call can be made: {error}") from error
 
 
 def _calling(calls: list[tuple[str, str]]) -> Iterator[WireEvent]:
@@ -260,4 +258,4 @@ def _document(output: OutputFormat) -> str:
     try:
         return orjson.dumps(minimal_object(output.schema) if output.kind == "schema" else {"answer": "demo"}).decode()
     except NoValue as error:
-        raise BadRequest("response_format.json_schema.schema", f"no answer can be made up: {error}") from error
+        raise BadRequest("response_format.json_schema.schema", f"no value can be made: {error}") from error

@@ -19,12 +19,11 @@ from urllib.parse import unquote
 
 from streamkit.errors import UsageError
 from streamkit.text.quoting import quoted
-from streamkit.tool_calls.schema_walk import follow
+from streamkit.tool_calls.schema_cost import follow
 
 #: Most subschemas visited for one value. Twenty that each refer twice to the next one would need a million visits.
 MAX_SUBSCHEMAS: Final = 2_000
-#: The longest chain of ``$ref`` that is followed.
-MAX_REFERENCES: Final = 64
+MAX_REFERENCES: Final = 64  #: the longest chain of ``$ref`` that is followed
 MAX_CHARS: Final = 4_096
 #: The text of a string value. It is harmless: neither a command nor the path of a file.
 TEXT: Final = "demo"
@@ -53,17 +52,15 @@ def minimal_object(schema: Any) -> dict[str, Any]:
         value = _Maker(root).value(root)
     except (AttributeError, TypeError, ArithmeticError) as error:
         # a client sent the schema, and nothing has validated it
-        raise NoValue("a keyword of the schema has a value that it can't have") from error
+        raise NoValue("a keyword of the schema has an invalid value") from error
     except RecursionError:
-        raise NoValue("the schema is nested too deep") from None
+        raise NoValue("the schema is nested too deeply") from None
     if not isinstance(value, dict):
-        raise NoValue("the schema takes no object")
+        raise NoValue("the schema allows no object")
     return value
 
 
 class _Maker:
-    """Makes one value for one schema."""
-
     def __init__(self, root: Any) -> None:
         self._root = root
         self._left = MAX_SUBSCHEMAS
@@ -92,7 +89,7 @@ class _Maker:
         """Return the schema merged with its ``$ref`` and ``allOf`` parts. If a keyword occurs twice, the outer one counts."""
         self._left -= 1
         if self._left < 0:
-            raise NoValue(f"more than {MAX_SUBSCHEMAS:,} subschemas would have to be looked at")
+            raise NoValue(f"the schema has more than {MAX_SUBSCHEMAS:,} subschemas")
         if schema is True:
             return {}, within
         if not isinstance(schema, dict):
@@ -109,14 +106,14 @@ class _Maker:
 
     def _target(self, reference: Any, within: frozenset[str]) -> Any:
         if reference in within or len(within) >= MAX_REFERENCES:
-            raise NoValue(f"the reference {quoted(reference)} leads back to itself, or too deep")
+            raise NoValue(f"the reference {quoted(reference)} is circular or too deep")
         try:
             base, _, fragment = reference.partition("#")
             if base:
                 raise LookupError
             return follow(self._root, unquote(fragment))
         except (AttributeError, LookupError):
-            raise NoValue(f"the reference {quoted(reference)} leads to nothing in the schema") from None
+            raise NoValue(f"the reference {quoted(reference)} is not in the schema") from None
 
     def _of_type(self, flat: dict[str, Any], within: frozenset[str]) -> Any:
         match _type(flat):
@@ -133,7 +130,7 @@ class _Maker:
             case "null":
                 return None
             case kind:
-                raise NoValue(f"there is no type {quoted(kind)}")
+                raise NoValue(f"unknown type {quoted(kind)}")
 
     def _object(self, flat: dict[str, Any], within: frozenset[str]) -> dict[str, Any]:
         properties, other = flat.get("properties", {}), flat.get("additionalProperties", True)
@@ -175,7 +172,7 @@ def _item(flat: dict[str, Any], position: int) -> Any:
 def _text(flat: dict[str, Any]) -> str:
     fewest, most = flat.get("minLength", 0), flat.get("maxLength", MAX_CHARS)
     if fewest > MAX_CHARS:
-        raise NoValue(f"a string of {fewest:,} characters would be needed")
+        raise NoValue(f"the schema requires a string of {fewest:,} characters")
     return FORMATS.get(flat.get("format", ""), TEXT).ljust(fewest, ".")[:most]
 
 

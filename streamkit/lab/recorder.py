@@ -21,53 +21,50 @@ from typing import Final
 from urllib.parse import unquote
 
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, web
-from attrs import define, field, frozen
+from attrs import define, field
 from multidict import CIMultiDict
 from yarl import URL
 
 from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import Interrupted, SourceFailed, StreamError, TimedOut, UsageError
+from streamkit.lab.recording.headers import HOP_BY_HOP
 from streamkit.lab.recording.recorder import OpenRecording, Recorder
 from streamkit.limits import MIB
 from streamkit.text.quoting import quoted
 from streamkit.web.client_dialect import client_dialect, expected, no_socket, wants_socket
 from streamkit.web.hosts import Hosts, guarded
-from streamkit.web.recording import CLIENT_LEFT, SHUT_DOWN, end_of
+from streamkit.web.observers import CLIENT_LEFT, SHUT_DOWN, end_of
 from streamkit.web.refusals import Refused, with_status
 from streamkit.web.source import TimedSource, Timeouts, iter_upstream
 from streamkit.web.surfaces import surfaces
 from streamkit.web.upstream import client_session
-from streamkit.web.upstream.connections import sent_once_more
-from streamkit.web.upstream.sending import not_answered
+from streamkit.web.upstream.sending import not_answered, sent_once_more
 
 #: The largest request body. The body is held in memory until it is sent; prompts with images have some MiB.
 BODY_BYTES: Final = 64 * MIB
 #: The proxy's time limits for a provider. They are longer than those of clients, so that the client decides when to give up.
 TIMEOUTS: Final = Timeouts(connect_s=10.0, first_byte_s=3600.0, idle_s=3600.0)
-#: Headers of one connection, never forwarded, like those that ``Connection`` lists (RFC 9110 §7.6.1; RFC 9112 §9.6, §6.1).
-HOP_BY_HOP: Final = frozenset({
-    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
-    "transfer-encoding", "upgrade",
-})  # fmt: skip
 #: Request headers that the proxy writes itself: they describe the body that it has read, and the host that it sends to.
 _WRITTEN: Final = frozenset({"accept-encoding", "content-length", "expect", "host"})
 #: Headers that aiohttp adds to a request that lacks them.
 _ADDED: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
 
-@frozen(kw_only=True)
+@define(eq=False)
 class Exchanged:
-    """A finished exchange, as data for one log line."""
+    """An exchange, as data for one log line. It is complete when the exchange is over and its file is closed."""
 
     method: str
     path: str  #: the path that the client requested, without the query
-    status: int | None  #: the provider's status; None: the provider did not respond
-    reads: int
-    bytes: int
-    seconds: float
-    end: str  #: how the exchange ended, as a value of ``recording.End.kind``
-    file: Path | None  #: the recording's file; None: the exchange was not recorded
-    file_end: str  #: the end written in the file; it differs from ``end`` if the recorder stopped the recording early
+    status: int | None = None  #: the provider's status; None: the provider did not respond
+    reads: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    end: str = ""  #: how the exchange ended, as a value of ``recording.End.kind``
+    file: Path | None = None  #: the recording's file; None: the exchange was not recorded
+    file_end: str = (
+        ""  #: the end written in the file; it differs from ``end`` if the recorder stopped the recording early
+    )
 
 
 def base_url(text: str) -> str:
@@ -78,11 +75,9 @@ def base_url(text: str) -> str:
     except ValueError:
         is_known = False
     if not is_known or any(letter.isspace() or not letter.isprintable() for letter in text):
-        raise UsageError(f"{quoted(text)} is no address of a provider; write it as https://host or https://host/path")
+        raise UsageError(f"{quoted(text)} is not a provider's address; write https://host or https://host/path")
     if url.user is not None or url.password is not None or "?" in text or "#" in text:
-        raise UsageError(
-            "the address of a provider has no user, no password, no `?` and no `#`; clients send their keys"
-        )
+        raise UsageError("a provider's address must have no user, password, `?` or `#`; clients send their keys")
     return str(url).rstrip("/")
 
 
@@ -139,18 +134,29 @@ class Proxy:
         Raises Refused if the provider does not respond, and for a path that would leave the base URL.
         """
         target = _target(request)
-        line = _Line(request, self.tell)
+        loop, line = asyncio.get_running_loop(), Exchanged(request.method, request.path)
+        started, closed = loop.time(), loop.create_future()
+
+        def note_file(file: Path | None, end: str) -> None:
+            line.file, line.file_end = file, end
+            closed.set_result(None)
+
         dialect = _dialect_of(request.path) if self.dialect is None else self.dialect
-        recording = self.recorder.open(dialect=dialect, provider=self.provider, saved=line.saved)
+        recording = self.recorder.open(
+            dialect=dialect,
+            provider=self.provider,
+            saved=lambda *written: loop.call_soon_threadsafe(note_file, *written),
+        )
         try:
             return await self._exchange(request, target, body, recording, line)
         finally:
             # this has no effect if the recording already has an end
             recording.end(SHUT_DOWN if self._is_stopping else CLIENT_LEFT)
-            line.ended(recording.ending)
+            line.end, line.seconds = recording.ending, loop.time() - started
+            closed.add_done_callback(lambda _closed: self.tell(line))
 
     async def _exchange(
-        self, request: web.Request, target: str, body: bytes | None, recording: OpenRecording, line: _Line
+        self, request: web.Request, target: str, body: bytes | None, recording: OpenRecording, line: Exchanged
     ) -> web.StreamResponse:
         url = URL(self.base_url + target, encoded=True)
         headers = _end_to_end(request.headers, HOP_BY_HOP | _WRITTEN)
@@ -201,7 +207,7 @@ class Proxy:
 
 
 async def _answer(
-    request: web.Request, response: ClientResponse, source: TimedSource, line: _Line
+    request: web.Request, response: ClientResponse, source: TimedSource, line: Exchanged
 ) -> web.StreamResponse:
     """Forward the provider's response read by read. If it is interrupted, close the client's connection."""
     answer = web.StreamResponse(
@@ -220,56 +226,6 @@ async def _answer(
     return answer
 
 
-@define(eq=False)
-class _Line:
-    """The facts of one exchange. They are reported when both the exchange is over and its file is closed."""
-
-    request: web.Request
-    tell: Callable[[Exchanged], None]
-    status: int | None = None
-    reads: int = 0
-    bytes: int = 0
-    _loop: asyncio.AbstractEventLoop = field(init=False, factory=asyncio.get_running_loop)
-    _started: float = field(init=False)
-    _seconds: float = field(init=False, default=0.0)
-    _end: str = field(init=False, default="")
-    _file: Path | None = field(init=False, default=None)
-    _file_end: str = field(init=False, default="")
-    _is_saved: bool = field(init=False, default=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._started = self._loop.time()
-
-    def saved(self, file: Path | None, end: str) -> None:
-        """Note that the file is closed. The writing thread calls this."""
-        self._loop.call_soon_threadsafe(self._report_end, file, end)
-
-    def ended(self, end: str) -> None:
-        self._end, self._seconds = end, self._loop.time() - self._started
-        if self._is_saved:
-            self._write()
-
-    def _report_end(self, file: Path | None, end: str) -> None:
-        self._file, self._file_end, self._is_saved = file, end, True
-        if self._end:
-            self._write()
-
-    def _write(self) -> None:
-        self.tell(
-            Exchanged(
-                method=self.request.method,
-                path=self.request.path,
-                status=self.status,
-                reads=self.reads,
-                bytes=self.bytes,
-                seconds=self._seconds,
-                end=self._end,
-                file=self._file,
-                file_end=self._file_end,
-            )
-        )
-
-
 def _unanswered(request: web.Request, error: SourceFailed) -> Refused:
     """Return the error response for a client whose provider did not respond (RFC 9110 §15.6.3, §15.6.5)."""
     failed, status = failure_from(error), 504 if isinstance(error, TimedOut) else 502
@@ -281,7 +237,7 @@ def _target(request: web.Request) -> str:
     target = request.raw_path
     segments = unquote(target.partition("?")[0]).replace("\\", "/").split("/")
     if not target.startswith("/") or "#" in target or not {".", ".."}.isdisjoint(segments):
-        message = "a path that begins with `/` and does not climb is needed"
+        message = "the path must begin with `/` and must not contain `..`"
         raise Refused(with_status("invalid_request", message, 400, client_dialect(request)))
     return target
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
+import struct
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
@@ -14,10 +16,9 @@ from aiohttp import web
 
 from streamkit.web.listening import listening, url_of
 
-#: Seconds after which a connection without a request is closed.
-IDLE_S = 75.0
-#: The signals that end a server.
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+IDLE_S = 75.0  #: seconds after which a connection without a request is closed
+_NO_LINGER = struct.pack("ii", 1, 0)  #: the value of SO_LINGER that turns a close into a reset
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  #: the signals that end a server
 
 
 @asynccontextmanager
@@ -43,3 +44,10 @@ async def signalled() -> None:
     finally:
         for number in SIGNALS:
             loop.remove_signal_handler(number)
+
+
+def reset(request: web.Request) -> None:
+    """Reset the connection of a request (TCP RST), unless it is closed."""
+    if request.transport is not None:
+        request.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        request.transport.abort()

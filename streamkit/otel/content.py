@@ -38,7 +38,7 @@ from streamkit.otel.api import Span
 from streamkit.otel.conventions import CONTENT_CHARS
 from streamkit.otel.inference import attribute_text
 from streamkit.report import StreamReport
-from streamkit.text.redact import MARGIN_CHARS, redacted, unescaped, without_secrets
+from streamkit.text.quoting import MARGIN_CHARS, redacted, unescaped, without_secrets
 
 #: Texts are never truncated to fewer characters than this, so that the fixed words of the schemas, which are shorter, stay.
 LEAST_CHARS: Final = 64
@@ -53,7 +53,6 @@ class Content:
     hide: Callable[[str], str] = str  #: removes an application's own keys from every text and member name
 
     def of_request(self, request: Request) -> dict[str, str | bool]:
-        """Return the attributes of a request."""
         turns, first = request.turns, 0
         while first < len(turns) and turns[first].role == "system":
             first += 1
@@ -61,15 +60,15 @@ class Content:
         messages = (message for turn in reversed(turns[first:]) for message in reversed(list(self._messages(turn))))
         return self._attributes(
             {
-                names.INPUT_MESSAGES: messages,
-                names.SYSTEM_INSTRUCTIONS: reversed(instructions),
-                names.TOOL_DEFINITIONS: map(self._tool, reversed(request.tools)),
+                "gen_ai.input.messages": messages,
+                "gen_ai.system_instructions": reversed(instructions),
+                "gen_ai.tool.definitions": map(self._tool, reversed(request.tools)),
             }
         )
 
     def of_answer(self, answer: Response, *, is_cut: bool = False) -> dict[str, str | bool]:
         """Return the attributes of a response. ``is_cut``: its text was truncated before."""
-        found = self._attributes({names.OUTPUT_MESSAGES: map(self._choice, reversed(answer.choices))})
+        found = self._attributes({"gen_ai.output.messages": map(self._choice, reversed(answer.choices))})
         return {**found, names.CONTENT_TRUNCATED: True} if found and is_cut else found
 
     def _attributes(self, lists: dict[str, Iterator[dict[str, Any]]]) -> dict[str, str | bool]:
@@ -177,7 +176,6 @@ class AnswerContent:
         self._collector.feed(kept)
 
     def finish(self) -> Response:
-        """Return the response as far as it was received."""
         return self._collector.finish()
 
 

@@ -1,4 +1,4 @@
-"""The names of OpenTelemetry's conventions for generative AI, in one table.
+"""OpenTelemetry's conventions for generative AI: the metrics in one table, and attributes and variables with several uses.
 
 The conventions are in development and moved to another repository. "1.41" is the last version of ``semantic-conventions`` with
 them, which instrumentations and back ends support today. "genai" is ``semantic-conventions-genai``, which renamed the metrics.
@@ -10,9 +10,11 @@ This module does not import OpenTelemetry. Source: observe.md F11 to F18, O14.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from attrs import field, frozen
+
+from streamkit.errors import UsageError
 
 SemConv: TypeAlias = Literal["1.41", "genai"]
 #: The name of a count of tokens in ``UsageReported``.
@@ -20,41 +22,13 @@ Count: TypeAlias = Literal["input_total", "input_cached", "input_cache_write", "
 
 # -- span attributes ---------------------------------------------------------------------------------------------------
 
-OPERATION_NAME: Final = "gen_ai.operation.name"
-PROVIDER_NAME: Final = "gen_ai.provider.name"
-REQUEST_MODEL: Final = "gen_ai.request.model"
-REQUEST_STREAM: Final = "gen_ai.request.stream"
-REQUEST_MAX_TOKENS: Final = "gen_ai.request.max_tokens"
-REQUEST_TEMPERATURE: Final = "gen_ai.request.temperature"
-REQUEST_TOP_P: Final = "gen_ai.request.top_p"
-REQUEST_TOP_K: Final = "gen_ai.request.top_k"
-REQUEST_SEED: Final = "gen_ai.request.seed"
-REQUEST_FREQUENCY_PENALTY: Final = "gen_ai.request.frequency_penalty"
-REQUEST_PRESENCE_PENALTY: Final = "gen_ai.request.presence_penalty"
-REQUEST_STOP_SEQUENCES: Final = "gen_ai.request.stop_sequences"
-REQUEST_CHOICE_COUNT: Final = "gen_ai.request.choice.count"
-REQUEST_REASONING_LEVEL: Final = "gen_ai.request.reasoning.level"
-OUTPUT_TYPE: Final = "gen_ai.output.type"
-RESPONSE_ID: Final = "gen_ai.response.id"
-RESPONSE_MODEL: Final = "gen_ai.response.model"
-RESPONSE_FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
-RESPONSE_TIME_TO_FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"
-SERVER_ADDRESS: Final = "server.address"
-SERVER_PORT: Final = "server.port"
 ERROR_TYPE: Final = "error.type"
 #: Why a span has no complete response although nothing failed: the reader left. The conventions have no attribute for this.
 ENDING: Final = "streamkit.ending"
-#: Prompts, responses and tools, each as a JSON text; set only on request. The last name of this group is streamkit's own: it
-#: says that some content was left out.
-INPUT_MESSAGES: Final = "gen_ai.input.messages"
-OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
-SYSTEM_INSTRUCTIONS: Final = "gen_ai.system_instructions"
-TOOL_DEFINITIONS: Final = "gen_ai.tool.definitions"
-CONTENT_TRUNCATED: Final = "streamkit.content.truncated"
+CONTENT_TRUNCATED: Final = "streamkit.content.truncated"  #: streamkit's own: some content was left out
 #: The most characters of each content attribute. Claude Code truncates its attributes at the same length.
 CONTENT_CHARS: Final = 61_440
-#: The finish reason to report for a choice that ended without a finish reason.
-NO_REASON: Final = "error"
+NO_REASON: Final = "error"  #: the finish reason to report for a choice that ended without a finish reason
 
 # -- metrics -----------------------------------------------------------------------------------------------------------
 
@@ -95,7 +69,7 @@ _SERVER_FIRST_TOKEN: Final = _seconds(
     "gen_ai.server.time_to_first_token", "Time to generate the first token", FIRST_TOKEN_BOUNDS
 )
 _SERVER_TOKEN_TIME: Final = _seconds(
-    "gen_ai.server.time_per_output_token", "Time per output token behind the first", TOKEN_TIME_BOUNDS
+    "gen_ai.server.time_per_output_token", "Time per output token after the first", TOKEN_TIME_BOUNDS
 )
 
 
@@ -151,7 +125,7 @@ CONVENTIONS: Final[Mapping[SemConv, Conventions]] = {
         usage=_usage("cache_creation"),
         duration=_seconds("gen_ai.client.operation.duration", "GenAI operation duration"),
         first_chunk=_seconds("gen_ai.client.operation.time_to_first_chunk", "Time to receive the first chunk"),
-        chunk_time=_seconds("gen_ai.client.operation.time_per_output_chunk", "Time per output chunk behind the first"),
+        chunk_time=_seconds("gen_ai.client.operation.time_per_output_chunk", "Time per output chunk after the first"),
         tokens=(
             _tokens("gen_ai.client.token.usage", _USED, "input_total", TOKEN_BOUNDS, type="input"),
             _tokens("gen_ai.client.token.usage", _USED, "output_total", TOKEN_BOUNDS, type="output"),
@@ -162,17 +136,36 @@ CONVENTIONS: Final[Mapping[SemConv, Conventions]] = {
         usage=_usage("cache_write"),
         duration=_seconds("gen_ai.client.inference.duration", "Inference duration"),
         first_chunk=_seconds("gen_ai.client.inference.time_to_first_chunk", "Time to receive the first chunk"),
-        chunk_time=_seconds("gen_ai.client.inference.time_per_output_chunk", "Time per output chunk behind the first"),
+        chunk_time=_seconds("gen_ai.client.inference.time_per_output_chunk", "Time per output chunk after the first"),
         tokens=(
             _inference("input_tokens", "Input tokens, cached ones included", "input_total"),
             _inference("output_tokens", "Output tokens, with reasoning", "output_total"),
-            _inference("cache_read.input_tokens", "Input tokens served from a cache of the provider's", "input_cached"),
-            _inference(
-                "cache_write.input_tokens", "Input tokens written to a cache of the provider's", "input_cache_write"
-            ),
+            _inference("cache_read.input_tokens", "Input tokens served from a provider's cache", "input_cached"),
+            _inference("cache_write.input_tokens", "Input tokens written to a provider's cache", "input_cache_write"),
             _inference("reasoning.output_tokens", "Output tokens used for reasoning", "output_reasoning"),
             _tokens(f"{_PER_CALL}.input_tokens", "Input tokens of an operation", "input_total", TOKEN_BOUNDS),
             _tokens(f"{_PER_CALL}.output_tokens", "Output tokens of an operation", "output_total", TOKEN_BOUNDS),
         ),
     ),
 }
+
+
+# -- environment variables ---------------------------------------------------------------------------------------------
+
+
+Signal: TypeAlias = Literal["TRACES", "METRICS"]
+SIGNALS: Final[tuple[Signal, ...]] = get_args(Signal)
+#: The only OTLP protocol that the extra ``otel`` supports (``OTEL_EXPORTER_OTLP_PROTOCOL``).
+PROTOCOL: Final = "http/protobuf"
+
+
+def is_sent(signal: Signal, environment: Mapping[str, str]) -> bool:
+    """Return whether a signal is sent. Raises UsageError for an exporter or a protocol that is not supported."""
+    name = f"OTEL_{signal}_EXPORTER"
+    exporter = environment.get(name) or "otlp"
+    if exporter not in {"otlp", "none"}:
+        raise UsageError(f"{name}: write otlp or none, or unset it")
+    for name in (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
+        if exporter == "otlp" and environment.get(name, PROTOCOL) != PROTOCOL:
+            raise UsageError(f"{name}: only {PROTOCOL} is supported; write that, or unset it")
+    return exporter == "otlp"

@@ -1,16 +1,20 @@
-"""One call of a model as a span: its request, its response and its end.
+"""One call of a model as a span, with its request, its response and its end; and as metrics.
 
 Spans never become current: streams are read by generators, and a context that is attached in a generator leaks into its reader
 (observe.md F38, O7). For a span that is not sampled, no attribute is computed (O11: to save time).
 
-Source: observe.md F15 to F20, O3 to O6.
+Each metric is recorded once at the end of a call: recording a value takes 4 to 9 µs, as much as two or three events of a
+stream. The gaps between outputs are recorded only on request (``Instruments.chunk``). The gateway's ``/metrics`` reports them
+without this cost.
+
+Source: observe.md F12 to F20, F31 to F33, O3 to O6, O14.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from attrs import define, field, frozen
@@ -27,8 +31,10 @@ from streamkit.events import (
     UsageReported,
 )
 from streamkit.otel import conventions as names
-from streamkit.otel.api import AttributeValue, Context, Span, SpanKind, Status, StatusCode, Tracer
-from streamkit.text.redact import excerpt
+from streamkit.otel.api import AttributeValue, Context, Meter, Span, SpanKind, Status, StatusCode, Tracer
+from streamkit.otel.conventions import ERROR_TYPE, Conventions, Metric
+from streamkit.report import StreamReport
+from streamkit.text.quoting import excerpt
 
 #: The most characters of a name or id that are put into an attribute, since clients and providers choose them.
 NAME_CHARS: Final = 200
@@ -54,20 +60,19 @@ class Inference:
 
     @property
     def name(self) -> str:
-        """The name of the span."""
         return f"{self.operation} {self.model}"
 
     @property
     def attributes(self) -> dict[str, AttributeValue]:
         found: dict[str, AttributeValue] = {
-            names.OPERATION_NAME: self.operation,
-            names.PROVIDER_NAME: self.provider,
-            names.REQUEST_MODEL: self.model,
+            "gen_ai.operation.name": self.operation,
+            "gen_ai.provider.name": self.provider,
+            "gen_ai.request.model": self.model,
         }
         if self.address:
-            found[names.SERVER_ADDRESS] = self.address
+            found["server.address"] = self.address
             if self.port is not None:
-                found[names.SERVER_PORT] = self.port
+                found["server.port"] = self.port
         return found
 
 
@@ -88,20 +93,6 @@ def _server(dialect: str, base_url: str) -> Mapping[str, Any]:
         "address": url.hostname or "",
         "port": port if url.hostname else None,
     }
-
-
-class Answered(Protocol):
-    """The facts about a finished response that its span and metrics need."""
-
-    @property
-    def started(self) -> ResponseStarted | None: ...
-
-    @property
-    def usage(self) -> UsageReported | None:
-        """The last usage, which includes all tokens."""
-
-    @property
-    def stops(self) -> Sequence[ResponseFinished]: ...
 
 
 @define
@@ -147,25 +138,25 @@ def describe_request(span: Span, request: Request, *, stream: bool) -> None:
     options = request.options
     effort, output = None if options.thinking is None else options.thinking.effort, options.output
     found: dict[str, AttributeValue | None] = {
-        names.REQUEST_STREAM: stream or None,
-        names.REQUEST_MAX_TOKENS: options.max_tokens,
-        names.REQUEST_TEMPERATURE: options.temperature,
-        names.REQUEST_TOP_P: options.top_p,
-        names.REQUEST_TOP_K: options.top_k,
-        names.REQUEST_SEED: options.seed,
-        names.REQUEST_FREQUENCY_PENALTY: options.frequency_penalty,
-        names.REQUEST_PRESENCE_PENALTY: options.presence_penalty,
-        names.REQUEST_STOP_SEQUENCES: tuple(map(attribute_text, options.stop)) or None,
-        names.REQUEST_CHOICE_COUNT: options.choices if options.choices != 1 else None,
-        names.REQUEST_REASONING_LEVEL: None if effort is None else attribute_text(effort),
-        names.OUTPUT_TYPE: None if output is None else "text" if output.kind == "text" else "json",
+        "gen_ai.request.stream": stream or None,
+        "gen_ai.request.max_tokens": options.max_tokens,
+        "gen_ai.request.temperature": options.temperature,
+        "gen_ai.request.top_p": options.top_p,
+        "gen_ai.request.top_k": options.top_k,
+        "gen_ai.request.seed": options.seed,
+        "gen_ai.request.frequency_penalty": options.frequency_penalty,
+        "gen_ai.request.presence_penalty": options.presence_penalty,
+        "gen_ai.request.stop_sequences": tuple(map(attribute_text, options.stop)) or None,
+        "gen_ai.request.choice.count": options.choices if options.choices != 1 else None,
+        "gen_ai.request.reasoning.level": None if effort is None else attribute_text(effort),
+        "gen_ai.output.type": None if output is None else "text" if output.kind == "text" else "json",
     }
     span.set_attributes({name: value for name, value in found.items() if value is not None})
 
 
 def end_inference(
     span: Span,
-    answered: Answered,
+    answered: SeenEvents | StreamReport,
     *,
     conventions: names.Conventions,
     error_type: str = "",
@@ -180,7 +171,7 @@ def end_inference(
     if span.is_recording():
         found = _answer_attributes(answered, conventions, is_whole=not error_type and not ending)
         if first_output_s is not None:
-            found[names.RESPONSE_TIME_TO_FIRST_CHUNK] = first_output_s
+            found["gen_ai.response.time_to_first_chunk"] = first_output_s
         if ending:
             found[names.ENDING] = ending
         if error_type:
@@ -191,22 +182,22 @@ def end_inference(
 
 
 def _answer_attributes(
-    answered: Answered, conventions: names.Conventions, *, is_whole: bool
+    answered: SeenEvents | StreamReport, conventions: names.Conventions, *, is_whole: bool
 ) -> dict[str, AttributeValue]:
     """Return the known attributes. Unknown values are left out: no 0 for uncounted tokens."""
     found: dict[str, AttributeValue] = {}
     if answered.started is not None:
         if answered.started.id:
-            found[names.RESPONSE_ID] = attribute_text(answered.started.id)
+            found["gen_ai.response.id"] = attribute_text(answered.started.id)
         if answered.started.model:
-            found[names.RESPONSE_MODEL] = attribute_text(answered.started.model)
+            found["gen_ai.response.model"] = attribute_text(answered.started.model)
     if answered.usage is not None:
         for count, name in conventions.usage.items():
             tokens: int | None = getattr(answered.usage, count)
             if tokens is not None:
                 found[name] = tokens
     if reasons := finish_reasons(answered.stops, is_whole=is_whole):
-        found[names.RESPONSE_FINISH_REASONS] = reasons
+        found["gen_ai.response.finish_reasons"] = reasons
     return found
 
 
@@ -214,3 +205,75 @@ def finish_reasons(stops: Sequence[ResponseFinished], *, is_whole: bool) -> tupl
     """Return the stop reasons of the choices in their order; ``error`` if an incomplete response has none."""
     reasons = tuple(stop.reason for stop in sorted(stops, key=lambda stop: stop.choice))
     return reasons if reasons or is_whole else (names.NO_REASON,)
+
+
+# -- metrics -----------------------------------------------------------------------------------------------------------
+
+
+Attributes: TypeAlias = Mapping[str, AttributeValue]
+_Record: TypeAlias = Callable[[float, Attributes], None]
+
+
+class Instruments:
+    """The instruments of one version of the conventions."""
+
+    def __init__(self, meter: Meter, conventions: Conventions) -> None:
+        self._conventions = conventions
+        self._records: dict[str, _Record] = {}
+        for metric in conventions.metrics:
+            if metric.name not in self._records:
+                self._records[metric.name] = _made(meter, metric)
+
+    def call(
+        self,
+        attributes: Attributes,
+        usage: UsageReported | None,
+        *,
+        seconds: float,
+        error_type: str = "",
+        first_output_s: float | None = None,
+    ) -> None:
+        """Record a call that is over. ``first_output_s`` is for streams. Unknown token counts are not recorded as 0."""
+        names = self._conventions
+        self._record(names.duration, seconds, _failed(attributes, error_type))
+        if first_output_s is not None:
+            self._record(names.first_chunk, first_output_s, attributes)
+        for metric in names.tokens:
+            tokens: int | None = getattr(usage, metric.count, None)
+            if tokens is not None:
+                self._record(metric, tokens, {**attributes, **metric.attributes})
+
+    def chunk(self, attributes: Attributes, seconds: float) -> None:
+        self._record(self._conventions.chunk_time, seconds, attributes)
+
+    def request(
+        self,
+        attributes: Attributes,
+        *,
+        seconds: float,
+        error_type: str = "",
+        first_output_s: float | None = None,
+        token_s: float | None = None,
+    ) -> None:
+        """Record a request to the gateway that is over; for a complete stream also its time to first output and per token."""
+        names = self._conventions
+        self._record(names.server_duration, seconds, _failed(attributes, error_type))
+        if first_output_s is not None:
+            self._record(names.server_first_token, first_output_s, attributes)
+        if token_s is not None:
+            self._record(names.server_token_time, token_s, attributes)
+
+    def _record(self, metric: Metric, value: float, attributes: Attributes) -> None:
+        self._records[metric.name](value, attributes)
+
+
+def _made(meter: Meter, metric: Metric) -> _Record:
+    if not metric.bounds:
+        return meter.create_counter(metric.name, metric.unit, metric.description).add
+    return meter.create_histogram(
+        metric.name, metric.unit, metric.description, explicit_bucket_boundaries_advisory=metric.bounds
+    ).record
+
+
+def _failed(attributes: Attributes, error_type: str) -> Attributes:
+    return {**attributes, ERROR_TYPE: error_type} if error_type else attributes

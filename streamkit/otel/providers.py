@@ -26,12 +26,10 @@ from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-from streamkit.otel.environment import is_sent
+from streamkit.otel.conventions import is_sent
 
-#: The service name, unless the environment sets another.
-SERVICE: Final = "streamkit"
-#: Seconds that both providers together may take to send the remaining data.
-SHUTDOWN_S: Final = 3.0
+SERVICE: Final = "streamkit"  #: the service name, unless the environment sets another
+SHUTDOWN_S: Final = 3.0  #: seconds that both providers together may take to send the remaining data
 
 
 @frozen

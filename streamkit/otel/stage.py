@@ -17,8 +17,7 @@ from streamkit.otel.content import AnswerContent, Content, describe_content
 from streamkit.otel.conventions import CONVENTIONS, Conventions, SemConv
 from streamkit.otel.inference import SeenEvents, describe_request, end_inference, inference_of, start_inference
 
-#: The name of the instrumentation scope of spans and metrics.
-SCOPE: Final = "streamkit"
+SCOPE: Final = "streamkit"  #: the name of the instrumentation scope of spans and metrics
 #: Why a stream was not read to its end: its task was cancelled, or its reader stopped.
 CANCELLED, CLOSED = "cancelled", "closed"
 #: How a stream failed that ended by itself: too early, or with an error of the provider.

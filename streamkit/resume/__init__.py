@@ -8,10 +8,10 @@ Source: resume.md §1.
 
 from streamkit.resume.closing import closing
 from streamkit.resume.event_ids import EventIDs
-from streamkit.resume.identity import Cursor, cursor_in, offset_in, owner_of
 from streamkit.resume.log import (
     DEFAULT_LOG_LIMITS,
     BadCursor,
+    Cursor,
     End,
     Log,
     LogError,
@@ -23,6 +23,9 @@ from streamkit.resume.log import (
     Store,
     StoredLog,
     StoreDown,
+    cursor_in,
+    offset_in,
+    owner_of,
 )
 from streamkit.resume.memory import MemoryStore
 from streamkit.resume.stages import keep, read

@@ -20,7 +20,7 @@ from streamkit.resume.log import Meta
 from streamkit.translation.pass_through import PassThrough
 
 #: The error message for clients that read a response after the process that was producing it died.
-DIED: Final = "the process that made this answer is gone; ask again"
+DIED: Final = "the process that produced this response died; retry the request"
 
 
 class Closer:

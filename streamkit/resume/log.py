@@ -1,15 +1,22 @@
-"""The interface of all stores of logs: the log of one response, how it ends, how it is read, and its errors.
+"""The interface of all stores of logs: the log of one response, its id and owner, how it ends, how it is read, and its errors.
 
 A **log** has the bytes that a client got of one response, without keep-alives. A cursor is a number of bytes of a log. The
 client, a client that resumes, and a reader on another node all read the same bytes, so between two of them no byte is missing
 and none is repeated. The writer of a log never waits for a store and gets no errors from it. A log that can't be kept any
 longer is *lost*: it has the reason, and the connected client still gets the whole response.
 
-Source: resume.md §1, §6, §12.2.
+Whoever has an id may read its log, so an id has 22 random characters and appears in no log line and no label of a metric. A
+log also belongs to the key of the request: only the same key may read it, on every node. A client with another key gets the
+same error as for an id that never existed.
+
+Source: resume.md §1, §5, §6, §12, §13.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import re
 from collections.abc import AsyncIterator, Callable
 from typing import Final, Literal, Protocol, TypeAlias, get_args
 
@@ -35,7 +42,7 @@ class LogError(StreamkitError):
 class LogGone(LogError):
     """There is no such log: it never existed, has expired, was lost, or belongs to another client."""
 
-    def __init__(self, message: str = "there is no such answer, or none any more") -> None:
+    def __init__(self, message: str = "this response does not exist, or has expired") -> None:
         super().__init__(message)
 
 
@@ -74,20 +81,15 @@ DEFAULT_LOG_LIMITS: Final = LogLimits()
 class Meta:
     """What is known of a response before its first byte."""
 
-    #: The client's dialect, or the name of a known client (``claude-code``). Errors to readers have this format.
-    dialect: str
+    dialect: str  #: The client's dialect, or the name of a known client (``claude-code``). Errors to readers have this format.
     media_type: str = "text/event-stream"
-    #: Whether the stream is one JSON array (``Surface.array``).
-    is_array: bool = False
+    is_array: bool = False  #: whether the stream is one JSON array (``Surface.array``)
     #: Identifies who may read the log: the result of ``owner_of`` for the client's key and the log's id. Empty: anyone who has
     #: the id.
     owner: str = field(default="", repr=False)
-    #: When the log was created, in seconds since the epoch.
-    created: float = 0.0
-    #: The client's name for the model.
-    model: str = ""
-    #: Whether the response continues in the background, even without readers.
-    background: bool = False
+    created: float = 0.0  #: when the log was created, in seconds since the epoch
+    model: str = ""  #: the client's name for the model
+    background: bool = False  #: whether the response continues in the background, even without readers
 
 
 class Reading(Protocol):
@@ -190,3 +192,65 @@ class StoredLog:
 
     async def open(self, after: int = 0, /) -> Reading:
         return await self.store.open(self.id, self.owner, after)
+
+
+# -- ids, owners and cursors -------------------------------------------------------------------------------------------
+
+
+#: Matches the random name of a process, which the ids of the logs in its memory contain.
+BOOT: Final = re.compile(r"[A-Za-z0-9_-]{12}")
+#: Matches a log's id: a prefix, 22 random characters and, if the log is in a process's memory, the name of that process.
+LOG_ID: Final = re.compile(r"[a-z]{2,8}_[A-Za-z0-9]{22}(?:\.[A-Za-z0-9_-]{12})?")
+LARGEST_OFFSET: Final = 2**53 - 2  #: the largest byte offset in a log that any store supports
+_OFFSET: Final = re.compile(r"0|[1-9][0-9]{0,15}")
+
+
+def owner_of(key: str, log_id: str) -> str:
+    """Return a hash that identifies the client that may read a log: the client with ``key``. Empty ``key``: return "", anyone.
+
+    The result reveals neither the key nor that two responses have the same key.
+    """
+    return hmac.new(key.encode(), log_id.encode(), hashlib.sha256).hexdigest() if key else ""
+
+
+def is_owner(owner: str, other: str) -> bool:
+    """Return whether two results of ``owner_of`` are equal, compared in constant time."""
+    return hmac.compare_digest(owner.encode(), other.encode())
+
+
+def checked_id(text: str) -> str:
+    """Return ``text`` if it has the form of an id. Raises LogGone."""
+    if LOG_ID.fullmatch(text) is None:
+        raise LogGone
+    return text
+
+
+def boot_in(log_id: str) -> str:
+    """Return the name of the process whose memory has the log; empty: the log is in no process's memory."""
+    return log_id.partition(".")[2]
+
+
+@frozen
+class Cursor:
+    """A position of a reader: a number of bytes of a log."""
+
+    log_id: str
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.log_id}.{self.offset}"
+
+
+def offset_in(text: str) -> int:
+    """Return the number of bytes that a client says it has. Raises BadCursor for anything else."""
+    if _OFFSET.fullmatch(text) is None or int(text) > LARGEST_OFFSET:
+        raise BadCursor(f"the cursor must be an integer from 0 to {LARGEST_OFFSET:,}")
+    return int(text)
+
+
+def cursor_in(text: str) -> Cursor:
+    """Return the cursor in an event id, as clients send it in ``Last-Event-ID``. Raises BadCursor for other text."""
+    log_id, dot, offset = text.strip().rpartition(".")
+    if not dot or LOG_ID.fullmatch(log_id) is None:
+        raise BadCursor("Last-Event-ID must be the id of an event that this server sent")
+    return Cursor(log_id, offset_in(offset))

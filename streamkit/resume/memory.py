@@ -16,16 +16,24 @@ from typing import Final
 
 from streamkit.errors import SourceFailed, StreamError
 from streamkit.resume.closing import closing
-from streamkit.resume.identity import boot_in, checked_id, is_owner
-from streamkit.resume.log import DEFAULT_LOG_LIMITS, BadCursor, End, LogGone, LogLimits, Lost, Meta, StoreDown
+from streamkit.resume.log import (
+    DEFAULT_LOG_LIMITS,
+    BadCursor,
+    End,
+    LogGone,
+    LogLimits,
+    Lost,
+    Meta,
+    StoreDown,
+    boot_in,
+    checked_id,
+    is_owner,
+)
 from streamkit.text.identifiers import random_id
 
-#: The most bytes of a log that a reader gets at once.
-READ_BYTES: Final = 64 * 1024
-#: The error message for readers of a response that was interrupted.
-BROKEN_OFF: Final = "the answer broke off; ask again"
-#: The estimated memory of a log in addition to the log's bytes.
-LOG_OVERHEAD: Final = 2048
+READ_BYTES: Final = 64 * 1024  #: the most bytes of a log that a reader gets at once
+BROKEN_OFF: Final = "the response was interrupted; retry the request"
+LOG_OVERHEAD: Final = 2048  #: the estimated memory of a log in addition to the log's bytes
 #: The memory of a value in addition to its bytes and names (measured: 493 bytes, including its timer).
 VALUE_OVERHEAD: Final = 512
 
@@ -66,9 +74,9 @@ class MemoryStore:
 
     async def create(self, log_id: str, meta: Meta, stop: Callable[[], None] = lambda: None) -> MemoryLog:
         if checked_id(log_id) in self._logs:
-            raise StoreDown("there is a log of that id already")
+            raise StoreDown("a log with this id already exists")
         if not self.make_room(LOG_OVERHEAD):
-            raise StoreDown("the logs of this process are full")
+            raise StoreDown("the memory for logs in this process is full")
         log = self._logs[log_id] = MemoryLog(self, log_id, meta, stop)
         self.held_bytes += LOG_OVERHEAD
         return log
@@ -91,7 +99,7 @@ class MemoryStore:
         self._forget_value(name)
         size = _size(name, owner, data)
         if not self.make_room(size):
-            raise StoreDown("what this process keeps is full")
+            raise StoreDown("the memory for values in this process is full")
         self._values[name] = owner, data
         self.held_bytes += size
         kept_s = self.limits.ttl_s if ttl_s is None else ttl_s
@@ -168,7 +176,7 @@ class MemoryLog:
         self.readers = 0
         self._store = store
         self._allowed = store.limits.log_bytes
-        self._data = bytearray()
+        self.data = bytearray()
         self.is_there = True  #: whether the log still has its bytes; False: dropped to make room
         self._waiting: set[asyncio.Future[None]] = set()
         self._read_at: float | None = None
@@ -188,7 +196,7 @@ class MemoryLog:
         # checked here, since it is nearly always true and saves a call of `make_room`
         is_roomy = store.held_bytes + size <= store.limits.all_bytes
         if self.is_there and self.size <= self._allowed and (is_roomy or store.make_room(size)):
-            self._data += data
+            self.data += data
             store.held_bytes += size
             if self._waiting:
                 self._wake()
@@ -197,26 +205,26 @@ class MemoryLog:
 
     def end(self, why: End, data: bytes = b"", /) -> None:
         if self.ended is None and why == "aborted":
-            data += closing(self.meta, bytes(self._data) + data, SourceFailed(BROKEN_OFF))
+            data += closing(self.meta, bytes(self.data) + data, SourceFailed(BROKEN_OFF))
         self.append(data)
         if self.ended is None:
             self.ended = why
-            self.stop = _nothing  # drop the reference to the callback, which keeps the response's objects in memory
+            self.stop = lambda: None  # drop the reference to the callback, which keeps the response's objects in memory
             self._store.has_ended(self)
             self._wake()
 
     def discard(self) -> None:
         self.ended = self.ended or "cancelled"
-        self.stop = _nothing
+        self.stop = lambda: None
         self._store.forget(self)
 
     async def open(self, after: int = 0, /) -> MemoryReading:
         if not self.is_there or self.lost is not None:
             raise LogGone
         if after > self.size:
-            raise BadCursor(f"the cursor {after:,} lies behind the {self.size:,} bytes that there are")
+            raise BadCursor(f"the cursor {after:,} is after the end of the response, which has {self.size:,} bytes")
         if self.readers >= self._store.limits.readers:
-            raise StoreDown(f"{self.readers} readers are at this answer already; ask again")
+            raise StoreDown(f"this response already has {self.readers} readers; retry later")
         return MemoryReading(self, after)
 
     def drop(self) -> None:
@@ -227,16 +235,8 @@ class MemoryLog:
 
     def _free(self) -> None:
         if not self.is_there and not self.readers:
-            self._store.held_bytes -= LOG_OVERHEAD + len(self._data)
-            self._data.clear()
-
-    def data_from(self, position: int) -> bytes:
-        """Return all bytes after ``position``."""
-        return bytes(self._data[position:])
-
-    def data_before(self, position: int) -> bytes:
-        """Return all bytes up to ``position``."""
-        return bytes(self._data[:position])
+            self._store.held_bytes -= LOG_OVERHEAD + len(self.data)
+            self.data.clear()
 
     def give_up(self, why: Lost) -> None:
         """Mark the log as lost, and drop it even if it has readers."""
@@ -247,8 +247,10 @@ class MemoryLog:
     def since(self, position: int) -> bytes:
         """Return the next bytes after ``position``, if any. Raises LogGone."""
         if not self.is_there or self.lost is not None:
-            raise LogGone("the answer is kept no longer" if self.lost is None else f"the answer is lost: {self.lost}")
-        return bytes(self._data[position : position + READ_BYTES])
+            raise LogGone(
+                "the response is no longer kept" if self.lost is None else f"the response was lost: {self.lost}"
+            )
+        return bytes(self.data[position : position + READ_BYTES])
 
     async def grown(self) -> None:
         """Wait until the log has more bytes or its end."""
@@ -299,7 +301,7 @@ class MemoryReading:
         raise StopAsyncIteration
 
     async def closing(self, position: int, error: StreamError) -> bytes:
-        return closing(self.meta, self._log.data_before(position) if self._is_open else b"", error)
+        return closing(self.meta, bytes(self._log.data[:position]) if self._is_open else b"", error)
 
     async def aclose(self) -> None:
         if self._is_open:
@@ -310,7 +312,3 @@ class MemoryReading:
 def _size(name: str, owner: str, data: bytes) -> int:
     """Return how many bytes of memory a value takes."""
     return VALUE_OVERHEAD + len(name) + len(owner) + len(data)
-
-
-def _nothing() -> None:
-    """Do nothing: replaces ``stop`` after the end."""

@@ -12,7 +12,7 @@ Source: resume.md §7.4, §7.5, §7.6, §7.9; R3, R5, R13, R14.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, Final
@@ -21,17 +21,28 @@ from attrs import define, field
 
 from streamkit.errors import StreamError
 from streamkit.resume.closing import closing
-from streamkit.resume.identity import LARGEST_OFFSET
-from streamkit.resume.log import End, LogError, LogGap, LogGone, Meta, StoreDown
-from streamkit.resume.redis_client import AGAIN_S, Calls, is_smaller, is_wrong_type, patiently
-from streamkit.resume.redis_entries import FIRST, Entry, Keys, behind, entry_of, message, message_in, seal
+from streamkit.resume.log import LARGEST_OFFSET, End, LogError, LogGap, LogGone, Meta, StoreDown
+from streamkit.resume.redis_client import (
+    AGAIN_S,
+    FIRST,
+    Calls,
+    Entry,
+    Keys,
+    behind,
+    entry_of,
+    is_smaller,
+    is_wrong_type,
+    message,
+    message_in,
+    patiently,
+    seal,
+)
 
 #: Seconds that one read waits at the Redis server for new entries (resume.md §9.3: this costs 0.2 % of a core).
 BLOCK_S: Final = 0.25
 #: After a process's lease has expired: seconds to wait before checking whether the process has renewed the lease.
 LOOK_S: Final = 0.01
-#: Entries of one log that are read at once.
-PAGE: Final = 256
+PAGE: Final = 256  #: entries of one log that are read at once
 #: The most bytes that the hub keeps for one slow reader. The reader later reads further bytes from Redis itself.
 WAITING_BYTES: Final = 256 * 1024
 #: Seconds for re-reading the bytes that a client already has, so that an error can be written that continues them.
@@ -52,11 +63,19 @@ class Hub:
     """Waits at Redis for this process. ``on_message`` is called for each message with a word and the id of a log."""
 
     def __init__(
-        self, calls: Calls, keys: Keys, boot: str, on_message: Callable[[str, str], None], *, retry_s: float
+        self,
+        calls: Calls,
+        keys: Keys,
+        boot: str,
+        on_message: Callable[[str, str], None],
+        *,
+        retry_s: float,
+        lease_s: float,
     ) -> None:
         self.calls = calls
         self.keys = keys
-        self.retry_s = retry_s
+        self.retry_s, self.lease_s = retry_s, lease_s
+        self.readers: Counter[str] = Counter()  #: the number of readers here, by the id of the log
         self._inbox, self._heard = keys.node(boot), b"0-0"
         self._on_message = on_message
         self._watched: dict[bytes, _Watched] = {}
@@ -86,7 +105,9 @@ class Hub:
         present = message(self.keys.node(reading.node), "read", reading.log_id)
         await self.calls.each([message(self._inbox, "look"), present])
 
-    def unwatch(self, reading: RedisReading) -> None:
+    def left(self, reading: RedisReading) -> None:
+        """Called when a reader stops reading."""
+        self.readers -= Counter([reading.log_id])  # drops a count of 0
         key = self.keys.log(reading.log_id)
         watched = self._watched.get(key)
         if watched is not None:
@@ -113,9 +134,9 @@ class Hub:
             if self._down_since is not None:
                 self._down_since, self._up_since = None, loop.time()
             for key, entries in (found or {}).items():
-                self._hand_on(key, entries)
+                self._deliver(key, entries)
 
-    def _hand_on(self, key: bytes, entries: list[Any]) -> None:
+    def _deliver(self, key: bytes, entries: list[Any]) -> None:
         if key == self._inbox:
             self._heard = entries[-1][0]
             for raw in entries:
@@ -146,7 +167,7 @@ class Hub:
                     await self.calls.call("DEL", key)
                 elif (watched := self._watched.pop(key, None)) is not None:
                     for reading in watched.readers:
-                        reading.fail(LogGap("another program wrote over the answer in the store"))
+                        reading.fail(LogGap("another program overwrote the response in the store"))
 
     def _fail(self, error: StoreDown) -> None:
         for watched in self._watched.values():
@@ -157,25 +178,14 @@ class Hub:
 class RedisReading:
     """One reader of a log that process ``node`` writes, from byte ``position`` on."""
 
-    def __init__(
-        self,
-        hub: Hub,
-        log_id: str,
-        meta: Meta,
-        node: str,
-        position: int,
-        *,
-        lease_s: float,
-        left: Callable[[str], None],
-    ) -> None:
+    def __init__(self, hub: Hub, log_id: str, meta: Meta, node: str, position: int) -> None:
+        hub.readers[log_id] += 1
         self.log_id = log_id
         self.meta = meta
         self.node = node
         self.ended: End | None = None
         self._hub = hub
         self._position = position
-        self._lease_s = lease_s
-        self._left = left
         self._is_open = True
         self._entries: deque[Entry] = deque()
         self._waiting_bytes = 0
@@ -195,7 +205,7 @@ class RedisReading:
     async def __anext__(self) -> bytes:
         while self._is_open:
             if self._entries:
-                if data := self._given(self._entries.popleft()):
+                if data := self._unread(self._entries.popleft()):
                     return data
             elif self.ended is not None:
                 break
@@ -217,8 +227,7 @@ class RedisReading:
     async def aclose(self) -> None:
         if self._is_open:
             self._is_open = False
-            self._hub.unwatch(self)
-            self._left(self.log_id)
+            self._hub.left(self)
 
     # -- called by the hub -----------------------------------------------------------------------------------------
 
@@ -244,7 +253,7 @@ class RedisReading:
                 self._entries.append(entry)
                 self._waiting_bytes += len(entry.data)
 
-    def _given(self, entry: Entry) -> bytes:
+    def _unread(self, entry: Entry) -> bytes:
         """Return the bytes of an entry that the client does not have. Raises LogGap."""
         self._waiting_bytes -= len(entry.data)
         data = behind(self._position, entry)
@@ -278,7 +287,7 @@ class RedisReading:
         """Wait for entries; check a log that was silent for a lease. Raises LogError."""
         self._bell.clear()
         try:
-            quiet_at = self._hub.quiet_since(self._heard_at) + self._lease_s
+            quiet_at = self._hub.quiet_since(self._heard_at) + self._hub.lease_s
             async with asyncio.timeout_at(max(quiet_at, self._alive_until)):
                 await self._bell.wait()
         except TimeoutError:
@@ -290,10 +299,12 @@ class RedisReading:
             lambda: self._hub.calls.all(("EXISTS", log), ("PTTL", node)), self._hub.retry_s
         )
         if not is_there:
-            raise LogGone("the answer is gone from the store")
+            raise LogGone("the response is no longer in the store")
         if lives_ms >= 0:
             self._alive_until = self._loop.time() + lives_ms / 1000 + LOOK_S
-        elif self._loop.time() - self._hub.quiet_since(self._heard_at) >= self._lease_s:  # it was silent all the time
+        elif (
+            self._loop.time() - self._hub.quiet_since(self._heard_at) >= self._hub.lease_s
+        ):  # it was silent all the time
             await self._seal()
 
     async def _seal(self) -> None:
@@ -331,5 +342,5 @@ class RedisReading:
                 self._waiting_bytes += len(end.data)
             return
         if written is None:
-            raise LogGone("the answer is gone from the store")
+            raise LogGone("the response is no longer in the store")
         self._is_behind = True

@@ -6,19 +6,13 @@ Source: resume.md §12.2; design.md §2.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from streamkit.errors import SourceFailed
 from streamkit.pipeline import Stage
 from streamkit.profiler import Profiler
 from streamkit.report import StreamReport
-from streamkit.resume.log import Log, LogError, Reading
-
-
-class Readable(Protocol):
-    """A ``Log`` or a ``StoredLog``."""
-
-    async def open(self, after: int = 0, /) -> Reading: ...
+from streamkit.resume.log import Log, LogError, StoredLog
 
 
 def keep(log: Log) -> Stage[bytes, bytes]:
@@ -82,7 +76,7 @@ async def _kept(chunks: AsyncGenerator[bytes, None], log: Log) -> AsyncGenerator
         log.end("aborted")  # no effect if the log has ended
 
 
-async def read(log: Readable, *, after: int = 0) -> AsyncGenerator[bytes, None]:
+async def read(log: Log | StoredLog, *, after: int = 0) -> AsyncGenerator[bytes, None]:
     """Yield the bytes of a log from byte ``after`` on, as they are written: for the source of a pipe, or for a client.
 
     It ends when the log ends; the log of a failed response ends with an error. Raises SourceFailed if the log can't be read,

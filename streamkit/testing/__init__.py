@@ -10,8 +10,7 @@ Source: design.md §1, §8.
 from streamkit.testing.check import check_stage
 from streamkit.testing.check_dialect import check_dialect
 from streamkit.testing.cuts import cut_at, cuts
-from streamkit.testing.drive import adrive, drive, drive_machine, source_of
-from streamkit.testing.normal import joined
+from streamkit.testing.drive import adrive, drive, drive_machine, joined, source_of
 from streamkit.testing.sources import FaultySource, PlannedFailure, open_sources
 
 __all__ = [

@@ -15,13 +15,11 @@ from streamkit.errors import StreamError
 from streamkit.events import ResponseFinished, StreamEnded
 from streamkit.pipeline import StageFunction, pipe
 from streamkit.testing.cuts import cuts, sampled_cuts
-from streamkit.testing.drive import adrive
-from streamkit.testing.normal import joined
+from streamkit.testing.drive import adrive, joined
 from streamkit.testing.recut import TEXTS, is_inserted, of_choice, recut, twice
 from streamkit.testing.sources import FaultySource
 
-#: The longest time that a cancelled stage may take to end, in seconds; a correct stage takes none.
-PATIENCE_S = 2.0
+PATIENCE_S = 2.0  #: the longest time that a cancelled stage may take to end, in seconds; a correct stage takes none
 #: Up to this many places in a stream, every place is tried. If a stream has more, a sample of them is tried, so that a long
 #: stream does not take quadratic time.
 EACH_UP_TO = 100

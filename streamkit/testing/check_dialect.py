@@ -28,20 +28,16 @@ from streamkit.read_options import ReadOptions
 from streamkit.recipes import reading_stages
 from streamkit.report import StreamReport
 from streamkit.testing.cuts import cuts, single_cuts
-from streamkit.testing.drive import drive_machine
-from streamkit.testing.normal import joined
+from streamkit.testing.drive import drive_machine, joined
 from streamkit.translation.lowering import lower
 
 #: A member that no dialect has, and a value that occurs nowhere else.
 UNKNOWN, VALUE = "zz_unknown_member", 987_654_321_012
-#: How many cuts of a long stream are tried for L3.
-CUTS = 60
+CUTS = 60  #: how many cuts of a long stream are tried for L3
 #: Kinds of repair that a reader makes only if an option asks for them. The check expects nothing of the quirks for these.
 ASKED_FOR = frozenset({"thinking_in_text", "call_in_text", "objects_split", "custom_input_bare"})
-#: For a kind of repair: the other kinds that always occur together with it.
-ALSO = {"id_late": {"id_missing"}}
-#: Kinds of repair after which no response can count as clean.
-FAILING = frozenset({"call_nameless"})
+ALSO = {"id_late": {"id_missing"}}  #: for a kind of repair: the other kinds that always occur together with it
+FAILING = frozenset({"call_nameless"})  #: kinds of repair after which no response can count as clean
 #: Requests in the neutral form, with features that nearly all dialects can express.
 REQUESTS = {
     "text": Request("", "m", [Turn("user", [Text("Hi")])], options=Options(max_tokens=99)),
@@ -165,7 +161,6 @@ def _numbered() -> Callable[[str], str]:
 
 
 def _stages(dialect: Dialect) -> list[Stage[Any, Any]]:
-    """Return the stages of ``transcode`` that read a stream."""
     return reading_stages(dialect, None, ReadOptions(make_id=_numbered()), join=False)
 
 
@@ -269,13 +264,12 @@ def _check_members(dialect: Dialect, where: str, body: bytes, whole: _Reading) -
             if str(VALUE) not in repr(found.events) and found.facts[1:] == whole.facts[1:]:
                 place = ".".join(map(str, path)) or "the payload"
                 raise AssertionError(
-                    f"L5, nothing is silent: a member that nobody knows, put into {place} of frame {number} of {where}, is in "
+                    f"L5, nothing is silent: an unknown member, added to {place} of frame {number} of {where}, is in "
                     f"no event and in no count; pass what you do not read to `self.keep_others`"
                 )
 
 
 def _check_response(dialect: Dialect, bodies: Bodies, where: str, whole: _Reading) -> None:
-    """Check that a stream's response, written as a whole body and read again, stays the same."""
     if bodies.encode_response is None:
         return
     report = StreamReport()
@@ -329,7 +323,6 @@ def _check_quirks(dialect: Dialect, readings: Mapping[str, _Reading]) -> None:
 
 
 def _frames(dialect: Dialect, output: bytes) -> tuple[bytes, ...]:
-    """Divide a stream before each frame."""
     parser = dialect.parser(DEFAULT_LIMITS, StreamReport())
     places = [frame.offset for frame in [*parser.feed(output), *parser.finish()]]
     return tuple(output[begin:end] for begin, end in pairwise([*places, len(output)]))
@@ -360,7 +353,7 @@ def _check_request(bodies: Bodies, where: str, request: Request) -> None:
         if str(VALUE).encode() not in kept and not counted.losses and not report.losses:
             place = ".".join(map(str, path)) or "the body"
             raise AssertionError(
-                f"L5, nothing is silent: a member that nobody knows, put into {place} of {where}, is not written "
+                f"L5, nothing is silent: an unknown member, added to {place} of {where}, is not written "
                 f"again and not counted; keep what `Fields.rest` gives as extras"
             )
 
@@ -374,25 +367,24 @@ def _write_request(bodies: Bodies, request: Request) -> tuple[bytes, StreamRepor
 
 def _asked(request: Request) -> dict[str, Any]:
     """Return the parts of a request to compare: its conversation (calls by number, not id), its tools and some options."""
-    said: list[tuple[Any, ...]] = []
+    content: list[tuple[Any, ...]] = []
     calls: list[str] = []
     for turn in request.turns:
         for part in turn.parts:
             match part:
                 case Text():
-                    said.append((turn.role, part.text))
+                    content.append((turn.role, part.text))
                 case ToolCall():
                     calls.append(part.id)
-                    said.append((part.name, _value(part.arguments)))
+                    content.append((part.name, _value(part.arguments)))
                 case ToolResult():
-                    said.append((calls.index(part.call_id) if part.call_id in calls else part.call_id, part.text))
+                    content.append((calls.index(part.call_id) if part.call_id in calls else part.call_id, part.text))
     tools = [(tool.name, tool.description, tool.parameters) for tool in request.tools]
     options = request.options
-    return {"said": said, "tools": tools, "options": (options.max_tokens, options.temperature, options.stop)}
+    return {"content": content, "tools": tools, "options": (options.max_tokens, options.temperature, options.stop)}
 
 
 def _objects(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Yield the path of each object in a value."""
     if isinstance(value, dict):
         yield path
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

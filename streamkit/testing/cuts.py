@@ -1,8 +1,7 @@
 """All ways to split a stream into reads.
 
 Read boundaries have no meaning, so a result that depends on them is wrong. Most such errors need one cut at one particular
-byte, some need two. So the tests try all single cuts if that is affordable, all pairs in short streams, and random cuts in
-addition. Sampled cuts are often near line ends, where line parsers fail.
+byte, some need two. Sampled cuts are often near line ends, where line parsers fail.
 
 Source: design.md §1.
 """
@@ -14,19 +13,14 @@ from collections.abc import Iterator
 from itertools import combinations, pairwise
 
 KIB = 1024
-#: For data of up to this many bytes, the exhaustive form tries every single cut.
-ALL_CUTS_UP_TO = 32 * KIB
+ALL_CUTS_UP_TO = 32 * KIB  #: for data of up to this many bytes, the exhaustive form tries every single cut
 #: For larger data, the exhaustive form tries every cut in the first and in the last ``EDGE`` bytes, and random cuts with a
 #: fixed seed between them.
 EDGE = 8 * KIB
-#: How many such cuts with a fixed seed are tried between the edges.
-SEEDED_CUTS = 2000
-#: For data of up to this many bytes, the exhaustive form tries every pair of cuts.
-PAIRS_UP_TO = 120
-#: How many pairs of cuts are tried for larger data, chosen with a fixed seed.
-SEEDED_PAIRS = 200
-#: How many splits at several random places are tried by the exhaustive form.
-RANDOM_CUTS = 30
+SEEDED_CUTS = 2000  #: how many such cuts with a fixed seed are tried between the edges
+PAIRS_UP_TO = 120  #: for data of up to this many bytes, the exhaustive form tries every pair of cuts
+SEEDED_PAIRS = 200  #: how many pairs of cuts are tried for larger data, chosen with a fixed seed
+RANDOM_CUTS = 30  #: how many splits at several random places are tried by the exhaustive form
 
 
 def cut_at(data: bytes, places: list[int]) -> list[bytes]:

@@ -1,16 +1,14 @@
-"""Run a stage or a machine over given items.
-
-The functions work for all types of items: bytes in and events out, or the reverse.
-"""
+"""Run a stage or a machine over given items, and compare events in their normal form (law L1)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from streamkit.machines import Machine
 from streamkit.pipeline import StageFunction, pipe
+from streamkit.tool_calls.joining import join_deltas
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -50,3 +48,17 @@ def drive_machine(machine: Machine[A, B], items: Iterable[A]) -> list[B]:
     if machine.fault is not None and (output := machine.abandon()):
         outputs.append(output)
     return outputs
+
+
+def joined(events: Iterable[Any]) -> list[Any]:
+    """Return ``events`` with adjacent deltas joined. Equal lists mean equal streams, however they were split into reads.
+
+    Text, refusal and reasoning: neighbours are joined if they have the same class, choice, block and kind. Another block or
+    choice between them separates them, because the order between blocks is part of the stream. Argument fragments: in a run of
+    nothing but fragments, those of one call are joined at the place of the first; inside a read they may be regrouped, so
+    their order across calls has no meaning. All other events, and events of classes that are not streamkit's, keep their place
+    and end every run: starts, ends and usage keep their order.
+
+    The given events are not changed.
+    """
+    return join_deltas([*events])

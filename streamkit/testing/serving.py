@@ -12,10 +12,8 @@ from threading import Thread
 
 from aiohttp import web
 
-#: Seconds to wait at the end for open connections.
-CLOSE_S = 1.0
-#: The longest line of a request's head, as at providers.
-LINE_BYTES = 64 * 1024
+CLOSE_S = 1.0  #: seconds to wait at the end for open connections
+LINE_BYTES = 64 * 1024  #: the longest line of a request's head, as at providers
 
 
 @contextmanager

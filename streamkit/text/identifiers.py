@@ -1,7 +1,7 @@
 """Make ids and names, where there is none or where a dialect rejects the existing one.
 
-A replaced id or name is a hash of the original alone. So a call, its result and every later request get the same
-replacement, on any machine, without a table. A valid id or name stays unchanged, so a second pass changes nothing.
+A replaced id or name is a hash of the original alone. So a call, its result and every later request get the same replacement,
+on any machine, without a table. A valid id or name stays unchanged, so a second pass changes nothing.
 
 Source: dialects.md §7.3.
 """
@@ -15,8 +15,7 @@ import string
 from typing import Final
 
 BASE62 = string.digits + string.ascii_letters
-#: One base-62 character for each byte value.
-_OF_BYTES: Final = (5 * BASE62).encode()[:256]
+_OF_BYTES: Final = (5 * BASE62).encode()[:256]  #: one base-62 character for each byte value
 
 
 def random_id(prefix: str) -> str:
@@ -29,8 +28,7 @@ def random_id(prefix: str) -> str:
     return prefix + secrets.token_bytes(22).translate(_OF_BYTES).decode()
 
 
-#: The form of a call id that Mistral's API accepts, in a response and in a later request (dialects.md §6.3).
-NINE = re.compile(r"[a-zA-Z0-9]{9}")
+NINE = re.compile(r"[a-zA-Z0-9]{9}")  #: a call id of Mistral's API, in both directions (dialects.md §6.3)
 
 
 def nine_characters(call_id: str) -> str:
@@ -38,12 +36,9 @@ def nine_characters(call_id: str) -> str:
     return call_id if NINE.fullmatch(call_id) else hashed(call_id, 9)
 
 
-#: Ids that every dialect but Mistral's accepts.
-PORTABLE_IDS: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-#: Tool names that every dialect accepts.
-PORTABLE_NAMES: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
-#: Maximum length of a rewritten name, and the length of the hash at its end.
-_NAME_CHARS: Final = 64
+PORTABLE_IDS: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")  #: ids that every dialect but Mistral's accepts
+PORTABLE_NAMES: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")  #: tool names that every dialect accepts
+_NAME_CHARS: Final = 64  #: maximum length of a rewritten name, and the length of the hash at its end
 _NAME_HASH: Final = 8
 
 
@@ -84,12 +79,7 @@ def flat_name(namespace: str, name: str) -> str:
 def hashed(text: str, characters: int) -> str:
     """Return ``characters`` base-62 characters that depend on ``text`` alone; 22 hold all 128 bits of the hash."""
     number = int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16])
-    return _base62(number, characters)
-
-
-def _base62(number: int, characters: int) -> str:
-    """Return the last digits of a number, the least significant first."""
-    digits = []
+    digits = []  # the last ones, the least significant first
     for _ in range(characters):
         number, digit = divmod(number, len(BASE62))
         digits.append(BASE62[digit])

@@ -1,9 +1,7 @@
 r"""Find known API keys in bytes: plain, percent-encoded, or with JSON escapes.
 
-A key is searched for by its longest run of letters and digits, which no encoding changes. The full pattern is tried only if
-that run is found. So bytes without a key cost one search for each key, at the speed of ``bytes.find``.
-
-A key with an escaped letter or digit (``\u0061``) is not found, nor is a key under 8 characters, which ordinary words would
+A key is searched for by its longest run of letters and digits, which no encoding changes, and only then by its full pattern. A
+key with an escaped letter or digit (``\u0061``) is not found, nor is a key under 8 characters, which ordinary words would
 match.
 
 Source: limits.md T6; observe.md O25.
@@ -17,17 +15,13 @@ from functools import cached_property
 from typing import Final
 from urllib.parse import quote
 
-from streamkit.text.redact import CUT
+from streamkit.text.quoting import CUT
 
-#: Minimum length of a key that is searched for.
-KEY_CHARS: Final = 8
-#: Bytes to search at once: a search blocks the interpreter.
-WINDOW_BYTES: Final = 1024 * 1024
-#: Minimum number of bytes at the end of the data that count as the beginning of a key.
-BEGUN_BYTES: Final = 4
+KEY_CHARS: Final = 8  #: minimum length of a key that is searched for
+WINDOW_BYTES: Final = 1024 * 1024  #: bytes to search at once: a search blocks the interpreter
+BEGUN_BYTES: Final = 4  #: minimum number of bytes at the end of the data that count as the beginning of a key
 _RUN: Final = re.compile(r"[0-9A-Za-z]+")
-#: Maximum number of bytes for one escaped character: ``\\u002b``.
-_ESCAPED_BYTES: Final = 7
+_ESCAPED_BYTES: Final = 7  #: maximum number of bytes for one escaped character: ``\\u002b``
 
 
 def spelled(key: str) -> str:
@@ -51,7 +45,6 @@ class KnownKeys:
         self.longest_bytes = max((len(_bytes(key)) * _ESCAPED_BYTES for key in self.keys), default=0)
 
     def with_more(self, keys: Iterable[str]) -> KnownKeys:
-        """Return a set of these keys and ``keys``."""
         more = self.keys.union(keys)
         return self if more == self.keys else KnownKeys(more)
 

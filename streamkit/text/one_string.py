@@ -1,7 +1,7 @@
 """Join blocks of reasoning into one string, separated by a blank line unless their text already has one.
 
 Chat, Ollama and others have one text field for all reasoning. Without a separator the headings of two summaries would run
-together (``**Look****Think**``). Line ends at the end and the start of blocks count, however the text is split.
+together (``**Look****Think**``).
 
 Source: dialects.md §1.8.
 """
@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-#: Number of line ends that make a blank line.
-BLANK = 2
+BLANK = 2  #: number of line ends that make a blank line
 
 
 class OneString:
@@ -26,7 +25,6 @@ class OneString:
         return self._due > 0
 
     def begin(self) -> None:
-        """Begin another block."""
         self._due = BLANK - self.ends
 
     def before(self, text: str) -> str:

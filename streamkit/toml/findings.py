@@ -17,14 +17,13 @@ from typing import Final, TypeAlias
 from attrs import frozen
 
 from streamkit.errors import UsageError
-from streamkit.text.redact import without_secrets
+from streamkit.text.quoting import without_secrets
 
 #: The keys that lead to a value, including indices of arrays: ``("routes", 0, "models", 1)``.
 KeyPath: TypeAlias = tuple[str | int, ...]
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
-#: Longest word shown: keywords and names of upstreams are shorter, API keys are longer.
-SHOWN_CHARS: Final = 30
+SHOWN_CHARS: Final = 30  #: longest word shown: keywords and names of upstreams are shorter, API keys are longer
 
 
 @frozen(kw_only=True)
@@ -84,4 +83,4 @@ def meant(word: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(word, known, n=1)
     if near:
         return f"; did you mean {quoted(near[0])}?"
-    return f"; there are {', '.join(map(quoted, known))}" if known else ""
+    return f"; known: {', '.join(map(quoted, known))}" if known else ""

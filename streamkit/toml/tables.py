@@ -25,10 +25,10 @@ FILE_NAMES: Final[Mapping[str, str]] = {"targets": "to"}
 #: Largest float that is accepted. Floats are seconds, and this is a century.
 MOST: Final = 3.2e9
 #: How messages name each scalar type.
-SCALARS: Final[Mapping[type, str]] = {str: "a string", bool: "true or false", int: "a whole number"}
+SCALARS: Final[Mapping[type, str]] = {str: "a string", bool: "true or false", int: "an integer"}
 
 
-class ToldElsewhere(Exception):
+class ReportedElsewhere(Exception):
     """Raised for a value that is invalid only because of another value, which is reported instead."""
 
 
@@ -67,7 +67,7 @@ def faults_of(error: Exception) -> Iterator[tuple[KeyPath, str]]:
             for name in error.extra_fields:
                 yield (name,), f"unknown key{meant(name, keys_of(error.cl))}"
         case KeyError():
-            yield (), "is needed"
+            yield (), "is required"
         case Refusal():
             yield tuple(FILE_NAMES.get(str(key), key) for key in error.at), str(error)
         case UsageError():  # from an upstream; the message begins with the field
@@ -75,7 +75,7 @@ def faults_of(error: Exception) -> Iterator[tuple[KeyPath, str]]:
             yield (() if field == "name" else (field,)), reason
         case ValueError():  # from a validator of attrs; the message begins with the field: 'port' must be >= 0: -1
             yield (), str(error).rpartition("' ")[2]
-        case ToldElsewhere():
+        case ReportedElsewhere():
             pass
         case _:
             raise error
@@ -96,7 +96,7 @@ def _key_of(error: Exception) -> KeyPath:
 
 def described(value: Any) -> str:
     """Describe the type of a value, without the value."""
-    words = {**SCALARS, bool: "a boolean", float: "a fraction", list: "an array", dict: "a table"}
+    words = {**SCALARS, bool: "a boolean", float: "a float", list: "an array", dict: "a table"}
     return words.get(type(value), "a date or time")
 
 
@@ -105,7 +105,7 @@ def exactly(kind: type, word: str) -> Hook:
 
     def hook(value: Any, _kind: Any) -> Any:
         if type(value) is not kind:
-            raise Refusal(f"{word} is needed, not {described(value)}")
+            raise Refusal(f"must be {word}, not {described(value)}")
         return value
 
     return hook
@@ -113,18 +113,17 @@ def exactly(kind: type, word: str) -> Hook:
 
 def _number(value: Any, _kind: Any) -> float:
     if type(value) not in {int, float}:
-        raise Refusal(f"a number is needed, not {described(value)}")
+        raise Refusal(f"must be a number, not {described(value)}")
     if not -MOST < value < MOST:  # NaN fails too
-        raise Refusal("a number of seconds is needed; leave the key out for its default")
+        raise Refusal("must be a number of seconds; leave the key out for its default")
     return float(value)
 
 
 def _word(value: Any, kind: Any) -> Any:
     words = get_args(kind)
-    if type(value) is not str:
-        raise Refusal(f"one of {', '.join(words)} is needed, not {described(value)}")
-    if value not in words:
-        raise Refusal(f"{quoted(value)} is none of its words{meant(value, words)}")
+    if type(value) is not str or value not in words:
+        found = quoted(value) if isinstance(value, str) else described(value)
+        raise Refusal(f"must be one of {', '.join(words)}, not {found}")
     return value
 
 
@@ -176,7 +175,7 @@ def _only(shape: type, hook: Hook) -> Hook:
 
     def only(value: Any, kind: Any) -> Any:
         if not isinstance(value, shape):
-            raise Refusal(f"{word} is needed, not {described(value)}")
+            raise Refusal(f"must be {word}, not {described(value)}")
         return hook(value, kind)
 
     return only

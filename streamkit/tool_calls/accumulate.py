@@ -54,16 +54,13 @@ from streamkit.pipeline import Stage
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport, Withheld
 from streamkit.text.identifiers import random_id
-from streamkit.tool_calls.call import SHORT, Call, ChoiceState
+from streamkit.tool_calls.call import SHORT, Call, ChoiceState, FragmentRun, SettledCalls
 from streamkit.tool_calls.check import verdict_on
-from streamkit.tool_calls.cumulative import is_object, is_object_or_part, may_follow, may_repeat, rest_of
-from streamkit.tool_calls.ending import calls_nobody, is_cut, missing_end, stop_reason, strongest
-from streamkit.tool_calls.failed_turns import FAILING, failure_in
+from streamkit.tool_calls.ending import FAILING, calls_nobody, failure_in, is_cut, missing_end, stop_reason, strongest
 from streamkit.tool_calls.identity import Identity
 from streamkit.tool_calls.joining import join_deltas
-from streamkit.tool_calls.pairs import paired
+from streamkit.tool_calls.repeats import is_object, is_object_or_part, may_follow, may_repeat, paired, rest_of
 from streamkit.tool_calls.schema import ToolSchemas
-from streamkit.tool_calls.settled import FragmentRun, SettledCalls
 
 log = logging.getLogger("streamkit.tool_calls")
 
@@ -157,9 +154,9 @@ class ToolCallAccumulator(Link):
     def end_read(self) -> None:
         self.holds = False
         if self._deltas:
-            self._hand_on_deltas()
+            self._emit_deltas()
 
-    def _hand_on_deltas(self) -> None:
+    def _emit_deltas(self) -> None:
         deltas, self._deltas = self._deltas, []
         for event in deltas if len(deltas) < 2 else join_deltas(deltas):
             self.emit(event)
@@ -167,7 +164,7 @@ class ToolCallAccumulator(Link):
     def _give(self, event: Event) -> None:
         """Emit an event that is not a delta, after the held deltas."""
         if self._deltas:
-            self._hand_on_deltas()
+            self._emit_deltas()
         self.emit(event)
 
     def _grow(self, delta: Event) -> None:
@@ -208,7 +205,6 @@ class ToolCallAccumulator(Link):
         self._give(StreamEnded(reason is None, reason))
 
     def _is_whole(self) -> bool:
-        """Return whether every choice has a stop reason and nothing failed, so that nothing important can be missing."""
         if self._failed or self.fault is not None or not self._choices or self.policy.refuse_repairs:
             return False
         if any(map(calls_nobody, self._choices.values())):
@@ -216,7 +212,6 @@ class ToolCallAccumulator(Link):
         return all(choice.reasons and strongest(choice).reason not in FAILING for choice in self._choices.values())
 
     def _missing_end(self) -> str | None:
-        """Return the reason why the stream is incomplete, or None if it is complete."""
         if not self._failed:
             reason = missing_end(self._choices, self._terminator, self.report, self.policy, self.limits.json_depth)
             if reason is not None:
@@ -251,10 +246,8 @@ class ToolCallAccumulator(Link):
 
     def _stop_reason(self, event: StopReasonSeen) -> None:
         reasons = (self._choices.get(event.choice) or self._choice(event.choice)).reasons
-        for seen in reasons:
-            if seen.reason == event.reason:  # a repeated reason adds nothing
-                return
-        reasons.append(event)
+        if all(seen.reason != event.reason for seen in reasons):  # a repeated reason adds nothing
+            reasons.append(event)
 
     def _terminated(self, event: TerminatorSeen) -> None:
         self._terminator = event
@@ -286,15 +279,7 @@ class ToolCallAccumulator(Link):
         elif kind is RefusalDelta:
             self._choice(event.choice).refused = True
             self._grow(event)
-        elif kind in OUTPUT:
-            self._speak(event)
-        else:
-            self._give(event)
-
-    def _aside(self, event: Aside) -> None:
-        if self._failed:
-            self.report.repair("after_error")
-        elif event.kind in SPOKEN_ASIDES:
+        elif kind in OUTPUT or (kind is Aside and event.kind in SPOKEN_ASIDES):
             self._speak(event)
         else:
             self._give(event)
@@ -346,7 +331,7 @@ class ToolCallAccumulator(Link):
         call.ended = True
         if call.echo is not None:
             self._settle_echo(choice, call, call.echo, ended=True)
-        self._hand_on(choice, call)
+        self._emit_call(choice, call)
 
     def _fragments(self, run: FragmentRun) -> None:
         """Take many fragments at once if none needs a decision, else one by one."""
@@ -393,9 +378,9 @@ class ToolCallAccumulator(Link):
         before = call.text.chars
         if delta.arguments:
             self._arguments(call, delta)
-            if call.echo is not None and not _echoes(call, call.echo.said, delta.arguments, before):
+            if call.echo is not None and not _echoes(call, call.echo.repeated, delta.arguments, before):
                 self._tell_apart(call)
-        self._hand_on(choice, call)
+        self._emit_call(choice, call)
         if self._debug and delta.arguments:
             added = call.text.chars - before
             log.debug("call %s: %+d characters, %d in all", call.id or call.name, added, call.text.chars)
@@ -462,13 +447,13 @@ class ToolCallAccumulator(Link):
             call.append(self._added(call, fragment) if may_repeat(fragment, call.text.chars) else fragment)
 
     def _added(self, call: Call, fragment: str) -> str:
-        """Return the new part of a fragment: some providers repeat all earlier text in each fragment (``cumulative.py``)."""
-        said, depth = call.text.whole(), self.limits.json_depth
-        rest = rest_of(fragment, said, depth)
+        """Return the new part of a fragment: some providers repeat all earlier text in each fragment (``repeats.py``)."""
+        before, depth = call.text.whole(), self.limits.json_depth
+        rest = rest_of(fragment, before, depth)
         if rest is None or not is_object_or_part(fragment, depth):
             return fragment
-        if not call.cumulative and may_follow(fragment, said, depth):
-            call.doubt = len(said)
+        if not call.cumulative and may_follow(fragment, before, depth):
+            call.doubt = len(before)
             return fragment
         self.report.repair("arguments_cumulative")
         call.cumulative = True
@@ -476,17 +461,17 @@ class ToolCallAccumulator(Link):
 
     def _settle_doubt(self, call: Call, fragment: str | None = None) -> None:
         """Decide whether the last fragment repeated all earlier text. The next ``fragment`` shows this, or the call's end."""
-        said, begin, depth = call.text.whole(), cast("int", call.doubt), self.limits.json_depth
-        call.doubt, last = None, said[begin:]
+        whole, begin, depth = call.text.whole(), cast("int", call.doubt), self.limits.json_depth
+        call.doubt, last = None, whole[begin:]
         if fragment is None:
-            again = is_object(last, depth) and not is_object(said, depth)
+            again = is_object(last, depth) and not is_object(whole, depth)
         else:
-            again = fragment.startswith(last) and not may_follow(fragment, said, depth)
-        rest = rest_of(last, said[:begin], depth) if again else None
+            again = fragment.startswith(last) and not may_follow(fragment, whole, depth)
+        rest = rest_of(last, whole[:begin], depth) if again else None
         if rest is not None:
             self.report.repair("arguments_cumulative")
             call.cumulative = True
-            call.become(said[:begin] + rest)  # ``said`` has the white space that was already emitted
+            call.become(whole[:begin] + rest)  # ``whole`` has the white space that was already emitted
 
     def _settle_doubts(self) -> None:
         for choice in self._choices.values():
@@ -546,7 +531,7 @@ class ToolCallAccumulator(Link):
             if came:
                 self.report.repair("fragments_missing")
             self._arguments(call, ToolCallDelta(arguments=text[came:]))
-            self._hand_on(choice, call)
+            self._emit_call(choice, call)
         elif call.sent or call.ended:
             if not call.differs and not self._is_same(call, text):
                 call.differs = True
@@ -576,7 +561,7 @@ class ToolCallAccumulator(Link):
 
     # -- announcing and emitting ---------------------------------------------------------------------------------------
 
-    def _hand_on(self, choice: ChoiceState, call: Call) -> None:
+    def _emit_call(self, choice: ChoiceState, call: Call) -> None:
         """Emit the new text of ``call``, if the call is announced, and announce the calls that waited for this delta."""
         if call.ordinal is not None:
             self._send(call)
@@ -669,7 +654,6 @@ class ToolCallAccumulator(Link):
         ResponseStarted: _started,
         ChoiceStarted: _choice_started,
         UsageReported: _counted,
-        Aside: _aside,
         ToolCallWhole: _whole,
         ToolCallsWhole: _wholes,
         ToolCallEnded: _ended,
@@ -680,12 +664,9 @@ class ToolCallAccumulator(Link):
     }
 
 
-#: Compare a text with its form without white space only if it is at most this many times as long.
-SPACED = 16
-#: The value of ``_settled`` before the first call.
-NONE_SETTLED = SettledCalls(DEFAULT_LIMITS, careful=True)
-#: Stop reasons that need a correction for a choice without calls.
-CORRECTED = FAILING | {"tool_calls"}
+SPACED = 16  #: compare a text with its form without white space only if it is at most this many times as long
+NONE_SETTLED = SettledCalls(DEFAULT_LIMITS, careful=True)  #: the value of ``_settled`` before the first call
+CORRECTED = FAILING | {"tool_calls"}  #: stop reasons that need a correction for a choice without calls
 
 
 def _echoes(call: Call, earlier: str, fragment: str, before: int) -> bool:
@@ -702,8 +683,7 @@ def _may_be(whole: ToolCallDelta, call: Call) -> bool:
     return not whole.name or call.name is None or whole.name == call.name
 
 
-#: Kinds of ``Aside`` that are output of the model, unlike a server's data about the request.
-SPOKEN_ASIDES = frozenset({"server_tool", "citation", "audio"})
+SPOKEN_ASIDES = frozenset({"server_tool", "citation", "audio"})  #: asides that are output of the model
 
 
 def accumulate_tool_calls(

@@ -1,35 +1,35 @@
 """Give each finished call a verdict: whether its arguments can be used, and if not, why.
 
-The verdict is in a new event; this module never changes, repairs or raises anything. Text that ``orjson`` reads as an object
-is complete. Other text is walked by ``JSONScanner``, which reports the position and the reason of a fault, and which follows
-RFC 8259 where ``orjson`` does not (1E400, lone surrogates).
+Text that ``orjson`` reads as an object is complete. Other text is walked by ``JSONScanner``, which reports the position and
+the reason of a fault, and which follows RFC 8259 where ``orjson`` does not (1E400, lone surrogates). With the request's tools,
+usable arguments are also checked against the schema of their tool (``schema.py``).
 
-With the request's tools, usable arguments are also checked against the schema of their tool (``schema.py``). jsonschema-rs is
-imported only then.
+A dialect requires a result for each call, so ``error_text`` turns a bad verdict into one that tells the model what to correct.
 
-Source: design.md §4.
+Source: design.md §4; dialects.md §1.8, §2, §4.
 """
 
 from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import Any, Literal, NoReturn
+from typing import Any, Final, Literal, NoReturn, Protocol
 
 import orjson
 from attrs import evolve
 
-from streamkit.events import Event, ToolCallFinished, Verdict
+from streamkit.errors import UsageError
+from streamkit.events import Event, ToolCallFinished, ToolKind, Verdict
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Link
 from streamkit.pipeline import Stage, stage_within
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted, shortened
 from streamkit.tool_calls.json_scanner import JSONScanner
 from streamkit.tool_calls.object_scanner import scanned
-from streamkit.tool_calls.schema import Tools, ToolSchemas, compiled
+from streamkit.tool_calls.schema import UNKNOWN_TOOL, Tools, ToolSchemas, compiled
 
-#: Texts of more characters are scanned, not parsed. Texts with many brackets are scanned, too, to limit their nesting.
-LONG = 1 << 16
+LONG = 1 << 16  #: longer texts, and those with many brackets, are scanned, not parsed
 NOT_ENDED = "the stream ended before the protocol ended the call"
 
 
@@ -48,7 +48,6 @@ def check_arguments(text: str, *, depth: int = DEFAULT_LIMITS.json_depth) -> Ver
 
 
 def _walked(text: str, depth: int) -> Verdict:
-    """Return the verdict of ``JSONScanner``, with position and reason."""
     scanner = JSONScanner(depth=depth)
     scanner.feed(text)
     state = scanner.finish()
@@ -71,7 +70,7 @@ def parse_arguments(text: str, *, depth: int = DEFAULT_LIMITS.json_depth) -> dic
     if verdict.kind == "empty":
         return {}
     if verdict.kind == "not_an_object":
-        raise ValueError(f"the arguments are no JSON object: {verdict.reason}")
+        raise ValueError(f"the arguments are not a JSON object: {verdict.reason}")
     if verdict.kind != "complete":
         raise ValueError(f"the arguments are {verdict.kind}: {verdict.reason}")
     value: dict[str, Any] = json.loads(text, parse_constant=refuse_constant, parse_int=_whole_number)
@@ -87,7 +86,7 @@ def _whole_number(digits: str) -> int | Decimal:
 
 def refuse_constant(constant: str) -> NoReturn:
     """Raise ValueError for NaN and Infinity, which ``json.loads`` accepts and JSON does not have."""
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not valid JSON")
 
 
 def verdict_on(event: ToolCallFinished, limits: Limits, report: StreamReport, tools: ToolSchemas | None) -> Verdict:
@@ -137,3 +136,59 @@ def check_json(*, limits: Limits = DEFAULT_LIMITS, tools: Tools | None = None) -
     """
     schemas = None if tools is None else compiled(tools, limits)
     return stage_within("events", "check_json", lambda report: JSONChecker(limits=limits, report=report, tools=schemas))
+
+
+REASON_CHARS: Final = 400  #: of the verdict's reason, which may quote keys; the whole text stays below 500 characters
+NAME_CHARS: Final = 64  #: maximum length of the tool's name in the text
+AROUND_CHARS: Final = 24  #: number of characters quoted on each side of a fault
+
+GOOD: Final = frozenset({"complete", "empty"})
+FAULTS: Final = {
+    "truncated": "its arguments are truncated",
+    "malformed": "its arguments are not valid JSON",
+    "not_an_object": "its arguments must be a JSON object",
+    "schema_invalid": "its arguments do not match the tool's schema",
+    "unchecked": "its arguments could not be checked against the tool's schema",
+}
+
+
+class JudgedCall(Protocol):
+    """The attributes that a ``ToolCall`` of a whole response and a ``ToolCallFinished`` share."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def arguments(self) -> str: ...
+    @property
+    def kind(self) -> ToolKind: ...
+    @property
+    def verdict(self) -> Verdict | None: ...
+
+
+def is_bad(verdict: Verdict | None) -> bool:
+    """Return whether a verdict means that the arguments can't be used."""
+    return verdict is not None and verdict.kind not in GOOD
+
+
+def error_text(call: JudgedCall) -> str:
+    """Return the message to the model about a call that was not run. Raise UsageError if the verdict is good or missing."""
+    verdict = call.verdict
+    if verdict is None or verdict.kind in GOOD:
+        problem = "no verdict (use check_json)" if verdict is None else f"the verdict {verdict.kind}"
+        raise UsageError(
+            f"an error result needs a call with a bad verdict; {quoted(call.name, NAME_CHARS)} has {problem}"
+        )
+    tool = shortened(call.name, NAME_CHARS) or "a tool without a name"
+    if verdict.reason == UNKNOWN_TOOL:
+        return f"{tool} was not run: there is no tool with this name. Call one of the available tools."
+    fault = FAULTS[verdict.kind]
+    if verdict.reason:
+        fault += f": {shortened(verdict.reason, REASON_CHARS)}"
+    if verdict.kind == "malformed" and verdict.position is not None:
+        near = call.arguments[max(0, verdict.position - AROUND_CHARS) : verdict.position + AROUND_CHARS]
+        fault += f", at character {verdict.position}, near {quoted(near)}"
+    elif verdict.kind == "truncated":
+        fault += f", after {len(call.arguments)} characters"
+    return f"{tool} was not run: {fault}. Call {tool} again with valid arguments."

@@ -1,25 +1,26 @@
 """Detect while a call streams that its arguments can no longer match their schema.
 
-If a schema rejects a part for good, no later text can repair that. ``SchemaView`` knows a few keywords and leaves the rest to
-the final verdict, which this module must never contradict: it reports nothing unless it is sure. A value that has ended can't
-change, since the final check rejects a repeated key (``schema.py``).
+``SchemaView`` knows a few keywords and leaves the rest to the final verdict, which this module must never contradict. Every
+keyword only restricts, so the known ones give an upper bound of the allowed values, and only values outside it are reported.
+Of a union, the only branch that allows the type of a value applies; with several such branches none does. Nothing is certain
+for a schema with more than one base URI, or of a draft that is not in ``DRAFTS``.
 
 Detected are: an unknown tool; text that is not JSON; a value of a type that the schema forbids (a container or a string at its
 first fragment, a number or a literal at its end); a key that ``additionalProperties: false`` forbids; a string with which no
 value of ``enum`` or ``const`` begins, or another scalar that equals none of them.
 
-The time is linear in the text, plus a binary search in the allowed strings for each fragment of a string. Results for a
-subschema are cached for the next call. A subschema that applies twice to a value is checked once. After ``MAX_LOOKS`` checks a
-call is no longer followed, so nothing is reported before its end. Checks are counted at whole values, so the result does not
-depend on how the text was split into fragments.
+The time is linear in the text, plus a binary search in the allowed strings for each fragment of a string. After ``MAX_LOOKS``
+checks, counted at whole values, a call is no longer followed.
 
-Source: JSON Schema 2020-12; design.md §4.
+Source: JSON Schema 2020-12 core §10, validation §6.1; draft-07 §8.3 (keywords next to ``$ref`` are ignored); design.md §4.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable
+from typing import Any, Final, TypeAlias, TypeVar
+from urllib.parse import unquote
 
 from attrs import define
 
@@ -27,14 +28,220 @@ from streamkit.events import Event, ToolCallArguments, ToolCallDoomed, ToolCallF
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Link
 from streamkit.pipeline import Stage, stage_within
-from streamkit.tool_calls.partial_json import Change, PartialJSON, Path
+from streamkit.tool_calls.partial_arguments import Change, PartialJSON, Path
 from streamkit.tool_calls.schema import UNKNOWN_TOOL, Tools, ToolSchemas, compiled
-from streamkit.tool_calls.schema_view import Allowed, SchemaView, kind_of, values_of
+from streamkit.tool_calls.schema_cost import MAX_CHAIN, follow, nodes
 
-#: Maximum number of times that a subschema is checked against a value in one call; each takes 0.5 µs.
-MAX_LOOKS: Final = 100_000
-#: Maximum number of lists of allowed strings to compare one growing string with; with more lists, compare with none.
-MAX_LISTS: Final = 8
+Allowed: TypeAlias = dict[str, frozenset[Any] | None]
+"""The types of value that may be valid, each with its values or None for any. A number is ``integer`` or ``fraction``."""
+
+KINDS: Final = ("object", "array", "string", "integer", "fraction", "boolean", "null")
+ANYTHING: Final[Allowed] = dict.fromkeys(KINDS)
+NOTHING: Final[Allowed] = {}
+_KINDS_OF_TYPES: Final = {
+    dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", type(None): "null",
+}  # fmt: skip
+MAX_WORK: Final = 1_000_000  #: subschemas and listed values that are read for one schema; the rest is ignored
+#: Drafts with the keywords assumed here, and whether they have ``prefixItems``. (Not draft 4, in which 1.0 is no integer.)
+DRAFTS: Final = {
+    "https://json-schema.org/draft/2020-12/schema": True,
+    "https://json-schema.org/draft/2019-09/schema": False,
+    "http://json-schema.org/draft-07/schema": False,
+    "http://json-schema.org/draft-06/schema": False,
+}
+
+
+def kind_of(value: Any) -> str | None:
+    """Return the type of a JSON value, or None for a number of uncertain type (infinite, or a ``Decimal``)."""
+    if isinstance(value, float):
+        return None if value in {float("inf"), float("-inf")} else "integer" if value.is_integer() else "fraction"
+    return _KINDS_OF_TYPES.get(type(value))
+
+
+def both(a: Allowed, b: Allowed) -> Allowed:
+    """Return the types and values that both schemas allow."""
+    return {kind: _narrower(a[kind], b[kind]) for kind in a if kind in b}
+
+
+def _narrower(a: frozenset[Any] | None, b: frozenset[Any] | None) -> frozenset[Any] | None:
+    return b if a is None else a if b is None else a & b
+
+
+def any_of(branches: Iterable[Allowed]) -> Allowed:
+    """Return the types and values that any of the schemas allows. Values are collected once, for any number of schemas."""
+    gathered: dict[str, list[frozenset[Any] | None]] = {}
+    for branch in branches:
+        for kind, values in branch.items():
+            gathered.setdefault(kind, []).append(values)
+    return {kind: _union(found) for kind, found in gathered.items()}
+
+
+def _union(found: list[frozenset[Any] | None]) -> frozenset[Any] | None:
+    if len(found) == 1:
+        return found[0]
+    sets = [values for values in found if values is not None]
+    return frozenset().union(*sets) if len(sets) == len(found) else None
+
+
+def _one_of(values: Iterable[Any]) -> Allowed:
+    """Return the types and values that ``enum`` allows. Containers are not compared; numbers differ if their floats differ."""
+    any_value: set[str] = set()
+    listed: dict[str, set[Any]] = {}
+    for value in values:
+        kind = kind_of(value)
+        if kind is None:
+            any_value |= {"integer", "fraction"}
+        elif kind in {"object", "array"} or (found := values_of(value)) is None:
+            any_value.add(kind)
+        else:
+            listed.setdefault(kind, set()).update(found)
+    return {
+        kind: None if kind in any_value else frozenset(listed[kind])
+        for kind in KINDS
+        if kind in any_value or kind in listed
+    }
+
+
+def values_of(value: Any) -> frozenset[Any] | None:
+    """Return a scalar as ``Allowed`` stores it, or None for a number too large for a float."""
+    if isinstance(value, int):
+        try:
+            return frozenset({float(value)})
+        except OverflowError:
+            return None
+    return frozenset({value})
+
+
+class SchemaView:
+    """The certain facts about one tool's schema. Subschemas are looked up by identity, so the schema must not change."""
+
+    def __init__(self, root: Any) -> None:
+        self.root = root
+        self._prefix_items = _draft(root)
+        self._allowed: dict[int, Allowed] = {}
+        self._sorted: dict[frozenset[Any], list[str]] = {}
+        self._work = 0
+        self._applying: dict[tuple[int, str], list[dict[str, Any]]] = {}
+
+    def allowed(self, schema: Any, chain: int = 0) -> Allowed:
+        if not isinstance(schema, dict) or self._prefix_items is None or chain > MAX_CHAIN or self._work > MAX_WORK:
+            return NOTHING if schema is False else ANYTHING
+        if id(schema) not in self._allowed:
+            # a chain that is stopped early allows more, so caching it is safe; checked schemas have no chain that long
+            self._allowed[id(schema)] = self._work_out(schema, chain + 1)
+        return self._allowed[id(schema)]
+
+    def _work_out(self, schema: dict[str, Any], chain: int) -> Allowed:
+        if "$ref" in schema:
+            return self.allowed(self._target(schema["$ref"]), chain)  # older drafts ignore keywords next to ``$ref``
+        allowed = ANYTHING
+        if "type" in schema:
+            allowed = both(allowed, _of_types(schema["type"]))
+        if isinstance(schema.get("enum"), list):
+            self._work += len(schema["enum"])
+            allowed = both(allowed, _one_of(schema["enum"]))
+        if "const" in schema:
+            allowed = both(allowed, _one_of([schema["const"]]))
+        for branch in _list(schema, "allOf"):
+            allowed = both(allowed, self._looked_at(branch, chain))
+        for keyword in ("anyOf", "oneOf"):
+            if branches := _list(schema, keyword):
+                allowed = both(allowed, any_of([self._looked_at(branch, chain) for branch in branches]))
+        return allowed
+
+    def _looked_at(self, branch: Any, chain: int) -> Allowed:
+        """Return the types and values that a branch allows, and count the reading of its values as work."""
+        allowed = self.allowed(branch, chain)
+        self._work += 1 + sum(map(len, filter(None, allowed.values())))
+        return allowed
+
+    def strings(self, schema: Any) -> list[str] | None:
+        """Return the sorted strings that a schema may allow, or None for any string."""
+        values = self.allowed(schema).get("string", frozenset())
+        if values is None:
+            return None
+        if values not in self._sorted:
+            self._sorted[values] = sorted(values)
+        return self._sorted[values]
+
+    def applying(self, schema: Any, kind: str) -> list[dict[str, Any]]:
+        """Return the subschemas that all apply to a value of this type."""
+        key = id(schema), kind
+        if key not in self._applying:
+            found: dict[int, dict[str, Any]] = {}
+            self._gather(schema, kind, 0, found)
+            self._applying[key] = list(found.values())
+        return self._applying[key]
+
+    def _gather(self, schema: Any, kind: str, chain: int, found: dict[int, dict[str, Any]]) -> None:
+        """Add a subschema, and all subschemas that it applies to the same value, to ``found``, which is keyed by ``id()``."""
+        if not isinstance(schema, dict) or self._prefix_items is None or chain > MAX_CHAIN or self._work > MAX_WORK:
+            return
+        if id(schema) in found:
+            return
+        self._work += 1
+        if "$ref" in schema:
+            self._gather(self._target(schema["$ref"]), kind, chain + 1, found)
+            return
+        found[id(schema)] = schema
+        inner = list(_list(schema, "allOf"))
+        for keyword in ("anyOf", "oneOf"):
+            possible = [branch for branch in _list(schema, keyword) if kind in self.allowed(branch)]
+            inner += possible if len(possible) == 1 else []
+        for branch in inner:
+            self._gather(branch, kind, chain + 1, found)
+
+    def inside(self, schema: dict[str, Any], step: str | int) -> Any:
+        """Return the subschema for the value at a key or index, or True if nothing is known."""
+        if isinstance(step, str):
+            properties = schema.get("properties")
+            if isinstance(properties, dict) and step in properties:
+                return properties[step]
+            return True if "patternProperties" in schema else schema.get("additionalProperties", True)
+        prefix, items = schema.get("prefixItems"), schema.get("items", True)
+        if isinstance(prefix, list):
+            if not self._prefix_items:
+                return True
+            if step < len(prefix):
+                return prefix[step]
+        if isinstance(items, list):
+            return items[step] if step < len(items) else True
+        return items
+
+    def _target(self, reference: Any) -> Any:
+        if not isinstance(reference, str) or (reference != "#" and not reference.startswith("#/")):
+            return True
+        try:
+            return follow(self.root, unquote(reference[1:]))
+        except LookupError:
+            return True
+
+
+def _draft(root: Any) -> bool | None:
+    """Return whether the draft has ``prefixItems``; None for a schema about which nothing is certain."""
+    if not isinstance(root, dict):
+        return True
+    for trail, node, _ in nodes(root):
+        if trail and isinstance(node, dict) and any(isinstance(node.get(k), str) for k in ("$id", "id", "$schema")):
+            return None
+    declared = root.get("$schema", next(iter(DRAFTS)))
+    return DRAFTS.get(declared.rstrip("#")) if isinstance(declared, str) else None
+
+
+def _list(schema: dict[str, Any], keyword: str) -> list[Any]:
+    value = schema.get(keyword)
+    return value if isinstance(value, list) else []
+
+
+def _of_types(types: Any) -> Allowed:
+    allowed: Allowed = {}
+    for name in types if isinstance(types, list) else [types]:
+        allowed |= {"integer": None, "fraction": None} if name == "number" else {name: None}
+    return allowed
+
+
+MAX_LOOKS: Final = 100_000  #: maximum number of checks of a subschema against a value in one call, 0.5 µs each
+MAX_LISTS: Final = 8  #: with more lists of allowed strings, a growing string is compared with none
 _AN_OBJECT: Final = {"type": "object"}
 T = TypeVar("T")
 
@@ -71,7 +278,6 @@ class _Doubt:
 
     @property
     def is_spent(self) -> bool:
-        """True if following the call further would take too long."""
         return self._looks < 0
 
     def feed(self, fragment: str) -> tuple[Path, str] | None:
@@ -84,14 +290,14 @@ class _Doubt:
             if reason is not None:
                 return change.path, reason
         if self.partial.state == "malformed":
-            return self.partial.path, f"no JSON: {self.partial.reason}"
+            return self.partial.path, f"not valid JSON: {self.partial.reason}"
         return None
 
     def _refused(self, change: Change) -> str | None:
         depth = len(change.path)
         if change.kind == "grown":
             narrowed = [alternatives.narrow(change.value) for alternatives in self._growing]
-            return None if all(narrowed) else "no allowed value begins so"
+            return None if all(narrowed) else "no allowed value begins with this text"
         is_container = isinstance(change.value, dict | list)
         if change.kind == "ended" and is_container:
             return None
@@ -100,7 +306,7 @@ class _Doubt:
         if is_container or change.kind == "ended":
             self._looks -= len(self._open[depth - 1]) if depth else 1
         if schemas is None:
-            return "no such key is allowed" if isinstance(change.path[-1], str) else "no such item is allowed"
+            return "the key is not allowed" if isinstance(change.path[-1], str) else "the item is not allowed"
         if reason := self._unfit(schemas, value, whole=change.kind == "ended"):
             return reason
         if is_container:
@@ -138,7 +344,6 @@ class _Doubt:
 
 
 def _distinct(found: list[T]) -> list[T]:
-    """Return each object once, in order of first appearance."""
     return list({id(one): one for one in found}.values()) if len(found) > 1 else found
 
 

@@ -1,7 +1,11 @@
 """Decide how a stream ended: whether it reached its completion point, and the stop reason of each choice.
 
 Stop reasons are advisory while the stream continues: calls may follow a stop reason, and several may arrive. They are ranked
-at the end (quirks.md R6). A stream without any stop reason is clean only in the cases of dialects.md §7.6.
+at the end (quirks.md R6). A stream without any stop reason is clean only in the cases of dialects.md §7.6. A reason in
+``FAILING`` ends its response as a provider failure, so that no client reads success. A filter that stops a harmful response
+(``SAFETY``, ``guardrail_intervened``) is no failure: dialects have stop reasons for it.
+
+Source: dialects.md §5.2, §6.1, §6.2, §7.1; Google's ``FinishReason``, Bedrock's ``StopReason``.
 """
 
 from __future__ import annotations
@@ -9,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from streamkit.events import ResponseFinished, StopReason, StopReasonSeen, TerminatorSeen
+from streamkit.events import ErrorType, ProviderFailed, ResponseFinished, StopReason, StopReasonSeen, TerminatorSeen
 from streamkit.policy import Policy
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
 from streamkit.tool_calls.call import Call, ChoiceState
 
 #: The rank of each stop reason: a failed turn > length, content filter > tool calls > stop (design.md §4).
@@ -150,3 +155,39 @@ def stop_reason(number: int, choice: ChoiceState, report: StreamReport, depth: i
     if reason == "stop" and choice.refused:
         reason = "refusal"  # the refusal is in the deltas; OpenAI sends `stop` (dialects.md §7.1)
     return ResponseFinished(reason, best.native or None, number, best.stop_sequence)
+
+
+FAILING: Final[frozenset[StopReason]] = frozenset({"error", "malformed_tool"})
+#: The provider's word in lower case, with the kind of error and the meaning.
+FAILED_TURNS: Final[Mapping[str, tuple[ErrorType, str]]] = {
+    # Google: the model's output could not be read, or broke a rule
+    "malformed_function_call": ("server", "the model wrote a call that can't be read"),
+    "unexpected_tool_call": ("server", "the model called a tool, but the request has none"),
+    "too_many_tool_calls": ("server", "the model called tools too many times in a row"),
+    "malformed_response": ("server", "the model wrote a response that can't be read"),
+    # Google: the request is at fault, so a retry would fail again
+    "missing_thought_signature": ("invalid_request", "the history lacks a thought signature"),
+    "language": ("invalid_request", "the response would be in a language that the model does not support"),
+    # Google: the policy on prohibited use blocks accounts without a special permission
+    "pup_limited_disabled": ("permission", "the provider's policy on prohibited use disabled the response"),
+    # Google: no usable output, and no sign of a filter
+    "no_image": ("server", "the model did not make the requested image"),
+    "image_other": ("server", "the image generation stopped"),
+    "other": ("server", "the provider gave no reason"),
+    # Bedrock
+    "malformed_tool_use": ("server", "the model wrote a call that can't be read"),
+    "malformed_model_output": ("server", "the model wrote a response that can't be read"),
+    # Cohere, and servers that speak OpenAI Chat
+    "timeout": ("timeout", "the model took too long"),
+    "abort": ("server", "the server aborted the request"),
+    "network_error": ("unavailable", "the provider lost the connection to the model"),
+    "insufficient_system_resource": ("unavailable", "the provider has no capacity left"),
+}
+
+
+def failure_in(seen: StopReasonSeen) -> ProviderFailed:
+    """Return the failure that a stop reason in ``FAILING`` means, quoting the provider's word."""
+    kind, meaning = FAILED_TURNS.get(seen.native.lower(), ("server", ""))
+    more = seen.message or meaning
+    message = f"the provider gave the finish reason {quoted(seen.native)}" + (f": {more}" if more else "")
+    return ProviderFailed(kind, message, code=seen.native)

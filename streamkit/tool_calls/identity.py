@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from attrs import define
+
 from streamkit.errors import NameTooLong
 from streamkit.events import ToolCallDelta
 from streamkit.limits import Limits
@@ -16,27 +18,25 @@ from streamkit.policy import Policy
 from streamkit.report import StreamReport
 from streamkit.tool_calls.call import Call, ChoiceState
 
-#: Maximum number of ids remembered for a choice: a call without an id may get a new one with each fragment.
-IDS: Final = 1024
+IDS: Final = 1024  #: ids remembered for a choice: a call without an id may get a new one with each fragment
 
 
+@define(eq=False)
 class Identity:
     """Finds the call of each delta, and sets the call's id and name."""
 
-    def __init__(self, limits: Limits, report: StreamReport, policy: Policy, make_id: Callable[[str], str]) -> None:
-        self.limits = limits
-        self.depth = limits.json_depth
-        self.policy = policy
-        self.report = report
-        self.make_id = make_id
+    limits: Limits
+    report: StreamReport
+    policy: Policy
+    make_id: Callable[[str], str]
 
     def place(self, choice: ChoiceState, delta: ToolCallDelta) -> tuple[Call, bool]:
         """Return the call of a delta, and whether the call is new. Update the call's id and name."""
         call_id, name = delta.id, delta.name
         if call_id is not None:
-            call_id = self.says(call_id)
+            call_id = self._not_blank(call_id)
         if name is not None:
-            name = self.says(name)
+            name = self._not_blank(name)
         index = delta.index
         if name is not None and index is not None and index not in choice.by_index and call_id not in choice.by_id:
             call, is_new = self._new(choice, delta)  # the usual case, for which ``find`` gives the same result
@@ -58,7 +58,7 @@ class Identity:
                 call.signature = delta.signature if call.signature is None else call.signature
         return call, is_new
 
-    def says(self, value: str) -> str | None:
+    def _not_blank(self, value: str) -> str | None:
         """Return an id or name, or None if it is blank (quirks.md R2: blank means absent)."""
         if not value.strip() or value in {"null", "None"}:
             self.report.repair("identity_blank")
@@ -143,16 +143,15 @@ class Identity:
         call, is_new = self._new(choice, delta)
         if name == known.name != known.id and call.kind == known.kind:
             call.echo = known
-            if len(known.said) != known.text.chars:
-                known.said = known.text.whole()
+            if len(known.repeated) != known.text.chars:
+                known.repeated = known.text.whole()
         return call, is_new
 
     def _is_sent_again(self, known: Call, delta: ToolCallDelta, name: str | None) -> bool:
         """Return whether a whole call has the id, name and text of an ended call, which some servers send (quirks.md 22)."""
         if not (known.ended and delta.snapshot and name == known.name != known.id):
             return False
-        text = delta.arguments or ""
-        return known.text.equals(text)
+        return known.text.equals(delta.arguments or "")
 
     def _is_another(self, call: Call, delta: ToolCallDelta, call_id: str | None, name: str) -> bool:
         """Return whether a delta with a name and an unknown id, at a used index, begins another call."""
@@ -171,7 +170,7 @@ class Identity:
         return _begins_object(delta) and not call.holds and self.complete(call)
 
     def complete(self, call: Call) -> bool:
-        return call.is_complete(self.depth)
+        return call.is_complete(self.limits.json_depth)
 
     def _new(self, choice: ChoiceState, delta: ToolCallDelta) -> tuple[Call, bool]:
         out_of_order = delta.index is not None and delta.index != len(choice.calls)

@@ -1,11 +1,8 @@
-"""Join the deltas of one block or call in one read into one delta.
+"""Join the deltas of one block or call in one read into one delta: the normal form of law L1 (``streamkit.testing.joined``).
 
-The result is the normal form of law L1 (events do not depend on how the bytes were split), as ``streamkit.testing.joined``
-returns it. Text, refusal and reasoning are joined only with their neighbours, since the order of blocks is part of the stream.
-Fragments of calls are joined at the place of the first one, as long as only fragments are between them. Fragments that
-together form an empty object stay apart: readers drop an empty object that is one fragment before another object.
-
-Every later machine and the client get one delta instead of many.
+Text, refusal and reasoning are joined only with their neighbours, since the order of blocks is part of the stream. Fragments
+of calls are joined at the place of the first one, as long as only fragments are between them. Fragments that together form an
+empty object stay apart: readers drop an empty object that is one fragment before another object.
 
 Source: design.md §1 (L1), §9 ("Joining").
 """

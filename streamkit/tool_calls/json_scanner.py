@@ -1,15 +1,14 @@
 """Classify a JSON text that arrives in fragments as incomplete, complete or malformed, with position and reason.
 
 RFC 8259 is a grammar with one stack, so the state is the name of the current place and the list of open containers. Each
-character is read once. Regular expressions skip string bodies, white space and digits. The time is linear in the whole text,
-however the text is split; the memory is the nesting depth, which is limited.
+character is read once, and regular expressions skip string bodies, white space and digits.
 
 ``malformed`` is final: no continuation could repair the text. ``complete`` holds until something other than white space
 follows. A number at the top level has no end mark: it stays ``incomplete`` until white space or ``finish``. The result does
 not depend on how the text is split.
 
-This module does not keep the text, build values, compare keys (RFC 8259 §4 allows duplicates), limit the size of numbers (§6)
-or check surrogate pairs in escapes (§8.2). It accepts no comments, no NaN and no byte order mark.
+Not checked are repeated keys (RFC 8259 §4), the size of numbers (§6) and surrogate pairs in escapes (§8.2). Comments, NaN and
+a byte order mark are malformed.
 
 Source: RFC 8259 §2-§8; design.md §4.
 """
@@ -67,7 +66,7 @@ _TOKENS: Final[dict[str, dict[str, str]]] = {**_ESCAPES, **_WORDS, **_NUMBERS}
 #: The fault to report for each place inside a token, if its table does not allow a character.
 _WRONG: Final = {
     **dict.fromkeys(_ESCAPES, "fewer than four hexadecimal digits after \\u"),
-    "escape": "a backslash that begins no escape",
+    "escape": "a backslash without a valid escape after it",
     **dict.fromkeys(_WORDS, "a word that is neither true, false nor null"),
     "minus": "a minus sign without a digit after it",
     "point": "a decimal point without a digit after it",
@@ -150,7 +149,7 @@ class JSONScanner:
             return self._close(i)
         if c in ",}" and self._place == "next key":
             return self._fault(text, i, "a comma without a key after it")
-        return self._blank(text, i, "a key that is no string")
+        return self._blank(text, i, "a key that is not a string")
 
     def _colon(self, text: str, i: int) -> int:
         if text[i] != ":":

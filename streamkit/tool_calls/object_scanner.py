@@ -1,17 +1,16 @@
-r"""Check whether a JSON text that arrives in fragments is one complete object, much faster than ``JSONScanner``.
+r"""Check whether a JSON text that arrives in fragments is one complete object, in a tenth of the time of ``JSONScanner``.
 
 The text is folded until almost nothing is left. Escapes become ``x``; each string becomes one byte, each number or literal
 another; white space disappears. Then each container without inner containers becomes a value, repeatedly. Of the finished
 members of an open container only the last one stays. Each step is one C call over a whole fragment, whatever the structure.
-The state for all text so far is a short line of open brackets. A token at the end that may continue (an escape, a number)
-waits for more text.
+The state is a short line of open brackets, and the token at the end that may continue (an escape, a number).
 
-The grammar (RFC 8259) and the limit on nesting are those of ``JSONScanner``. Folded parts are written as control characters,
-which JSON forbids in its raw text, so ``12 34``, ``truefalse`` and ``tru\n`` fold to nothing valid.
+The grammar and the limit on nesting are those of ``JSONScanner``, which also reports where and why a text is malformed. Folded
+parts are written as control characters, which JSON forbids in its raw text, so ``12 34``, ``truefalse`` and ``tru\n`` fold to
+nothing valid.
 
-This module does not report where and why a text is malformed; ``JSONScanner`` does.
-
-A MiB of arguments in small members takes a tenth of the scanner's time, and a twentieth of the memory of parsing it.
+``TextBuffer`` stores a growing text in large pieces instead of thousands of small strings; ``LazyScanner`` is one with a
+scanner.
 
 Source: RFC 8259 §2-§7; design.md §9 ("Folding").
 """
@@ -22,25 +21,19 @@ import re
 from itertools import accumulate
 from typing import Final, TypeAlias
 
-#: Long fragments are folded in pieces of this many characters, to use little memory at a time.
-PIECE: Final = 1 << 14
-#: The byte that replaces a string.
-_STRING: Final = b"\x01"
-#: The byte that replaces any other whole value.
-_VALUE: Final = b"\x02"
+PIECE: Final = 1 << 14  #: long fragments are folded in pieces of this many characters, to use little memory at a time
+_STRING: Final = b"\x01"  #: the byte that replaces a string
+_VALUE: Final = b"\x02"  #: the byte that replaces any other whole value
 _SPACES: Final = b" \t\n\r"
 _RAW_IN_STRINGS: Final = b"\t\n\r"  # white space elsewhere, so not in ``_CONTROLS``
 _CONTROLS: Final = bytes(set(range(0x20)) - set(_RAW_IN_STRINGS))
-#: A backslash that begins no valid escape (escaped backslashes are already replaced).
-_NO_ESCAPE: Final = re.compile(rb'\\(?!["/bfnrt]|u[0-9A-Fa-f]{4})')
-#: A backslash whose escape may continue in the next fragment: the last one, at most five bytes before the end.
-_CUT_ESCAPE: Final = re.compile(rb"\\(?:u[0-9A-Fa-f]{0,3})?\Z")
+_NO_ESCAPE: Final = re.compile(rb'\\(?!["/bfnrt]|u[0-9A-Fa-f]{4})')  #: escaped backslashes are already replaced
+_CUT_ESCAPE: Final = re.compile(rb"\\(?:u[0-9A-Fa-f]{0,3})?\Z")  #: may continue in the next fragment
 _LITERAL: Final = rb"(?:-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null)"
 _LITERALS: Final = re.compile(_LITERAL)
 #: The bytes of numbers and literals: a token at the end of a fragment may continue.
 _TOKEN: Final = b"-+.0123456789" + bytes(range(ord("A"), ord("Z") + 1)) + bytes(range(ord("a"), ord("z") + 1))
-#: The longest valid token, after all runs of digits are shortened to two.
-_TOKEN_BYTES: Final = len(b"-12.12e+12")
+_TOKEN_BYTES: Final = len(b"-12.12e+12")  #: the longest valid token, after all runs of digits are shortened to two
 _DIGITS: Final = re.compile(rb"([0-9]{2})[0-9]+")
 _ANY: Final = rb"(?:[\x01\x02]|%b)" % _LITERAL
 _WHOLE: Final = re.compile(rb"\{(?:\x01:%b(?:,\x01:%b)*+)?\}|\[(?:%b(?:,%b)*+)?\]" % (_ANY, _ANY, _ANY, _ANY))
@@ -160,3 +153,104 @@ class ObjectScanner:
             if max(depths) > self._depth:
                 return False
         return _VIABLE.fullmatch(line) is not None
+
+
+JOIN_EVERY = 512  #: a list of 14-character strings takes ten times their text (performance.md §6)
+
+
+class TextBuffer:
+    """Fragments in order. Each character is copied twice: into a part, and into the whole text."""
+
+    __slots__ = ("_parts", "_tail", "chars")
+
+    def __init__(self, text: str = "") -> None:
+        self._parts: list[str] = []
+        self._tail: list[str] = [text] if text else []
+        self.chars = len(text)
+
+    def append(self, fragment: str) -> None:
+        tail = self._tail
+        tail.append(fragment)
+        self.chars += len(fragment)
+        if len(tail) >= JOIN_EVERY:
+            self._parts.append("".join(tail))
+            tail.clear()
+
+    def whole(self) -> str:
+        return "".join(self._parts + self._tail)
+
+    def equals(self, text: str) -> bool:
+        """Return whether ``text`` equals the whole text. The parts are joined only if the lengths are equal."""
+        return len(text) == self.chars and text == self.whole()
+
+    def take(self) -> str:
+        whole = "".join(self._parts + self._tail)
+        self._parts.clear()
+        self._tail.clear()
+        self.chars = 0
+        return whole
+
+    def clear(self) -> None:
+        self._parts.clear()
+        self._tail.clear()
+        self.chars = 0
+
+
+class LazyScanner(TextBuffer):
+    """Checks whether a growing text is one complete JSON object. It scans only new text, and only when asked."""
+
+    __slots__ = ("_scanner",)
+
+    def __init__(self, depth: int, text: str = "") -> None:
+        super().__init__(text)
+        self._scanner = ObjectScanner(depth=depth)
+
+    def append_to_end(self, text: str) -> int | None:
+        """Add ``text`` up to the end of the JSON object that it completes. Return the number of characters added.
+
+        Return None if all was added, since no part of ``text`` completes the object.
+        """
+        scanner, waited = self._scanner, self.take()
+        before, was_open = scanner.state, scanner.open
+        scanner.feed(waited + text)
+        if scanner.open:  # nearly always true; scanning in one piece takes half of the time
+            return None
+        if waited:
+            scanner.state = before
+            scanner.feed(waited)
+            before, was_open = scanner.state, scanner.open
+            scanner.feed(text)
+        if not was_open:
+            return None
+        ends_object = scanner.complete_object
+        if ends_object:
+            return len(text.rstrip(" \t\n\r"))
+        scanner.state = before
+        end = _feed_to_end(scanner, text)
+        if not scanner.complete_object:  # the text became invalid before the object was complete
+            scanner.feed(text[end:])
+            return None
+        return end
+
+    @property
+    def complete_object(self) -> bool:
+        if self.chars:
+            end = (self._tail or self._parts)[-1].rstrip(" \t\n\r")
+            if end and end[-1] != "}":  # nearly always true; the text is then scanned later, in few pieces
+                return False
+            self._scanner.feed(self.take())
+        return self._scanner.complete_object
+
+
+def _feed_to_end(scanner: ObjectScanner, text: str) -> int:
+    """Feed text to an ``open`` scanner until it is not open any more. Return the number of characters fed."""
+    still_open, end = 0, len(text)
+    while end - still_open > 1:
+        before, middle = scanner.state, (still_open + end) // 2
+        scanner.feed(text[still_open:middle])
+        if scanner.open:
+            still_open = middle
+        else:
+            scanner.state, end = before, middle
+    scanner.feed(text[still_open:end])
+    return end

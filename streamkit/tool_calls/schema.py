@@ -1,20 +1,16 @@
 """Check the arguments of a call against the JSON schema that the request has for its tool.
 
-jsonschema-rs validates against draft 2020-12, or the draft that ``$schema`` names. It is an optional dependency, imported when
-the first ``ToolSchemas`` is created. This module adds the limits that a schema from a client needs.
-
-**Nothing is fetched**: jsonschema-rs reads http:// and file:// references by default, so it gets a retriever that rejects all
-of them. There are limits on the size of all schemas together, the nesting, the number of patterns, the compiled size and the
-backtracking of each pattern, the subschemas that apply to one value, and the work of one check. The work is estimated before
-the check (``schema_cost.py``), since the library can't be stopped. Above ``MAX_UNITS`` and ``UNITS_PER_CHAR`` the verdict is
-``unchecked``: don't run such a call. To list violations the library walks every branch again (a recursive union of four
-operators, nested six deep: 0.8 s, eight deep: 16 s), so above ``MAX_EXPLAINED`` violations are not listed.
+jsonschema-rs, an optional dependency, validates against draft 2020-12 or the draft that ``$schema`` names. This module adds
+the limits that a schema from a client needs. **Nothing is fetched**: all references to other documents are rejected. The work
+of a check is estimated before it (``schema_cost.py``), since the library can't be stopped. Above ``MAX_UNITS`` and
+``UNITS_PER_CHAR`` the verdict is ``unchecked``: don't run such a call. To list violations the library walks every branch again
+(a recursive union of four operators, nested eight deep: 16 s), so above ``MAX_EXPLAINED`` they are not listed.
 
 JSON readers disagree on four kinds of text, so a schema can't vouch for them, and they are ``schema_invalid``: a repeated key
 in one object, half of a surrogate pair, a number of more digits than the interpreter converts, and a number whose exponent no
 decimal number can have.
 
-This module fills in no defaults, converts no values and quotes no values: violations name what the schema wanted, and where.
+No defaults are filled in, and no values converted or quoted: violations name what the schema wanted, and where.
 
 Source: JSON Schema 2020-12; design.md §4; limits.md T14.
 """
@@ -36,36 +32,24 @@ from streamkit.events import QualifiedName, Verdict
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.text.identifiers import flat_name
 from streamkit.text.quoting import quoted, shortened
-from streamkit.tool_calls.schema_cost import BACKTRACKS, SchemaCost
-from streamkit.tool_calls.schema_walk import Endless, SchemaGraph, Trail, nodes, pointer
+from streamkit.tool_calls.schema_cost import BACKTRACKS, Endless, SchemaCost, SchemaGraph, Trail, nodes, pointer
 
 if TYPE_CHECKING:
     import jsonschema_rs
 
-#: Maximum number of patterns in all schemas together.
-MAX_PATTERNS: Final = 128
-#: Maximum compiled size of one pattern (the library allows 10 MiB).
-PATTERN_BYTES: Final = 2 * 1024 * 1024
-#: Maximum number of times that one check may look at a value (25 ns each).
-MAX_UNITS: Final = 1_000_000
-#: Number of further looks that are allowed for each character of the arguments.
-UNITS_PER_CHAR: Final = 4
-#: Violations are listed only for checks of at most this many looks (25 µs each at worst): each violation copies its value.
-MAX_EXPLAINED: Final = 8_000
-#: For each time that the arguments have this many characters, a look counts once more, since a violation copies its value.
-COPIED_CHARS: Final = 32_768
-#: The digits that Python converts to an ``int`` (``sys.get_int_max_str_digits``): comparing longer numbers is quadratic.
-MAX_DIGITS: Final = 4300
-#: Maximum number of violations in a verdict.
-MAX_VIOLATIONS: Final = 5
-#: Maximum length in characters of a violation, or of another reason that is quoted.
-VIOLATION_CHARS: Final = 200
-#: A reference is searched for in this many characters of the library's message about an invalid schema.
-REASON_CHARS: Final = 4096
+MAX_PATTERNS: Final = 128  #: maximum number of patterns in all schemas together
+PATTERN_BYTES: Final = 2 * 1024 * 1024  #: maximum compiled size of one pattern (the library allows 10 MiB)
+MAX_UNITS: Final = 1_000_000  #: maximum number of times that one check may look at a value (25 ns each)
+UNITS_PER_CHAR: Final = 4  #: number of further looks that are allowed for each character of the arguments
+MAX_EXPLAINED: Final = 8_000  #: looks of a check whose violations are listed (25 µs each: each copies its value)
+COPIED_CHARS: Final = 32_768  #: for each so many characters a look counts once more: a violation copies its value
+MAX_DIGITS: Final = 4300  #: as ``sys.get_int_max_str_digits``: comparing longer numbers is quadratic
+MAX_VIOLATIONS: Final = 5  #: maximum number of violations in a verdict
+VIOLATION_CHARS: Final = 200  #: maximum length in characters of a violation, or of another reason that is quoted
+REASON_CHARS: Final = 4096  #: of the library's message, in which a reference is searched for
 
 UNKNOWN_TOOL: Final = "unknown_tool"
-#: A definition of a tool that the client runs has one of these members.
-NAMED: Final = frozenset({"name", "function", "custom"})
+NAMED: Final = frozenset({"name", "function", "custom"})  #: a tool that the client runs has one of these
 #: Reasons in a verdict, where no violation is named.
 UNEXPLAINED: Final = "the arguments do not match the schema (too large or too branched to say where)"
 UNCHECKED: Final = "not checked further: budget (the schema applies too often to these arguments to be checked in time)"
@@ -186,16 +170,16 @@ class ToolSchemas:
             text = json.dumps(schema, ensure_ascii=False, allow_nan=False)
             self._bytes += len(text.encode())
         except (TypeError, ValueError, RecursionError) as error:
-            raise bad(f"no JSON: {str(error)[:VIOLATION_CHARS]}") from None
+            raise bad(f"not valid JSON: {str(error)[:VIOLATION_CHARS]}") from None
         if self._bytes > self._limits.schema_bytes:
-            raise bad(f"more than {self._limits.schema_bytes:,} bytes with those before it (schema_bytes)")
+            raise bad(f"more than {self._limits.schema_bytes:,} bytes in the schemas so far (schema_bytes)")
         document = json.loads(text)
         for trail, node, depth in nodes(document):
             if depth > self._limits.json_depth:
                 raise bad(f"nested deeper than {self._limits.json_depth} (json_depth)", trail)
             self._patterns += _patterns(node)
             if self._patterns > MAX_PATTERNS:
-                raise bad(f"more than {MAX_PATTERNS} patterns with those before it", trail)
+                raise bad(f"more than {MAX_PATTERNS} patterns in the schemas so far", trail)
         graph = SchemaGraph(document)
         try:
             graph.check()
@@ -240,7 +224,7 @@ def _library() -> Any:
 
 
 def _refuse(_uri: str) -> NoReturn:
-    raise ValueError("references outside the schema are refused")
+    raise ValueError("references to other documents are not allowed")
 
 
 def _definitions(tools: Iterable[Any]) -> Iterator[tuple[str, Any]]:
@@ -278,7 +262,7 @@ def definition(tool: Any) -> tuple[str, Any]:
         if isinstance(tool, Mapping) and isinstance(tool.get(key), Mapping):
             body = tool[key]
     if not isinstance(body, Mapping) or not isinstance(body.get("name"), str):
-        raise UsageError(f"no tool definition: {repr(tool)[:VIOLATION_CHARS]}")
+        raise UsageError(f"not a tool definition: {repr(tool)[:VIOLATION_CHARS]}")
     schemas = [body[key] for key in ("parameters", "input_schema") if body.get(key) is not None]
     return body["name"], schemas[0] if schemas else {}
 
@@ -320,7 +304,7 @@ def _value(text: str) -> Any:
         try:
             json.dumps(value, ensure_ascii=False, default=str).encode()
         except UnicodeEncodeError:
-            raise _Unfit("a string that is no Unicode text: half of a surrogate pair") from None
+            raise _Unfit("a string with half of a surrogate pair, which is not valid Unicode") from None
     return value
 
 
@@ -329,7 +313,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) < len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise _Unfit(f"the key {_shortened(repr(twice))} comes twice in one object")
+        raise _Unfit(f"the key {_shortened(repr(twice))} is repeated in one object")
     return value
 
 
@@ -346,7 +330,7 @@ def _float(text: str) -> float | Decimal:
 
 
 def _no_number(constant: str) -> NoReturn:
-    raise json.JSONDecodeError(f"{constant} is no JSON", constant, 0)
+    raise json.JSONDecodeError(f"{constant} is not valid JSON", constant, 0)
 
 
 # -- reasons -----------------------------------------------------------------------------------------------------------

@@ -1,43 +1,186 @@
-"""Estimate the cost of checking one value against a schema. This happens before the check, since the library can't be stopped.
+"""Walk a JSON schema as a graph, and estimate the cost of checking a value before the check: the library can't be stopped.
 
 The library looks at a value once for each way from the schema's root to a subschema that applies to the value. Ways multiply
-along a path: a chain of n definitions that each apply the next one twice to the inner value leads to 2^n looks. So this module
-counts the ways for the values of the given document. Values at which the same subschemas apply equally often share one
-``_Place``. The place of a value follows from the place of its container and from its key, so counting is one look-up for each
-value, whatever the schema is. One unit is one look at one value, about 25 ns.
+along a path: a chain of n definitions that each apply the next one twice to the inner value leads to 2^n looks. So
+``SchemaCost`` counts the ways for the values of the given document. Values at which the same subschemas apply equally often
+share one ``_Place``, which follows from the place of the container and from the key: one look-up for each value. One unit is
+one look at one value, about 25 ns.
 
-``not``, ``if`` and the combinations count as if every branch were taken. ``unevaluated…`` reads its neighbouring keywords once
-more, to learn what they evaluated, so nesting it triples the cost at each level. For objects and arrays, the library caches
-the result for a reference target that leads back to itself; ``remembered`` counts such a target once for each value. While
-listing violations the library caches nothing. A pattern costs the characters of the string times the size of its automaton; a
-pattern with look-around or a back-reference scans the rest of the string at every position and every backtracking step.
+``not``, ``if`` and the combinations count as if every branch were taken, and an ambiguous reference as if it meant every
+target. ``unevaluated…`` reads its neighbouring keywords once more, so nesting it triples the cost at each level. For objects
+and arrays, the library caches the result for a reference target that leads back to itself, except while listing violations;
+``remembered`` counts such a target once for each value. A pattern costs the characters of the string times the size of its
+automaton; a pattern with look-around or a back-reference scans the rest of the string at every position and every backtracking
+step. The count is at least the library's cost, as far as measured.
 
-This module does not validate values, and the count is not exact. It is at least the library's cost, as far as measured.
-
-Source: JSON Schema 2020-12 core §10, §11; jsonschema-rs 0.60 (measured).
+Source: JSON Schema 2020-12 core §8.2, §10, §11; the keywords of older drafts; jsonschema-rs 0.60 (measured).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TypeAlias
+from urllib.parse import unquote
 
 from attrs import define, field
 
-from streamkit.tool_calls.schema_walk import HERE, INSIDE, SchemaGraph, nodes, subschemas
+from streamkit.errors import UsageError
 
-#: Maximum number of backtracking steps that one match of a pattern with look-around may take; then the match counts as failed.
-BACKTRACKS: Final = 10_000
-#: Maximum number of subschemas that all places of one schema may list together; each place lists a subschema at most once.
-MAX_LISTED: Final = 50_000
-#: Maximum number of steps for finding out which references lead back to themselves.
-MAX_TRACED: Final = 200_000
-#: The library caches the result of a reference's target after this many visits (its ``MEMO_MIN_VISITS``).
-ASKED: Final = 16
-#: Keywords whose cost grows with the values or names that they list.
-_PER_VALUE: Final = frozenset({"enum", "const"})
-_PER_NAME: Final = frozenset({"properties", "dependentRequired", "dependentSchemas", "dependencies"})
+REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+HERE: Final = ("not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies")
+INSIDE: Final = (
+    "properties", "patternProperties", "additionalProperties", "unevaluatedProperties", "propertyNames",
+    "items", "prefixItems", "additionalItems", "unevaluatedItems", "contains",
+)  # fmt: skip
+MAPS: Final = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies"})
+MAX_INDEX_DIGITS: Final = 18  #: of an index in a JSON pointer; Python rejects 4,301 digits
+MAX_WAYS: Final = 10_000  #: ways to subschemas for one value; a union of a thousand variants has a thousand
+MAX_CHAIN: Final = 100  #: maximum length of a chain of references and combinations without a step into the value
+MAX_NAMES: Final = 256  #: maximum number of base URIs and anchors: a reference may have to be looked up under each
+
+
+class Endless(UsageError):
+    """Raised for a schema that applies itself to the same value, or too many subschemas to one value."""
+
+
+Trail: TypeAlias = "tuple[Trail, str | int] | None"
+"""The steps to a value, the last step outermost. A pointer as text would repeat a long key for each inner value."""
+
+
+def nodes(document: Any) -> Iterator[tuple[Trail, Any, int]]:
+    """Yield every value of a JSON document, the document first, with its trail and its depth."""
+    waiting: list[tuple[Trail, Any, int]] = [(None, document, 1)]
+    while waiting:
+        trail, value, depth = waiting.pop()
+        yield trail, value, depth
+        if isinstance(value, dict | list):
+            steps = value.items() if isinstance(value, dict) else enumerate(value)
+            waiting += [((trail, step), inner, depth + 1) for step, inner in steps]
+
+
+def pointer(trail: Trail) -> str:
+    """Return the JSON pointer for a trail from ``nodes``."""
+    steps = []
+    while trail is not None:
+        trail, step = trail
+        escaped = str(step).replace("~", "~0").replace("/", "~1")
+        steps.append(f"/{escaped}")
+    return "".join(reversed(steps))
+
+
+def follow(document: Any, fragment: str) -> Any:
+    """Return the value that a reference's JSON pointer leads to. Raise LookupError if there is none."""
+    value = document
+    for step in fragment.split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, list) and key.isdecimal() and len(key) <= MAX_INDEX_DIGITS:
+            value = value[int(key)]
+        elif isinstance(value, dict):
+            value = value[key]
+        else:
+            raise LookupError(fragment)
+    return value
+
+
+def subschemas(schema: dict[str, Any], keywords: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """Yield the subschemas under these keywords, except ``true`` and ``false``, which cost nothing."""
+    for keyword in keywords:
+        if keyword not in schema:
+            continue
+        value = schema[keyword]
+        if isinstance(value, dict):
+            found = list(value.values()) if keyword in MAPS else [value]
+        else:
+            found = value if isinstance(value, list) else []
+        yield from (inner for inner in found if isinstance(inner, dict))
+
+
+class SchemaGraph:
+    """Counts the ways through one schema. The schema must consist of ``json`` values and must not change."""
+
+    def __init__(self, root: Any) -> None:
+        self.root = root
+        self._resources: dict[str, list[Any]] = {}  # keyed by the last segment of their URI
+        self._anchors: dict[str, list[Any]] = {}
+        self._ways: dict[int, int] = {}
+        for _, node, _ in nodes(root):
+            if isinstance(node, dict):
+                self._name(node)
+
+    def _name(self, node: dict[str, Any]) -> None:
+        for keyword in ("$id", "id"):
+            if isinstance(uri := node.get(keyword), str):
+                base, _, anchor = uri.partition("#")
+                self._resources.setdefault(_last_segment(base), []).append(node)
+                if anchor:
+                    self._anchors.setdefault(anchor, []).append(node)
+        for keyword in ("$anchor", "$dynamicAnchor"):
+            if isinstance(name := node.get(keyword), str):
+                self._anchors.setdefault(name, []).append(node)
+
+    def _targets(self, reference: str) -> list[dict[str, Any]]:
+        """Return every subschema that a reference may mean; none for a reference to another document."""
+        base, _, fragment = reference.partition("#")
+        fragment = unquote(fragment)
+        if base:
+            resources = self._resources.get(_last_segment(base), [])
+        else:
+            resources = [self.root, *(node for group in self._resources.values() for node in group)]
+        found = []
+        if fragment and not fragment.startswith("/"):
+            found = self._anchors.get(fragment, [])
+        else:
+            for resource in resources if fragment or base else resources[:1]:
+                try:
+                    found.append(follow(resource, fragment))
+                except LookupError:
+                    continue
+        return [node for node in {id(node): node for node in found}.values() if isinstance(node, dict)]
+
+    def referred(self, node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield every subschema that the references in ``node`` may mean."""
+        for keyword in REFERENCES:
+            if isinstance(reference := node.get(keyword), str) and keyword != "$recursiveRef":
+                yield from self._targets(reference)
+        if "$recursiveRef" in node and isinstance(self.root, dict):
+            yield self.root
+
+    def check(self) -> None:
+        """Raise ``Endless`` if a subschema applies itself to the same value, or if too many apply to one value."""
+        names = sum(map(len, self._resources.values())) + sum(map(len, self._anchors.values()))
+        if names > MAX_NAMES:
+            raise Endless(f"more than {MAX_NAMES} base URIs and anchors")
+        for _, node, _ in nodes(self.root):
+            if isinstance(node, dict):
+                self._count(node, set())
+
+    def _count(self, node: dict[str, Any], above: set[int]) -> int:
+        key = id(node)
+        if key in above:
+            raise Endless("a reference leads back to itself without a step into the value")
+        if key not in self._ways:
+            if len(above) >= MAX_CHAIN:
+                raise Endless(f"more than {MAX_CHAIN} nested references and combinations")
+            here = [*subschemas(node, HERE), *self.referred(node)]
+            ways = 1 + sum(self._count(inner, above | {key}) for inner in here)
+            if ways > MAX_WAYS:
+                raise Endless(f"more than {MAX_WAYS:,} subschemas apply to one value")
+            self._ways[key] = ways
+        return self._ways[key]
+
+
+def _last_segment(uri: str) -> str:
+    segment = unquote(uri.rsplit("/", 1)[-1])
+    return "" if segment in {".", ".."} else segment
+
+
+BACKTRACKS: Final = 10_000  #: steps of one match of a pattern with look-around; then the match counts as failed
+MAX_LISTED: Final = 50_000  #: subschemas that all places of one schema may list together, each once
+MAX_TRACED: Final = 200_000  #: maximum number of steps for finding out which references lead back to themselves
+ASKED: Final = 16  #: visits after which the library caches a reference target's result (``MEMO_MIN_VISITS``)
+_PER_VALUE: Final = frozenset({"enum", "const"})  #: their cost grows with the values that they list
+_PER_NAME: Final = frozenset({"properties", "dependentRequired", "dependentSchemas", "dependencies"})  #: with the names
 _INSIDE_OBJECTS: Final = ("additionalProperties", "unevaluatedProperties")
 _UNEVALUATED: Final = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 _backtracking: Final = re.compile(r"\(\?(?:[=!>(]|<[=!])|\\[1-9kGK]|[*+?}]\+").search

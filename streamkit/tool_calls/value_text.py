@@ -1,16 +1,12 @@
-"""Extract one value of a JSON document as text.
+"""Extract one value of a JSON document as text: parsing would change ``1.0``, ``1e21`` and 2^64.
 
-Parsing changes the text of a value: ``1.0`` and ``1e21`` are written differently, and 2^64 becomes a float. If a dialect sends
-arguments as an object, the object's original text must be passed on, so this module extracts it from the frame's bytes.
-
-A model reads this text in later turns, and an escape costs it six characters. So Unicode escapes become characters; everything
-else keeps its bytes.
+A dialect that sends arguments as an object needs this, since the original text must be passed on. Unicode escapes become
+characters (a model reads the text in later turns, and an escape costs it six characters); everything else keeps its bytes.
 
 The document is walked once: containers on the path are entered, and regular expressions skip everything else. Of equal keys
 the last one counts, as in ``orjson`` and ``json``, even if an earlier one led further along the path. Keys are compared after
-decoding. The memory is the length of the path, not the nesting of the document.
-
-Nothing is validated: the document must be valid JSON in UTF-8 without a byte order mark, else the result is undefined.
+decoding. The memory is the length of the path. Nothing is validated: the document must be valid JSON in UTF-8 without a byte
+order mark.
 
 Source: RFC 8259 §2-§7; design.md §4.
 """
@@ -42,8 +38,7 @@ _escapes: Final = re.compile(
 
 _OPENERS: Final = frozenset(b"[{")
 _CLOSERS: Final = frozenset(b"]}")
-#: In ``entered``, the mark for an object; an array has the number of its items so far instead.
-_OBJECT: Final = -1
+_OBJECT: Final = -1  #: in ``entered``, the mark for an object; an array has the number of its items so far instead
 
 
 def value_text(document: bytes, *path: str | int) -> str:
@@ -56,8 +51,7 @@ def value_text(document: bytes, *path: str | int) -> str:
     entered: list[int] = []
     at: int | None = _between(document, 0).end()
     while at is not None:
-        # a value on the path; discard the result from an earlier, equal key
-        found, lacking = slice(0), len(entered)
+        found, lacking = slice(0), len(entered)  # a value on the path; discard the result from an earlier, equal key
         if lacking == len(path):
             end = _skip(document, at)
             found, at = slice(at, end), end
@@ -82,7 +76,6 @@ def plain_text(text: str) -> str:
 
 
 def _written(escapes: str) -> str:
-    """Return the characters of the given escapes; characters that need an escape keep one."""
     return orjson.dumps(orjson.loads(f'"{escapes}"')).decode()[1:-1]
 
 
@@ -100,10 +93,10 @@ def member_texts(document: bytes, name: str, count: int) -> list[str] | None:
     The name is searched for as plain text. If it occurs exactly ``count`` times, no other string contains it. For a chunk with
     a call of the usual length this saves nine tenths of the time of ``value_text``.
     """
-    _, *behind = document.decode("utf-8", "replace").split(f'"{name}"')
-    if len(behind) != count or (b"\\" in document and b"\\u" in document):  # a name may be written with escapes
+    _, *rests = document.decode("utf-8", "replace").split(f'"{name}"')
+    if len(rests) != count or (b"\\" in document and b"\\u" in document):  # a name may be written with escapes
         return None
-    values = [text.lstrip(_WHITE).removeprefix(":").lstrip(_WHITE) for text in behind]
+    values = [text.lstrip(_WHITE).removeprefix(":").lstrip(_WHITE) for text in rests]
     try:
         return [plain_text(value[: _decode_value(value)[1]]) for value in values]
     except (ValueError, RecursionError):  # a value has thousands of digits or levels
@@ -214,7 +207,6 @@ def _decoded(key: bytes) -> str:
 
 
 def _skip(document: bytes, at: int) -> int:
-    """Return the end of the value that begins at ``at``."""
     if document[at] not in _OPENERS:
         return _scalar(document, at).end()
     depth = 0

@@ -18,16 +18,22 @@ from typing import Any
 import orjson
 from attrs import evolve
 
+from streamkit.conversation.checks import (
+    REPAIRED,
+    check_pairing,
+    check_tools,
+    drop_repeats,
+    refuse_tools,
+    repair_pairing,
+)
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Media, Request, Response, ToolResult
-from streamkit.conversation.pairing import check_pairing, drop_repeats, repair_pairing
-from streamkit.conversation.tool_definitions import MENDED, check_tools, refuse_tools
 from streamkit.dialects import client_named, source_named
 from streamkit.dialects.base import Bodies, Dialect
+from streamkit.dialects.bodies.google import is_own_uri
 from streamkit.dialects.members.fields import fields_of
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Encoding, Prefill, Profile, Target, report_for
 from streamkit.dialects.streams.carrier import carried
-from streamkit.dialects.vocabulary.google import is_own_uri
 from streamkit.errors import BadRequest, StreamError, UsageError
 from streamkit.in_text import checked_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
@@ -36,7 +42,7 @@ from streamkit.policy import AssistantFirst, AssistantLast, LinkedMedia
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
-from streamkit.text.redact import redacted
+from streamkit.text.quoting import redacted
 from streamkit.translation.lowering import lower
 
 log = logging.getLogger("streamkit.translation.bodies")
@@ -88,16 +94,14 @@ def encode_request(
         check_pairing(request)
     for path, instead, reader in request.unreadable:
         if reader != named.name:
-            raise BadRequest(path, f"only the provider that made this can read it; {instead}")
+            raise BadRequest(path, f"only the provider that created this can read it; {instead}")
     if request.stored and is_foreign:
         path, instead = request.stored[0]
-        raise BadRequest(
-            path, f"this is kept by the provider that made it, and {named.name} can't ask for it; {instead}"
-        )
+        raise BadRequest(path, f"this is stored at another provider, and {named.name} cannot read it; {instead}")
     if is_foreign:  # within one dialect, the provider judges what its clients send and define
         request = _reachable(request, named, linked_media, report)
         if request.tools:
-            refuse_tools([found for found in check_tools(request.tools, named.tools) if found.rule not in MENDED])
+            refuse_tools([found for found in check_tools(request.tools, named.tools) if found.rule not in REPAIRED])
     target = Target(
         provider=provider,
         max_tokens=max_tokens,
@@ -118,29 +122,26 @@ def _reachable(request: Request, dialect: Dialect, linked_media: LinkedMedia, re
 
     Each dropped item is a loss. If ``linked_media`` is ``refuse``, raises BadRequest for the first one instead.
     """
-    found = _elsewhere(request)
-    if not found:
-        return request
     linked = linked_in(request, dialect)
     stored = [
         media
-        for media, place in found
+        for media, place in _elsewhere(request)
         if place != "assistant" and not _is_linked(media) and not dialect.reads_stored(media, request.dialect)
     ]
     if linked_media == "refuse" and linked:
-        instead = "send its bytes, or set linked_media: 'drop', in a gateway 'fetch'"
-        raise BadRequest(linked[0].place or "messages", f"{dialect.name} takes no {linked[0].kind} at a URL; {instead}")
+        instead = "send its bytes, or set linked_media to 'drop' (in a gateway, also 'fetch')"
+        fault = f"{dialect.name} does not accept {linked[0].kind} input at a URL; {instead}"
+        raise BadRequest(linked[0].place or "messages", fault)
     if linked_media == "refuse" and stored:
-        where = f"{stored[0].kind} {'at an address' if stored[0].url else 'by an id'} of another provider's store"
-        fault = f"{dialect.name} can't read {where}; send its bytes, or set linked_media: 'drop'"
+        where = f"{stored[0].kind} {'at a URL' if stored[0].url else 'with an id'} of another provider's store"
+        fault = f"{dialect.name} cannot read {where}; send its bytes, or set linked_media to 'drop'"
         raise BadRequest(stored[0].place or "messages", fault)
     if not linked and not stored:
         return request
-    dropped = {id(media) for media in [*linked, *stored]}
     for media in [*linked, *stored]:
         report.lose("media", what=media.media_type or media.kind)
-    turns = [evolve(turn, parts=_without(turn.parts, dropped)) for turn in request.turns]
-    return evolve(request, turns=turns)
+    dropped = {id(media) for media in [*linked, *stored]}
+    return evolve(request, turns=[evolve(turn, parts=_without(turn.parts, dropped)) for turn in request.turns])
 
 
 def _without(parts: Sequence[Any], dropped: Collection[int]) -> list[Any]:
@@ -223,7 +224,7 @@ def encode_response(
     named, client = client_named(dialect)
     write = _bodies_of(named).encode_response
     if write is None:
-        raise UsageError(f"{named.name} has no whole responses: its answers are always streams")
+        raise UsageError(f"{named.name} has no whole responses: its responses are always streams")
     encoding = Encoding(limits=limits, profile=profile or client, make_id=make_id, clock=clock)
     report = report if report is not None else response.report
     response = carried(response, named.name, limits, report)
@@ -232,5 +233,5 @@ def encode_response(
 
 def _bodies_of(dialect: Dialect) -> Bodies:
     if dialect.bodies is None:
-        raise UsageError(f"{dialect.name} has no whole bodies here: it only streams")
+        raise UsageError(f"{dialect.name} has no requests or whole responses in streamkit, only streams")
     return dialect.bodies

@@ -1,4 +1,4 @@
-"""Translate citations of web pages and documents from one dialect to another.
+"""Translate citations, and the web searches that a provider ran itself, from one dialect to another.
 
 A citation refers to a place in the model's text, and each dialect counts places differently: Anthropic cites with a whole
 text block, Responses counts characters of one part, Chat counts characters of the whole text, and Gemini counts bytes and
@@ -6,7 +6,11 @@ sends all citations at the end. So the text is measured while it passes. A citat
 ends, and a citation for Gemini until the choice ends. A citation whose block is already closed is a counted loss. So is a
 citation of a document, where the target dialect can't cite documents.
 
-Source: dialects.md §1.2, §2.2, §3.1, §5.2 (citations of Chat, Responses, Anthropic and Gemini).
+A client that asked for a search counts searches and lists their pages: Claude Code takes its links only from them. So each
+search that has ended is written once, as a whole; its progress is not written. Clients run none of these searches. Where the
+source's dialect sends a search in several frames, they are collected; a search without an end is a counted loss.
+
+Source: dialects.md §1.2, §2.1, §2.2, §3.1, §5.2 (citations and searches of Chat, Responses, Anthropic and Gemini).
 """
 
 from __future__ import annotations
@@ -17,9 +21,9 @@ from typing import Any, Final, Literal
 
 from attrs import define, evolve, field
 
-from streamkit.conversation.messages import Citation, Response, Text
+from streamkit.conversation.messages import Citation, Response, Text, Tool
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import CitationForm, Dialect
+from streamkit.dialects.base import CitationForm, Dialect, SearchForm
 from streamkit.events import Aside, Event, ResponseFinished, StreamEnded, TextDelta, UsageReported
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Link
@@ -29,8 +33,7 @@ from streamkit.report import StreamReport
 CONSTANT: Final = frozenset({"metadata", "logprobs"})
 #: The most characters in one kept piece of a text. To count a place, one piece is read whole.
 PIECE_CHARS: Final = 1024
-#: The size of a citation without its texts, in characters.
-CITATION_CHARS: Final = 100
+CITATION_CHARS: Final = 100  #: the size of a citation without its texts, in characters
 
 
 @define
@@ -88,8 +91,7 @@ class _CitedChoice:
 class CitationCarrier(Link):
     """The machine of ``carry_citations``: from events to events with translated citations."""
 
-    #: The choice of the latest text.
-    _growing: _CitedChoice
+    _growing: _CitedChoice  #: the choice of the latest text
     #: The number and block of that choice, while the block is open and its text need not be kept; else None.
     _at: tuple[int, int] | None = None
 
@@ -102,7 +104,7 @@ class CitationCarrier(Link):
         report: StreamReport | None = None,
     ) -> None:
         if source.read is None:
-            raise ValueError(f"no citations of {source.vendor} are read")
+            raise ValueError(f"streamkit cannot read citations of {source.vendor}")
         self._from, self._to, self._read = source, to, source.read
         self._limits = limits
         self._report = report if report is not None else StreamReport()
@@ -312,11 +314,10 @@ class CitationCarrier(Link):
 
 
 def _size(citation: Citation) -> int:
-    """Return the room that a held citation takes, in characters."""
     return CITATION_CHARS + len(citation.url) + len(citation.title or "") + len(citation.quote or "")
 
 
-def _forms(source: Dialect, to: Dialect) -> tuple[CitationForm, CitationForm] | None:
+def _citation_forms(source: Dialect, to: Dialect) -> tuple[CitationForm, CitationForm] | None:
     """Return how both dialects cite, or None where no citations are translated between them.
 
     The request need not offer a search: some providers search without one, and documents are cited without one.
@@ -331,7 +332,7 @@ def carry_citations(
     source: Dialect, to: Dialect, *, limits: Limits = DEFAULT_LIMITS
 ) -> Stage[list[Event], list[Event]] | None:
     """Return the stage before ``encode`` that translates citations from ``source`` to ``to``; None if none is needed."""
-    forms = _forms(source, to)
+    forms = _citation_forms(source, to)
     if forms is None:
         return None
     return stage_within(
@@ -341,7 +342,7 @@ def carry_citations(
 
 def carry_citations_of(response: Response, to: str) -> None:
     """Translate the citations of a whole response to the dialect ``to``, in place; do nothing within one dialect."""
-    forms = _forms(DIALECTS[response.dialect], DIALECTS[to])
+    forms = _citation_forms(DIALECTS[response.dialect], DIALECTS[to])
     if forms is None:
         return
     for choice in response.choices:
@@ -352,3 +353,71 @@ def carry_citations_of(response: Response, to: str) -> None:
             parts += [part if made is fed else made for made in carrier.feed([fed])]
         parts += carrier.feed([ResponseFinished("stop", choice=choice.index)])[:-1]
         choice.parts = parts
+
+
+# -- web searches ------------------------------------------------------------------------------------------------------
+
+
+class SearchCarrier(Link):
+    """The machine of ``carry_searches``: from events to events with translated searches."""
+
+    def __init__(
+        self, source: SearchForm, to: SearchForm, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None
+    ) -> None:
+        self._report = report if report is not None else StreamReport()
+        if source.reader is None:
+            raise ValueError(f"streamkit cannot read searches of {source.vendor}")
+        self._reader = source.reader(limits, self._report)
+        self._vendor = source.vendor
+        self._to = to
+        self._number = 0
+
+    def push(self, event: Event, /) -> None:
+        if not isinstance(event, Aside) or event.vendor != self._vendor:
+            self.emit(event)
+            return
+        found, left = self._reader.take(event)
+        if left is not None:  # emitted before the search, since its citations belong to the open text block
+            self.emit(left)
+        for searched in found:
+            for aside in self._to.write(searched, self._number, event.choice) if self._to.write is not None else ():
+                self.emit(aside)
+            self._number += 1
+
+    def push_end(self) -> None:
+        self._reader.finish()
+
+
+def _search_forms(source: Dialect, to: Dialect, offered: Sequence[Tool]) -> tuple[SearchForm, SearchForm] | None:
+    """Return how both dialects write searches, or None where none are translated: the request must offer a search.
+
+    A dialect whose clients read searches in any case (``unasked``) needs no offer.
+    """
+    read, write = source.searches, to.searches
+    if read is None or read.reader is None or write is None or write.write is None or source is to:
+        return None
+    if not (write.unasked or any(tool.search is not None for tool in offered)):
+        return None
+    return read, write
+
+
+def carry_searches(
+    source: Dialect, to: Dialect, offered: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS
+) -> Stage[list[Event], list[Event]] | None:
+    """Return the stage before ``encode`` that translates searches from ``source`` to ``to``; None if none is needed."""
+    forms = _search_forms(source, to, offered)
+    if forms is None:
+        return None
+    return stage_within("events", "carry_searches", lambda report: SearchCarrier(*forms, limits=limits, report=report))
+
+
+def carry_searches_of(response: Response, to: str, offered: Sequence[Tool]) -> None:
+    """Translate the searches of a whole response to the dialect ``to``, in place."""
+    forms = _search_forms(DIALECTS[response.dialect], DIALECTS[to], offered)
+    if forms is None:
+        return
+    for choice in response.choices:
+        carrier = SearchCarrier(*forms, report=response.report)
+        parts: list[Any] = list(choice.parts)
+        choice.parts = [made for part in parts for made in carrier.feed([part])]
+        carrier.finish()

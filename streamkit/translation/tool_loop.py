@@ -4,7 +4,7 @@ The next request has the whole conversation: the model's turn unchanged (reasoni
 can read in their places, the text of arguments as it was), then one result for each call. Data about the response that the
 model did not say (log probabilities, timings) is left out.
 
-A call that was not run because its arguments are bad needs a result, too, made from the verdict (``tool_calls/mend.py``).
+A call that was not run because its arguments are bad needs a result, too, made from the verdict (``tool_calls/check.py``).
 No other result is made up: a missing result, or one for no call, raises an error. The calls of an interrupted response must
 not be answered: even a call that looks whole may be truncated.
 
@@ -37,7 +37,7 @@ from streamkit.errors import UsageError
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted, quoted_all
-from streamkit.tool_calls.mend import JudgedCall, error_text, is_bad
+from streamkit.tool_calls.check import JudgedCall, error_text, is_bad
 from streamkit.translation.lowering import lower
 
 ResultContent: TypeAlias = str | Sequence[Text | Media | Aside]
@@ -70,11 +70,11 @@ def request_with_results(
     turn = _choice(response, choice)
     calls = turn.tool_calls
     if not calls:
-        raise UsageError("the response calls no tools: there is no second leg")
+        raise UsageError("the response has no tool calls, so there is no next request")
     by_call = _by_call(results, calls)
     missing = [call.id for call in calls if call.id not in by_call and not is_bad(call.verdict)]
     if missing:
-        raise UsageError(f"no result for the calls {quoted_all(missing)}")
+        raise UsageError(f"the results of the calls {quoted_all(missing)} are missing")
     foreign = request.dialect != response.dialect
     parts = [_kept(part, report) if foreign else part for part in turn.parts if _is_said(part)]
     answers: list[Part] = [_answer(call, by_call.get(call.id)) for call in calls]
@@ -96,7 +96,7 @@ def error_result(call: JudgedCall, dialect: str) -> dict[str, Any]:
     result = mend_result(call)
     bodies = dialect_named(dialect).bodies
     if bodies is None:
-        raise UsageError(f"no error result for the dialect {quoted(dialect)}: no requests are written in it")
+        raise UsageError(f"streamkit cannot write requests in the dialect {quoted(dialect)}")
     answered = ToolCall(0, call.id, call.name, "{}", call.kind)
     turns = [Turn("user", [Text("…")]), Turn("assistant", [answered]), Turn("user", [result])]
     request, target, report = Request("", "", turns), Target(), StreamReport()
@@ -115,8 +115,8 @@ def _last(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _choice(response: Response, index: int) -> Choice:
     if not response.clean:
-        why = response.error.message if response.error is not None else "it was cut"
-        raise UsageError(f"the response is not clean, so its calls must be neither run nor answered: {why}")
+        why = response.error.message if response.error is not None else "it was truncated"
+        raise UsageError(f"the response is incomplete, so its tool calls must not be run: {why}")
     for choice in response.choices:
         if choice.index == index:
             return choice
@@ -133,9 +133,11 @@ def _by_call(results: Results, calls: list[ToolCall]) -> dict[str, ToolResult]:
     by_call: dict[str, ToolResult] = {}
     for result in results:
         if result.call_id not in known:
-            raise UsageError(f"a result for {quoted(result.call_id)}, and the calls are {quoted_all(sorted(known))}")
+            raise UsageError(
+                f"there is no call {quoted(result.call_id)} for a result; the calls are {quoted_all(sorted(known))}"
+            )
         if result.call_id in by_call:
-            raise UsageError(f"two results for the call {quoted(result.call_id)}")
+            raise UsageError(f"the call {quoted(result.call_id)} has two results")
         by_call[result.call_id] = result
     return by_call
 

@@ -6,10 +6,8 @@ See docs/how-to/serve-with-aiohttp.md.
 from streamkit.dialects.http import ModelCard
 from streamkit.web.chat_ui import chat_ui
 from streamkit.web.inventory import add_inventory
-from streamkit.web.relay import relay
-from streamkit.web.reply import Delivery
-from streamkit.web.setup import setup
-from streamkit.web.shutdown import end_streams_on_shutdown
+from streamkit.web.reply import Delivery, end_streams_on_shutdown
+from streamkit.web.setup import relay, setup
 from streamkit.web.source import Timeouts, iter_upstream
 from streamkit.web.upstream import Secret, Upstream
 

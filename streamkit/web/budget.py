@@ -21,8 +21,7 @@ from streamkit.web.refusals import Refused
 BODIES_BYTES: Final = 256 * MIB
 #: Bytes of each request that are not counted, so that small requests are served even if large ones use up the budget.
 UNCOUNTED_BYTES: Final = 64 * 1024
-#: Seconds after which a client may retry (``Retry-After``) if the budget is full.
-FULL_S: Final = 1.0
+FULL_S: Final = 1.0  #: seconds after which a client may retry (``Retry-After``) if the budget is full
 
 
 @define(eq=False)
@@ -35,7 +34,7 @@ class Budget:
     def refuse_beyond(self, size_bytes: int) -> None:
         """Raise Refused if the budget has less than ``size_bytes`` left."""
         if self.held_bytes + size_bytes > self.limit_bytes:
-            message = "the gateway holds as many bytes of requests as it may; ask again"
+            message = "the gateway has no memory left for more requests; retry later"
             failed = ProviderFailed("unavailable", message, retry_after_s=FULL_S)
             raise Refused(failed, {"Connection": "close"})
 

@@ -7,12 +7,20 @@ one sentence of text, which clients show unchanged.
 If the application keeps responses (``add_resuming``), a response continues without its client, and a reloaded page gets all of
 it from the first chunk. Stopping it takes a separate request. The dialect is the one whose surface has a ``ChatForm``.
 
+Clients resume with the conversation's name, which they choose, and without a cursor. So a name belongs to the key that
+``Resuming.key`` reads from the request: the same name with another key is another conversation. The store records which log is
+the newest one of a conversation, for every worker and node. A new message replaces the response before it: that response is
+stopped, and the name no longer leads to it. The name also no longer leads to a response that a client has received completely,
+because a page that already shows it would show it twice.
+
 Source: ui-protocols.md §1.1, §1.8; resume.md §2, §5; ai 7.0.173, ``HttpChatTransport``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from aiohttp import web
@@ -22,18 +30,87 @@ from streamkit.conversation.messages import Options, Request, Text, Tool, Turn
 from streamkit.dialects.http import Address, ChatForm, RequestLine
 from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
-from streamkit.resume import Cursor, StoreDown
+from streamkit.resume import Cursor, LogGone, StoreDown, owner_of
 from streamkit.web.client_dialect import Handler, expected
 from streamkit.web.refusals import Refused
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, reply_to
 from streamkit.web.resume.answer import resumable_outlet
-from streamkit.web.resume.conversation import Conversation
-from streamkit.web.resume.look_up import refusal
-from streamkit.web.resume.routes import resumed
-from streamkit.web.resume.settings import RESUMING, Resumable
+from streamkit.web.resume.following import resumed
+from streamkit.web.resume.settings import RESUMING, Resumable, Resuming, refusal, stored_name
 from streamkit.web.setup import add_answering, answered
 from streamkit.web.surfaces import read_ask, surfaces
 from streamkit.web.upstream import Upstream
+
+#: Seconds after which a value is written again. The store keeps a value as long as an ended log; a response may take longer.
+REFRESH_S: Final = 60.0
+_NONE: Final = b""  #: the value of a conversation that has no response to resume
+
+
+class Conversation:
+    """The conversation that the client of ``request`` calls ``name``. ``place`` separates the names of several routes."""
+
+    def __init__(self, request: web.Request, resuming: Resuming, place: str, name: str) -> None:
+        self._resuming, self._store = resuming, resuming.store
+        self._key = resuming.key(request)
+        self._name = stored_name("conversation", self._key, f"{len(place)} {place}{name}")
+        self._owner = owner_of(self._key, self._name)
+
+    async def log_id(self) -> str | None:
+        """Return the newest response's log id, which may be gone; None: nothing to resume. Raises StoreDown."""
+        with suppress(LogGone):
+            return (await self._store.load(self._name, self._owner)).decode() or None
+        return None
+
+    async def stop(self) -> None:
+        """End the response in progress, if any, so that there is nothing to resume. Raises StoreDown."""
+        await self._replace(_NONE)
+
+    @asynccontextmanager
+    async def answered_by(self, log_id: str) -> AsyncGenerator[None, None]:
+        """Make the conversation's name lead to this log from now on. The response does not wait for the store."""
+        leading, staying = asyncio.create_task(self._lead(log_id)), asyncio.create_task(self._stay(log_id))
+        try:
+            yield
+        finally:
+            staying.cancel()
+            await asyncio.wait({leading, staying})
+
+    async def delivered(self, log_id: str) -> None:
+        """Note that a client has received all of this response, so there is nothing to resume."""
+        with suppress(StoreDown):  # if the store is down, a client that resumes gets the response once more
+            if await self.log_id() == log_id:
+                await self._save(_NONE)
+
+    async def _lead(self, log_id: str) -> None:
+        try:
+            await self._replace(log_id.encode())
+        except StoreDown:
+            self._resuming.counts.not_resumable["down"] += 1
+
+    async def _stay(self, log_id: str) -> None:
+        """Keep the value while the response is in progress, unless a new message or a stop has replaced it."""
+        while True:
+            await asyncio.sleep(REFRESH_S)
+            with suppress(StoreDown):  # if the store is down, the next round tries again before the value expires
+                if await self.log_id() != log_id:
+                    return
+                await self._save(log_id.encode())
+
+    async def _replace(self, data: bytes) -> None:
+        """Stop the present response and write ``data`` in its place. Raises StoreDown."""
+        former = await self.log_id()
+        if former is not None or data:
+            await self._save(data)
+        if former is not None:
+            with suppress(LogGone):
+                await self._store.stop(former, owner_of(self._key, former))
+
+    async def _save(self, data: bytes) -> None:
+        await self._store.save(self._name, data, self._owner)
+
+
+# -- the route ---------------------------------------------------------------------------------------------------------
+
 
 #: The values of ``Reply.ending`` after which the client has received everything that exists of the response.
 DELIVERED: Final = frozenset({"whole", "error", "broken"})
@@ -81,7 +158,7 @@ class _Chat:
             return web.Response(status=204)
         resuming = request.config_dict[RESUMING]
         try:
-            found = await resumed(
+            response, reply = await resumed(
                 request,
                 resuming,
                 Cursor(log_id, 0),
@@ -94,16 +171,16 @@ class _Chat:
             if refused.failed.type != "not_found":
                 raise
             return web.Response(status=204)
-        if found.reply is not None and found.reply.ending in DELIVERED:
+        if reply is not None and reply.ending in DELIVERED:
             await conversation.delivered(log_id)
-        return found.response
+        return response
 
     async def stop(self, request: web.Request) -> web.StreamResponse:
         """End the response of a chat, whichever client reads it. Return 204, even if there is none."""
         conversation = self._conversation(request, request.match_info[self.form.conversation])
         if conversation is not None:
             await conversation.stop()
-            request.config_dict[RESUMING].counts.resumed("stopped")
+            request.config_dict[RESUMING].counts.resumes["stopped"] += 1
         return web.Response(status=204)
 
     def _conversation(self, request: web.Request, name: object) -> Conversation | None:
@@ -130,7 +207,7 @@ class _Chat:
         """Choose the application's model. Raises BadRequest if a client sent a system message."""
         for turn in asked.turns:
             if turn.role == "system" and turn.native_role is None:
-                raise BadRequest("messages", "no message of the system is taken from a client")
+                raise BadRequest("messages", "system messages from clients are not accepted")
         return Address(self.model, stream=True)
 
     def _decide(self, asked: Request, report: StreamReport) -> None:

@@ -26,8 +26,7 @@ from aiohttp import web
 
 #: Seconds between two checks of all clients, so that an upstream is closed within 250 ms after its client disconnects.
 LOOK_S: Final = 0.1
-#: In one of this many checks, also check whether clients read the bytes that wait for them.
-WHOLE_LOOKS: Final = 10
+WHOLE_LOOKS: Final = 10  #: in one of this many checks, also check whether clients read the bytes that wait for them
 
 #: How many unread bytes of a client the operating system holds. By default it holds megabytes, and Linux accepts more only
 #: after a third is read, so that a slow reader would look stalled. With this limit, reading 1 KiB/s is noticed every 16 s.
@@ -109,7 +108,7 @@ class Watch:
     def stop(self) -> None:
         self._rounds.remove(self)
         # drop the callback: it is part of a reference cycle that only the garbage collector would free
-        self._gone = _tell_nobody
+        self._gone = lambda _why: None
 
     @property
     def written(self) -> int:
@@ -159,10 +158,6 @@ class Watch:
         gone = self._gone
         self.stop()
         gone(why)
-
-
-def _tell_nobody(_why: Gone) -> None:
-    """Do nothing: after ``stop``, this replaces the callback ``gone``."""
 
 
 class Rounds:

@@ -12,7 +12,7 @@ Source: clients.md §10.2, §10.3.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Container, Iterable
+from collections.abc import Awaitable, Callable, Container
 from itertools import chain
 from typing import Final, TypeAlias
 
@@ -35,8 +35,7 @@ _OURS: Final = re.compile(
     r"/(?:v1|v1beta|api)(?:/|$)|^//?(?:chat/completions|messages|responses|models|tunedModels)(?:/|$)"
 )
 _OF_A_MODEL: Final = re.compile(r"(?:^/?|/v1|/v1beta)/models/.", re.DOTALL)
-#: An HTTP method may be any word; a message repeats this many characters of it.
-METHOD_CHARS: Final = 20
+METHOD_CHARS: Final = 20  #: an HTTP method may be any word; a message repeats this many characters of it
 
 
 def client_dialect(request: web.Request) -> str:
@@ -72,17 +71,11 @@ def no_socket(request: web.Request) -> Refused:
     After 426 Codex continues over HTTP at once; after other statuses it first tries seven times. RFC 9110 §15.5.22 requires a
     header with the supported protocol, and §7.8 requires that ``Connection`` names this header.
     """
-    message = f"no WebSocket is served at {shown(request.path)}; POST the request there, and read its events over HTTP"
+    message = (
+        f"{shown(request.path)} does not serve WebSockets; send the request with POST, and read its events over HTTP"
+    )
     failed = with_status("invalid_request", message, 426, client_dialect(request))
     return Refused(evolve(failed, code="websocket_unsupported"), {"Upgrade": "HTTP/1.1", "Connection": "Upgrade"})
-
-
-def not_allowed(request: web.Request, methods: Iterable[str]) -> Refused:
-    """Return the refusal (405) for a path that only serves the HTTP methods ``methods``."""
-    allowed = ", ".join(sorted(methods))
-    message = f"{shortened(request.method, METHOD_CHARS)} {shown(request.path)} is not served here, only {allowed}"
-    failed = with_status("invalid_request", message, 405, client_dialect(request))
-    return Refused(failed, {"Allow": allowed})
 
 
 def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
@@ -97,11 +90,13 @@ def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
     if isinstance(error, web.HTTPMethodNotAllowed) and wants_socket(request):
         return no_socket(request).response(dialect)
     if isinstance(error, web.HTTPMethodNotAllowed) and not unknown:
-        return not_allowed(request, error.allowed_methods).response(dialect)
+        allowed = ", ".join(sorted(error.allowed_methods))
+        failed = with_status("invalid_request", f"{asked} is not supported; use {allowed}", 405, dialect)
+        return Refused(failed, {"Allow": allowed}).response(dialect)
     every = surfaces().values()
     known = ", ".join(path for surface in every for path in surface.generate if "{" not in path)
     in_words = "".join(f" or {surface.in_words}" for surface in every if surface.in_words)
-    message = f"{asked} is not served here; requests go to {known}{in_words}"
+    message = f"{asked} does not exist; send requests to {known}{in_words}"
     if any(surface.kept is not None and surface.kept.search(request.path) for surface in every):
         message = f"{asked} is not served: {STATELESS}"
     failed = with_status("not_found", message, 404, dialect)
@@ -154,10 +149,7 @@ def in_dialect(handler: Handler) -> Handler:
 async def refuse_in_dialect(request: web.Request, handler: Handler) -> web.StreamResponse:
     """A middleware: send each Refused of a handler, and errors for unknown API paths, in the client's dialect."""
     error = request.match_info.http_exception
-    if error is not None and _is_ours(request.path):
+    patterns = (_OURS, *(surface.path for surface in surfaces().values()))
+    if error is not None and any(pattern.search(request.path) for pattern in patterns):
         return unrouted(request, error)
     return await in_dialect(handler)(request)
-
-
-def _is_ours(path: str) -> bool:
-    return bool(_OURS.search(path)) or any(surface.path.search(path) for surface in surfaces().values())

@@ -36,9 +36,8 @@ from streamkit.limits import MIB
 from streamkit.pipeline import Pipe
 from streamkit.report import StreamReport
 
-#: A response with longer text is not continued, and its text is not kept.
-SAID_CHARS: Final = MIB
-#: Events beside the text and calls (``Aside``) that do not change what the model has said.
+SAID_CHARS: Final = MIB  #: A response with longer text is not continued, and its text is not kept
+#: Events other than text and calls (``Aside``) that do not change what the model has said.
 QUIET_ASIDES: Final = frozenset({"logprobs", "metadata", "unknown_event"})
 #: Types of provider errors that mean that the provider's stream was interrupted.
 CUT_TYPES: Final = frozenset({"truncated", "timeout"})
@@ -122,7 +121,7 @@ class Joint:
 
     def __init__(self, so_far: TextSoFar, usage: UsageReported | None) -> None:
         text = so_far.text
-        self._said_again = text[len(text.rstrip()) :]  # white space that the continuation may repeat
+        self._repeatable = text[len(text.rstrip()) :]  # white space that the continuation may repeat
         self._block, self._offset = so_far.block, so_far.blocks
         # the label that the continuing upstream uses for the block that it continues
         self._text_block: int | None = None
@@ -153,11 +152,11 @@ class Joint:
 
     def _rest(self, text: str) -> str:
         """Return the text without the white space that the client already has."""
-        while self._said_again and text:
-            if text[0] != self._said_again[0]:
-                self._said_again = ""
+        while self._repeatable and text:
+            if text[0] != self._repeatable[0]:
+                self._repeatable = ""
                 break
-            text, self._said_again = text[1:], self._said_again[1:]
+            text, self._repeatable = text[1:], self._repeatable[1:]
         return text
 
 
@@ -176,10 +175,11 @@ class Continuing:
     It is the source of a pipe, so ``Reply.interrupt`` can end it.
     """
 
-    def __init__(self, first: Opened, onward: Onward, report: StreamReport) -> None:
+    def __init__(self, first: Opened, onward: Onward, report: StreamReport, *, takes_comments: bool = True) -> None:
         self.report: StreamReport | None = report
         self.seams = 0  #: how many continuations have begun
         self._written = report
+        self._seam = SEAM if takes_comments else b""
         self._opened: Opened | None = first
         self._parts = [first.part]
         self._onward = onward
@@ -220,10 +220,10 @@ class Continuing:
         report.timings += written.timings[1:]
 
     async def mark_seams(self, chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
-        """Yield the written stream, with a comment before the first event of each part except the first."""
+        """Yield the written stream, with a comment before the first event of a continuation if the client takes comments."""
         marked = 0
         async for chunk in chunks:
-            yield SEAM + chunk if self.seams > marked else chunk
+            yield self._seam + chunk if self.seams > marked else chunk
             marked = self.seams
 
     async def batches(self) -> AsyncGenerator[list[Event], None]:
@@ -236,10 +236,10 @@ class Continuing:
             try:
                 await opened.events.__aenter__()
                 async for batch in opened.events:
-                    events, failed = _divided(batch, is_failed=bool(rest))
+                    events, failed = ([], batch) if rest else _divided(batch)
                     rest += failed
                     if events and (joined := self._join(events)):
-                        self._tell(opened.part.report, failed=bool(rest))
+                        self._copy_state(opened.part.report, failed=bool(rest))
                         yield joined
             except StreamError as broken:
                 error = broken
@@ -257,7 +257,7 @@ class Continuing:
             await self._go_on(report, rest, error)
         if ending is not None:
             report, rest, error = ending
-            self._tell(report, failed=False)
+            self._copy_state(report, failed=False)
             if rest:
                 yield rest
             if error is not None:
@@ -269,7 +269,7 @@ class Continuing:
         self._so_far.take(joined)
         return joined
 
-    def _tell(self, report: StreamReport, *, failed: bool) -> None:
+    def _copy_state(self, report: StreamReport, *, failed: bool) -> None:
         """Copy the state of ``report`` to the written report. With ``failed``, leave out its end: the stream may continue."""
         written = self._written
         written.spoken = written.spoken or report.spoken
@@ -299,10 +299,8 @@ class Continuing:
             self.seams += 1
 
 
-def _divided(batch: list[Event], *, is_failed: bool) -> tuple[list[Event], list[Event]]:
+def _divided(batch: list[Event]) -> tuple[list[Event], list[Event]]:
     """Return the events before a failure, and those from the failure on."""
-    if is_failed:
-        return [], batch
     for at, event in enumerate(batch):
         if isinstance(event, ProviderFailed) or (isinstance(event, StreamEnded) and not event.clean):
             return batch[:at], batch[at:]

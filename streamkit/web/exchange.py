@@ -5,7 +5,8 @@ is read first, so that code that chooses upstreams can inspect it before the cli
 dialect, a valid response is passed on byte for byte in both forms (L4: the law that says so).
 
 A failure is returned as a value, since the next upstream may succeed. Only a client that disconnects raises an exception. If
-an upstream repeats the keys of a request in its error, they are hidden from the client and from the log (limits.md T6).
+an upstream repeats the keys of a request in its error, they are hidden from the client and from the log: ``cut`` removes them,
+and the AWS session token too (limits.md T6).
 
 Source: design.md §6; seeds.md S1, S3.
 """
@@ -14,45 +15,176 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
+from traceback import clear_frames
 from typing import Final, TypeVar
 
 from aiohttp import ClientSession
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
+from multidict import CIMultiDict
 
-from streamkit.conversation.messages import Response, Text, Turn
+from streamkit.conversation.messages import Request, Response, Text, Turn
 from streamkit.conversation.replay import replay
 from streamkit.conversation.restore import restore_response
 from streamkit.dialects import client_named, encode, prefill_of, source_named
-from streamkit.dialects.profiles import Profile
+from streamkit.dialects.profiles import Prefill, Profile
 from streamkit.dialects.streams.event_encoder import failure_from
-from streamkit.errors import StreamError, TooManyValues
+from streamkit.errors import BadRequest, SourceFailed, StreamError, TooManyValues
 from streamkit.events import Event, ProviderFailed
 from streamkit.limits import ANSWER_VALUES
 from streamkit.pipeline import Pipe, pipe
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import client_events, collect, transcode
 from streamkit.report import StreamReport
-from streamkit.translation.bodies import decode_response, encode_response
-from streamkit.translation.citations import carry_citations_of
-from streamkit.translation.web_searches import carry_searches_of
+from streamkit.translation.bodies import decode_response, encode_request, encode_response
+from streamkit.translation.citations import carry_citations_of, carry_searches_of
+from streamkit.web.budget import Hold
 from streamkit.web.continuing import Continuing, Onward, Opened
+from streamkit.web.fetching import with_fetched_media
 from streamkit.web.forms import Came, form_of
-from streamkit.web.heavy import beside, count_values, is_heavy
-from streamkit.web.output_times import OutputTimes
-from streamkit.web.recording import ExchangeRecording
+from streamkit.web.heavy import count_values, in_thread, is_heavy
+from streamkit.web.observers import ExchangeRecording, OutputTimes
+from streamkit.web.refusals import Refused
 from streamkit.web.reply import Reply, failure_in
-from streamkit.web.source import TimedSource, whole_body
+from streamkit.web.resume.settings import takes_ids
+from streamkit.web.source import TimedSource, causes, iter_upstream, whole_body
 from streamkit.web.surfaces import Ask
-from streamkit.web.upstream import Upstream, hidden, path_of
-from streamkit.web.upstream.headers import NO_HEADERS
+from streamkit.web.upstream import Upstream, count_request, error_of, hidden, path_of, redactor, response_headers, send
 from streamkit.web.upstream.hiding import Cut
-from streamkit.web.upstream_request import open_answer
+from streamkit.web.upstream.requests import NO_HEADERS
+from streamkit.web.upstream.sending import send_over_socket
+
+UNFIT: Final = "request_unfit"  #: the code of a failure: the upstream's dialect can't express the request
+
+
+@frozen
+class Answered:
+    """What is known once the response's headers have arrived, or the request has failed."""
+
+    #: A response with status 200, its body unread, whose timers run since the request was sent; else the failure.
+    answer: TimedSource | ProviderFailed
+    status: int | None = None  #: the upstream's HTTP status; None: it did not respond
+    upstream_headers: Mapping[str, str] = field(default=NO_HEADERS, repr=False)  #: the headers for the client
+    cut: Cut = field(default=str, repr=False)  #: removes the keys that were sent to the upstream from a text
+
+
+async def open_answer(
+    session: ClientSession,
+    upstream: Upstream,
+    request: Request,
+    ask: Ask,
+    client_headers: Mapping[str, str],
+    *,
+    asked: StreamReport,
+    report: StreamReport,
+    prefill: Prefill | None = None,
+    trace_headers: Mapping[str, str] = NO_HEADERS,
+    recording: ExchangeRecording | None = None,
+) -> Answered:
+    """Send ``request`` to ``upstream``. The request includes the model and whether to stream.
+
+    ``ask`` is the client's request with its ``client_headers``, of which the feature headers are passed on. A heavy request is
+    translated in a thread. Media that are fetched for it count in the same memory budget until it was sent. ``prefill`` says
+    how to make the upstream continue the last assistant turn. ``trace_headers`` are sent too. ``asked`` gets the losses of the
+    request, ``report`` the errors, and ``recording`` the bytes over HTTP.
+    """
+    started = asyncio.get_running_loop().time()
+    model, streams = request.model or "", request.stream is True
+    client_headers, features = _marked(upstream, ask.mark, client_headers, upstream.wire.features(request))
+    over_socket = upstream.transport == "websocket" and ask.operation == "generate"
+    try:
+        with Hold(ask.hold.budget) as fetched:
+            if over_socket:
+                # over a WebSocket every response is a stream, so the member is not sent
+                request = evolve(request, stream=None)
+            if upstream.linked_media == "fetch":
+                request = await with_fetched_media(request, upstream.wire, hold=fetched)
+            write = partial(
+                encode_request,
+                request,
+                upstream.dialect,
+                max_tokens=upstream.max_tokens,
+                emulate=upstream.emulate,
+                assistant_first=upstream.assistant_first,
+                assistant_last=upstream.assistant_last,
+                linked_media="drop" if upstream.linked_media == "drop" else "refuse",
+                prefill=prefill,
+                report=asked,
+            )
+            body = await in_thread(write) if ask.heavy else write()
+            if over_socket:
+                opened = await send_over_socket(
+                    session,
+                    upstream,
+                    body,
+                    model=model,
+                    started=started,
+                    client_dialect=ask.dialect,
+                    client_headers=client_headers,
+                    features=features,
+                    trace_headers=trace_headers,
+                    recording=recording,
+                )
+                cut = redactor([upstream], opened.sent)
+                headers = {name: cut(value) for name, value in response_headers(opened.headers).items()}
+                return Answered(opened.answer, opened.status, headers, cut)
+            response = await send(
+                session,
+                upstream,
+                count_request(upstream, body, model) if ask.operation == "count" else body,
+                model=model,
+                stream=streams,
+                operation=ask.operation,
+                client_dialect=ask.dialect,
+                client_headers=client_headers,
+                features=features,
+                trace_headers=trace_headers,
+                recording=recording,
+            )
+    except Refused as error:
+        return Answered(error.failed)
+    except BadRequest as error:
+        return Answered(ProviderFailed("invalid_request", str(error), code=UNFIT))
+    except StreamError as error:
+        _forget_frames(error)
+        if isinstance(error, SourceFailed):
+            error.upstream = upstream.name
+        report.failed(error)
+        return Answered(failure_from(error))
+    cut = redactor([upstream], response.request_info.headers)
+    upstream_headers = {name: cut(value) for name, value in response_headers(response.headers).items()}
+    if response.status != 200:
+        return Answered(await error_of(response, upstream, recording=recording), response.status, upstream_headers, cut)
+    answer = iter_upstream(response, timeouts=upstream.timeouts, started=started, name=upstream.name)
+    answer.recording = recording
+    return Answered(answer, response.status, upstream_headers, cut)
+
+
+def _marked(
+    upstream: Upstream, mark: str, client_headers: Mapping[str, str], features: Mapping[str, str]
+) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return the client's headers and the feature headers, both with the features that the model name's suffix asks for."""
+    for name, value in (upstream.endpoint.marks.get(mark, {}) if upstream.endpoint is not None else {}).items():
+        if value not in client_headers.get(name, ""):
+            client_headers = CIMultiDict(client_headers)
+            client_headers.add(name, value)
+        features = {**features, name: f"{features[name]},{value}" if name in features else value}
+    return client_headers, features
+
+
+def _forget_frames(error: BaseException) -> None:
+    """Free the request that an error's frames refer to: a report keeps the error while other upstreams are tried."""
+    for each in causes(error):
+        clear_frames(each.__traceback__)
+        each.__traceback__ = None
+
+
+# -- the response ------------------------------------------------------------------------------------------------------
+
 
 T = TypeVar("T")
-#: Events of a whole response that are written in one turn of the event loop.
-EVENTS_AT_ONCE: Final = 100
+EVENTS_AT_ONCE: Final = 100  #: events of a whole response that are written in one turn of the event loop
 
 
 @define
@@ -70,9 +202,8 @@ class Exchange:
     report: StreamReport = field(factory=StreamReport, repr=False)
     status: int | None = None  #: the upstream's HTTP status, if it responded
     output_times: OutputTimes = field(factory=OutputTimes, repr=False)  #: the times of the outputs of a stream
-    prefill_text: str = field(
-        default="", repr=False
-    )  #: the text that the response to the client already has; this upstream must continue it
+    #: The text that the response to the client already has; this upstream must continue it.
+    prefill_text: str = field(default="", repr=False)
     path: str = ""  #: the path of the request to the upstream, for logs
     trace_headers: Mapping[str, str] = NO_HEADERS  #: request headers that tell the upstream the trace (``traceparent``)
     copy_to: Callable[[bytes], None] | None = None  #: called with each chunk of a stream
@@ -86,15 +217,15 @@ class Exchange:
 
         If the stream is interrupted later, ``onward`` asks another upstream to continue it; so no such stream passes unparsed.
         """
-        source = await self._open(stream=True)
-        if isinstance(source, ProviderFailed):
-            return source
-        try:
-            came = await self._form_of(source)
-            if came.form == "body":
+        arrived = await self._arrived(stream=True)
+        if isinstance(arrived, ProviderFailed):
+            return arrived
+        source, came = arrived
+        if came.form == "body":
+            try:
                 return await self._replayed(came.body)
-        except StreamError as error:
-            return self._failed(error)
+            except StreamError as error:
+                return self._failed(error)
         if onward is not None:
             return await self._continued(self._events(source), onward)
         translated = transcode(
@@ -104,29 +235,34 @@ class Exchange:
             self._options,
             report=self.report,
             profile=self._passing() if self._within else self._profile(),
-            timings=self._timings,
+            timings=self.reply.delivery.timings,
         )
-        return await self._send(translated, source)
+        return await self.reply.send(translated, source, cut=self._cut)
 
     def _failed(self, error: StreamError) -> ProviderFailed:
         self.report.failed(error)
         return hidden(failure_from(error), self._cut)
 
-    async def _send(self, written: Pipe[bytes], source: TimedSource | None = None) -> ProviderFailed | None:
-        return await self.reply.send(written, source, cut=self._cut)
+    async def _arrived(self, *, stream: bool) -> tuple[TimedSource, Came] | ProviderFailed:
+        """Send the request. Return the response and its form (stream or body), or the failure.
 
-    async def _form_of(self, source: TimedSource) -> Came:
-        """Return the form of the response (stream or body). Close the source if there is nothing more to read."""
+        The source is closed if there is nothing more to read.
+        """
+        source = await self._open(stream=stream)
+        if isinstance(source, ProviderFailed):
+            return source
         went_on = False
         try:
             came = await form_of(source, self.upstream.wire)
             went_on = came.form != "body"
-            # set before the response is read: the bytes that were read to detect its form were put back and are read again
-            source.copy_to = self.copy_to
-            return came
+        except StreamError as error:
+            return self._failed(error)
         finally:
             if not went_on:
                 await source.aclose()
+        # set before the response is read: the bytes that were read to detect its form were put back and are read again
+        source.copy_to = self.copy_to
+        return source, came
 
     async def _replayed(self, body: bytes) -> ProviderFailed | None:
         """Write a whole response as the stream that was requested. Raises StreamError."""
@@ -137,18 +273,19 @@ class Exchange:
         if not self._within:
             await self._translated(partial(self._restore, answer))
         events = await self._translated(partial(replay, answer))
-        written = encode(self.reply.client, profile=self._profile())
-        return await self._send(pipe(_slices(events), written, report=self.report, timings=self._timings))
+        writing = encode(self.reply.client, profile=self._profile())
+        written = pipe(_slices(events), writing, report=self.report, timings=self.reply.delivery.timings)
+        return await self.reply.send(written, cut=self._cut)
 
     async def go_on(self) -> Pipe[list[Event]] | ProviderFailed:
         """Request the rest of a stream after ``prefill_text``. Return it as events, or the failure."""
-        source = await self._open(stream=True)
-        if isinstance(source, ProviderFailed):
-            return source
+        arrived = await self._arrived(stream=True)
+        if isinstance(arrived, ProviderFailed):
+            return arrived
+        source, came = arrived
+        if came.form != "body":
+            return self._events(source)
         try:
-            came = await self._form_of(source)
-            if came.form != "body":
-                return self._events(source)
             answer = await self._read(came.body)
         except StreamError as error:
             return self._failed(error)
@@ -161,27 +298,26 @@ class Exchange:
         self._source = source
         source.report = self.report
         return client_events(
-            source, self.upstream.dialect, self.reply.client, self._options, report=self.report, timings=self._timings
+            source,
+            self.upstream.dialect,
+            self.reply.client,
+            self._options,
+            report=self.report,
+            timings=self.reply.delivery.timings,
         )
 
     async def _continued(self, events: Pipe[list[Event]], onward: Onward) -> ProviderFailed | None:
         written = StreamReport()
-        answer = Continuing(Opened(self, events), onward, written)
+        takes_comments = takes_ids(self.reply.client, is_array=self.ask.as_array)
+        answer = Continuing(Opened(self, events), onward, written, takes_comments=takes_comments)
         encoding = encode(self.reply.client, profile=self._profile())
-        marking = answer.mark_seams if self._takes_comments else _as_they_are
-        pieces = pipe(answer.batches(), encoding, marking, report=written, timings=self._timings)
+        pieces = pipe(
+            answer.batches(), encoding, answer.mark_seams, report=written, timings=self.reply.delivery.timings
+        )
         try:
             return await self.reply.send(pieces, answer, cut=answer.hide)
         finally:
             answer.settle()
-
-    @property
-    def _takes_comments(self) -> bool:
-        """Whether the client accepts comments in its stream."""
-        dialect = client_named(self.reply.client)[0]
-        surface = dialect.http.surface
-        is_events = dialect.media_type == "text/event-stream" and not self.ask.as_array
-        return is_events and surface is not None and surface.event_ids
 
     def interrupt(self, error: Exception) -> None:
         if self._source is not None:
@@ -193,12 +329,12 @@ class Exchange:
 
     async def fetch(self) -> Response | ProviderFailed:
         """Request a whole response and read it."""
-        source = await self._open(stream=False)
-        if isinstance(source, ProviderFailed):
-            return source
+        arrived = await self._arrived(stream=False)
+        if isinstance(arrived, ProviderFailed):
+            return arrived
+        source, came = arrived
         body = b""
         try:
-            came = await self._form_of(source)
             if came.form == "stream":
                 answer = await self._collected(source)
             else:
@@ -229,7 +365,7 @@ class Exchange:
 
     async def _translated(self, work: Callable[[], T]) -> T:
         """Return the result of ``work``, which runs in a thread if the response is large."""
-        return await beside(work) if self._heavy else work()
+        return await in_thread(work) if self._heavy else work()
 
     async def _collected(self, source: TimedSource) -> Response:
         """Collect a stream into the whole response that was requested. Raises StreamError."""
@@ -265,11 +401,6 @@ class Exchange:
     def _within(self) -> bool:
         """Whether client and upstream speak the same dialect."""
         return source_named(self.upstream.dialect)[0] is client_named(self.reply.client)[0]
-
-    @property
-    def _timings(self) -> bool:
-        """Whether the time in each stage of a stream is measured."""
-        return self.reply.delivery.timings
 
     @property
     def _options(self) -> ReadOptions:
@@ -345,7 +476,7 @@ class Exchange:
     _asked_at: float | None = field(init=False, default=None)
     _heavy: bool = field(init=False, default=False)  #: a whole response is so large that it is translated in a thread
     _upstream_headers: Mapping[str, str] = field(init=False, factory=dict, repr=False)
-    #: removes the keys that were sent to the upstream from a text
+    #: Removes the keys that were sent to the upstream from a text.
     _cut: Cut = field(init=False, default=str, repr=False)
 
 
@@ -360,11 +491,6 @@ def with_prefill(turns: list[Turn], text: str) -> list[Turn]:
     begun = "".join(part.text for part in last.parts if isinstance(part, Text))
     others = [part for part in last.parts if not isinstance(part, Text)]
     return [*turns[:-1], evolve(last, parts=[*others, Text(begun + text)])]
-
-
-async def _as_they_are(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
-    async for chunk in chunks:
-        yield chunk
 
 
 async def _slices(events: list[Event]) -> AsyncIterator[list[Event]]:

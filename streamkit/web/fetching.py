@@ -88,8 +88,7 @@ class FetchLimits:
     #: The most bytes of all files together; a URL counts as often as the request has it. All files are in memory at once, also
     #: as base64, and providers refuse requests over 20 to 32 MiB.
     total_bytes: int = 32 * 1024 * 1024
-    #: The most seconds for fetching all files together; the client waits meanwhile.
-    total_s: float = 20.0
+    total_s: float = 20.0  #: the most seconds for fetching all files together; the client waits meanwhile
     redirects: int = 3
 
 
@@ -110,7 +109,7 @@ class PublicResolver(AbstractResolver):
         found = await self._resolver.resolve(host, port, family)
         public = [each for each in found if self._allows(ipaddress.ip_address(each["host"].partition("%")[0]))]
         if not public:
-            raise NoPublicAddress(None, f"{host} has no address of the public internet")
+            raise NoPublicAddress(None, f"{host} has no public address")
         return public
 
     async def close(self) -> None:
@@ -129,7 +128,7 @@ class _Budget:
         """Reserve room for ``size`` bytes. Raises if that exceeds the limit, and Refused if the memory budget has no room."""
         self.taken += size
         if self.taken > self.limit:
-            raise _Unfetched(f"the files have more than {self.limit} bytes together")
+            raise _Unfetched(f"the files together exceed {self.limit} bytes")
         self.hold.add(HELD_TIMES * size)
 
 
@@ -151,7 +150,7 @@ class Fetcher:
         wanted = {each.url: each for each in media if each.url is not None}
         times = Counter(each.url for each in media)
         if len(wanted) > self.limits.files:
-            message = f"{len(wanted)} files at URLs are to be fetched, of {self.limits.files} at most"
+            message = f"the request names {len(wanted)} files by URL; at most {self.limits.files} are fetched"
             raise BadRequest(media[0].place, message)
         resolver = PublicResolver(self.resolver(), self.allows)
         connector = TCPConnector(
@@ -189,9 +188,9 @@ class Fetcher:
         try:
             return await self._followed(session, media, URL(url), budget, times)
         except (_Unfetched, ValueError) as error:
-            reason = str(error) if isinstance(error, _Unfetched) else "its URL can't be read"
+            reason = str(error) if isinstance(error, _Unfetched) else "its URL is invalid"
         except TimeoutError:
-            reason = "its server did not answer in time"
+            reason = "its server did not respond in time"
         except (ClientError, OSError) as error:
             hidden = isinstance(getattr(error, "os_error", None), NoPublicAddress)
             reason = "it has no public address" if hidden else "its server could not be reached"
@@ -204,13 +203,13 @@ class Fetcher:
                 if response.status not in REDIRECTS:
                     return await self._read(media, response, budget, times)
                 url = url.join(URL(response.headers.get("Location", "")))
-        raise _Unfetched(f"more than {self.limits.redirects} redirects")
+        raise _Unfetched(f"its server redirects more than {self.limits.redirects} times")
 
     def _check(self, url: URL) -> None:
         if url.scheme != "https" or not url.host:
-            raise _Unfetched("only https is fetched")
+            raise _Unfetched("its URL must use https")
         if url.user is not None or url.password is not None:
-            raise _Unfetched("its URL has a user or a password")
+            raise _Unfetched("its URL must not contain a user or a password")
         # only IP addresses are checked here; the resolver checks the addresses of host names
         literal = ip_address_in(url.host)
         if literal is not None and not self.allows(literal):
@@ -220,18 +219,18 @@ class Fetcher:
         """Create the socket for exactly the address that is connected to, after checking this address again."""
         family, kind, protocol, _, peer = address
         if not self.allows(ipaddress.ip_address(str(peer[0]).partition("%")[0])):
-            raise NoPublicAddress(None, "the connection would go to no address of the public internet")
+            raise NoPublicAddress(None, "the connection would not go to a public address")
         return socket.socket(family, kind, protocol)
 
     async def _read(self, media: Media, response: ClientResponse, budget: _Budget, times: int) -> Media:
         if response.status != 200:
-            raise _Unfetched(f"its server answers with status {response.status}")
+            raise _Unfetched(f"its server responded with status {response.status}")
         kind = response.content_type.lower()
         if kind not in TYPES[media.kind]:
-            raise _Unfetched(f"its type is none of {', '.join(sorted(TYPES[media.kind]))}")
+            raise _Unfetched(f"its content type must be one of {', '.join(sorted(TYPES[media.kind]))}")
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-            raise _Unfetched("it is compressed")
-        too_long = _Unfetched(f"it has more than {self.limits.file_bytes} bytes")
+            raise _Unfetched("its server sent it compressed")
+        too_long = _Unfetched(f"it exceeds {self.limits.file_bytes} bytes")
         if (response.content_length or 0) > self.limits.file_bytes:
             raise too_long
         pieces, size = [], 0

@@ -21,7 +21,7 @@ from attrs import frozen
 from streamkit.dialects.base import Dialect
 from streamkit.errors import BodyTooLong, TooManyValues
 from streamkit.limits import ANSWER_VALUES
-from streamkit.web.heavy import beside, count_values, is_heavy
+from streamkit.web.heavy import count_values, in_thread, is_heavy
 from streamkit.web.source import ANSWER_BYTES, TimedSource
 
 #: The form of a response: frames of a stream; one JSON body; one JSON line, which in a dialect of JSON lines may be a stream
@@ -33,12 +33,11 @@ _LINES: Final = "application/x-ndjson"
 _BINARY: Final = "application/vnd.amazon.eventstream"
 _FIELD: Final = re.compile(rb"(?:data|event|id|retry)?:")
 _FIELD_NAMES: Final = (b"data", b"event", b"id", b"retry")
-#: Bytes that may precede the response: white space and the UTF-8 byte order mark.
-_BLANK: Final = b" \t\r\n\xef\xbb\xbf"
-#: The last byte of a JSON object or array.
-_CLOSING: Final = frozenset({b"}", b"]"})
-#: The most bytes of the first line to read before the form is decided.
-LINE_BYTES: Final = 1024 * 1024
+_BLANK: Final = (
+    b" \t\r\n\xef\xbb\xbf"  #: bytes that may precede the response: white space and the UTF-8 byte order mark
+)
+_CLOSING: Final = frozenset({b"}", b"]"})  #: the last byte of a JSON object or array
+LINE_BYTES: Final = 1024 * 1024  #: the most bytes of the first line to read before the form is decided
 
 
 @frozen
@@ -146,7 +145,7 @@ async def _is_json(text: bytes) -> bool:
     values = await count_values(text, ANSWER_VALUES)
     if values > ANSWER_VALUES:
         raise TooManyValues(ANSWER_VALUES)
-    found = await beside(partial(_json, text)) if is_heavy(len(text), values) else _json(text)
+    found = await in_thread(partial(_json, text)) if is_heavy(len(text), values) else _json(text)
     return found is not None
 
 

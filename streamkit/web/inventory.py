@@ -73,7 +73,7 @@ def listing_of(dialect: str) -> Models:
     """Return how clients of ``dialect`` look up models. Raises UsageError for a dialect without models to look up."""
     listing = _listings().get(dialect)
     if listing is None:
-        raise UsageError(f"no models are listed in {quoted(dialect)}; there are {', '.join(_listings())}")
+        raise UsageError(f"{quoted(dialect)} has no list of models; these dialects have one: {', '.join(_listings())}")
     return listing
 
 

@@ -69,13 +69,13 @@ def bad_request(error: BadRequest) -> ProviderFailed:
 def no_such_model(model: str) -> ProviderFailed:
     """Return the failure (``not_found``, 404) for a model that is not in the inventory."""
     return ProviderFailed(
-        "not_found", f"no model is called {shown(model)} here; the list of models says which there are"
+        "not_found", f"the model {shown(model)} does not exist; the list of models shows the available ones"
     )
 
 
 def no_count(model: str) -> ProviderFailed:
     """Return the failure for a token count that no upstream can give if the settings allow no estimate."""
-    return ProviderFailed("not_found", f"no upstream of the model {shown(model)} counts tokens; leave the count out")
+    return ProviderFailed("not_found", f"no upstream of the model {shown(model)} can count tokens; omit the count")
 
 
 def with_status(kind: ErrorType, message: str, status: int, dialect: str) -> ProviderFailed:

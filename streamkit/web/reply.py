@@ -24,23 +24,22 @@ from attrs import field, frozen
 from attrs.validators import ge, gt
 
 from streamkit.dialects import client_named, keep_alive
+from streamkit.dialects.http import ArrayForm
 from streamkit.dialects.profiles import Encoding, KeepAliveForm
 from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import Interrupted
 from streamkit.events import ProviderFailed, StreamEnded
-from streamkit.limits import MIB
-from streamkit.pipeline import Pipe
+from streamkit.limits import DEFAULT_LIMITS, MIB, Limits
+from streamkit.pipeline import Pipe, Stage, pipe
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
 from streamkit.resume.log import End
 from streamkit.text.quoting import quoted
-from streamkit.web.client_connection import Gone, StreamBody, Watch, bound_unsent
-from streamkit.web.json_array import as_array
+from streamkit.web.client_connection import Gone, Sized, StreamBody, Watch, bound_unsent
+from streamkit.web.observers import Tap
 from streamkit.web.refusals import error_answer
-from streamkit.web.shutdown import LIVE
 from streamkit.web.source import DRAIN_S
 from streamkit.web.surfaces import Ask
-from streamkit.web.tap import Tap
 from streamkit.web.upstream.hiding import Cut, hidden, without_keys
 
 log = logging.getLogger("streamkit.web")
@@ -61,26 +60,25 @@ class Delivery:
 
     #: Seconds of silence after which a keep-alive is sent. Many proxies close silent connections after 60 s.
     keep_alive_s: float = field(default=15.0, validator=gt(0))
-    #: The form of a keep-alive, if the dialect has several.
-    keep_alive: KeepAliveForm = "dialect"
+    keep_alive: KeepAliveForm = "dialect"  #: the form of a keep-alive, if the dialect has several
     #: Whether a whole JSON response may begin with white space as a keep-alive. The status of an error is then 200 too.
     whole_keep_alive: bool = False
     #: Bytes that may wait for the client before its upstream is no longer read. Most responses fit, which frees the upstream.
     unsent_bytes: int = field(default=MIB, validator=ge(1))
-    #: Seconds that a client may leave all waiting bytes unread.
-    stall_s: float = field(default=30.0, validator=gt(0))
+    stall_s: float = field(default=30.0, validator=gt(0))  #: seconds that a client may leave all waiting bytes unread
     #: Seconds before the connection is closed after an error frame, if the client does not close it and the body has no end
     #: (``Dialect.failed_end``). A client that reads more slowly than this loses the bytes that it has not read.
     linger_s: float = field(default=2.0, validator=ge(0))
     policy: Policy = TOLERANT
-    #: Whether the report of a stream shows the time that each stage took (``StreamReport.timings``).
-    timings: bool = False
+    timings: bool = (
+        False  #: whether the report of a stream shows the time that each stage took (``StreamReport.timings``)
+    )
 
 
 DEFAULT_DELIVERY = Delivery()
 
 
-FAILED: Final = ProviderFailed("server", "the request was not answered")
+FAILED: Final = ProviderFailed("server", "the request got no response")
 
 
 class ClientLeftError(Exception):
@@ -96,12 +94,8 @@ class Interruptible(Protocol):
         """Make the present or next read raise ``error``."""
 
 
-class Writer(Protocol):
+class Writer(Sized, Protocol):
     """Writes a response body. Raises ConnectionError after the client has disconnected."""
-
-    @property
-    def output_size(self) -> int:
-        """The number of bytes that were passed to the transport."""
 
     async def write(self, data: bytes, /) -> None: ...
 
@@ -131,8 +125,7 @@ class Outlet:
     def last(self) -> None:
         """Called before the last bytes of the response are written: its terminator or its error. Only ``end`` follows them."""
 
-    #: Whether the client has disconnected while the response continues without it.
-    has_left = False
+    has_left = False  #: whether the client has disconnected while the response continues without it
 
     def goes_on(self) -> bool:
         """Called when the client has disconnected. Return whether the response continues without it."""
@@ -204,12 +197,14 @@ class Reply:
         self.ending: Ending | None = None
         self.failure: ProviderFailed | None = None  #: the error that the client got instead of a whole response
         self.keep_alives = 0
-        #: the event loop's time at the response's first byte, not counting keep-alives
-        self.first_at: float | None = None
+        self.first_at: float | None = (
+            None  #: the event loop's time at the response's first byte, not counting keep-alives
+        )
         self.interrupted: Exception | None = None  #: set by ``interrupt``: no other upstream is tried after that
         self.tap: Tap | None = None  #: receives all bytes that are read and written for this response
-        #: Whether the terminator or an error frame was written. The upstream's body may still be open.
-        self._has_end = False
+        self._has_end = (
+            False  #: Whether the terminator or an error frame was written. The upstream's body may still be open.
+        )
         self._source: Interruptible | None = None  # the source that is being read
         self._request = request
         self._outlet = outlet or HTTPOutlet(request)
@@ -296,7 +291,7 @@ class Reply:
         elif isinstance(error := work.exception(), ClientLeftError):
             raise error
         elif error is not None:
-            log.error("the answer to %s failed", quoted(self._request.path), exc_info=error)
+            log.error("the response to %s failed", quoted(self._request.path), exc_info=error)
             await self._break_off(failure_from(error) if isinstance(error, Exception) else FAILED)
 
     def _goes_on(self) -> bool:
@@ -483,8 +478,11 @@ class Reply:
         self._outlet.last()
         if self._array is not None:
             await self._write(self._array.error(failed))
+        elif self._stream:
+            encoder = self._dialect.encoder(Encoding(profile=client_named(self.client)[1]), StreamReport())
+            await self._write(encoder.feed([failed, StreamEnded(clean=False)]))
         else:
-            await self._write(_error_frame(failed, self.client) if self._stream else answer.body)
+            await self._write(answer.body)
 
     async def _write(self, data: bytes, *, length: int | None = None, keep_alive: bool = False) -> None:
         writer = self._writer
@@ -547,14 +545,10 @@ def reply_to(
         as_array=ask.as_array,
         delivery=delivery,
         headers=headers,
-        begins=_nothing if is_kept else ask.let_go,
+        begins=(lambda: None) if is_kept else ask.let_go,
         outlet=outlet,
         shape=shape,
     )
-
-
-def _nothing() -> None:
-    """Do nothing: the conversation is kept until the response is over."""
 
 
 @contextlib.contextmanager
@@ -577,8 +571,70 @@ def failure_in(report: StreamReport) -> ProviderFailed:
     )
 
 
-def _error_frame(failed: ProviderFailed, client: str) -> bytes:
-    """Return a stream that consists of one error."""
-    dialect, profile = client_named(client)
-    encoder = dialect.encoder(Encoding(profile=profile), StreamReport())
-    return encoder.feed([failed, StreamEnded(clean=False)])
+# -- a stream as one JSON array ----------------------------------------------------------------------------------------
+
+
+def events_to_array(form: ArrayForm, *, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, bytes]:
+    """Return a stage that converts the dialect's stream, in whole frames, to one JSON array.
+
+    Raises BrokenFrame for a frame that the stream's end truncated, and LimitExceeded.
+    """
+    return Stage("events to array", lambda _report: form.writer(limits), takes="bytes", gives="bytes")
+
+
+def as_array(stream: Pipe[bytes], form: ArrayForm) -> Pipe[bytes]:
+    """Return a pipe that yields ``stream`` as an array. Enter it instead of ``stream``; it has the same report."""
+    return pipe(Entered(stream), events_to_array(form), report=stream.report)
+
+
+class Entered:
+    """Makes a pipe the source of another pipe. It enters the pipe at the first read, and leaves it when it is closed."""
+
+    def __init__(self, stream: Pipe[bytes]) -> None:
+        self._stream = stream
+        self._entered = False
+
+    def __aiter__(self) -> Entered:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._entered:
+            self._entered = True
+            await self._stream.__aenter__()
+        return await anext(self._stream)
+
+    async def aclose(self) -> None:
+        await self._stream.__aexit__()
+
+
+# -- responses in progress when the server stops: aiohttp does not know about long streams -----------------------------
+
+FRAMES_S: Final = 1.0  #: the last seconds of the grace period, in which unfinished streams get their error frames
+LOOK_S: Final = 0.05  #: seconds between two checks whether streams are still in progress
+
+
+#: The key of an application's responses in progress. ``end_streams_on_shutdown`` adds it.
+LIVE: Final = web.AppKey("streamkit-live", set[Reply])
+
+
+def end_streams_on_shutdown(app: web.Application, *, grace_s: float = 30.0) -> None:
+    """Give live streams ``grace_s`` seconds to end when ``app`` shuts down; then end the others with an error frame.
+
+    aiohttp calls this after it has stopped accepting connections. Its own ``shutdown_timeout`` starts after this.
+    """
+    live = app[LIVE] = set()
+
+    async def shut_down(_app: web.Application) -> None:
+        loop = asyncio.get_running_loop()
+        await _emptied(live, loop.time() + max(0.0, grace_s - FRAMES_S))
+        for reply in list(live):
+            reply.interrupt(Interrupted("the server is shutting down; retry the request"))
+        await _emptied(live, loop.time() + FRAMES_S)
+
+    app.on_shutdown.append(shut_down)
+
+
+async def _emptied(live: set[Reply], until: float) -> None:
+    loop = asyncio.get_running_loop()
+    while live and loop.time() < until:  # noqa: ASYNC110 - a set does not notify anyone of changes
+        await asyncio.sleep(LOOK_S)

@@ -32,8 +32,7 @@ log: Final = logging.getLogger("streamkit.web")
 class Service(ABC):
     """Responds to requests on the paths of dialects' clients."""
 
-    #: The error that a client gets after an unexpected exception.
-    failed: ProviderFailed = FAILED
+    failed: ProviderFailed = FAILED  #: the error that a client gets after an unexpected exception
 
     @abstractmethod
     async def answer(self, request: web.Request, ask: Ask, message: Message | None = None) -> web.StreamResponse:
@@ -77,7 +76,7 @@ class Service(ABC):
 
     def log_fault(self, request: web.Request, _message: Message, error: Exception) -> None:
         """Log an unexpected exception during a message."""
-        log.error("the answer to a message of %s failed", quoted(request.path), exc_info=error)
+        log.error("the response to a message on %s failed", quoted(request.path), exc_info=error)
 
     def add_to(self, app: web.Application, clients: Iterable[str], *, prefix: str = "", misspelt: bool = False) -> None:
         """Add the paths of these dialects' clients after ``prefix``. ``misspelt``: also the paths of mistyped base URLs.

@@ -1,36 +1,84 @@
-"""Add ready-made routes to an aiohttp application; one upstream answers all of them.
+"""Answer requests in an aiohttp application: ``relay`` with a pipeline, ``setup`` with ready-made routes to one upstream.
 
-The gateway does the same for many upstreams. ``setup`` has no configuration file, client keys, metrics or choice among
-upstreams: the application does those itself. ``inventory.py`` adds the routes that list models.
+The gateway does the same as ``setup`` for many upstreams. ``setup`` has no configuration file, client keys, metrics or choice
+among upstreams: the application does those itself. ``inventory.py`` adds the routes that list models.
 
 Source: design.md §6, §8; clients.md §5.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
-from typing import Final
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping
+from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
-from aiohttp import ClientSession, web
+from aiohttp import ClientResponse, ClientSession, web
 from attrs import field, frozen
 
+from streamkit.dialects import client_named
 from streamkit.events import ProviderFailed
+from streamkit.pipeline import Pipe
 from streamkit.web.budget import BUDGET, Budget
 from streamkit.web.exchange import Exchange
 from streamkit.web.hosts import is_foreign
 from streamkit.web.refusals import Refused
-from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply, reply_to
-from streamkit.web.resume.background import keeping
-from streamkit.web.resume.routes import attached
+from streamkit.web.reply import DEFAULT_DELIVERY, LIVE, Delivery, Reply, end_streams_on_shutdown, reply_to
+from streamkit.web.resume.answer import keeping, resumable_outlet
+from streamkit.web.resume.following import attached
 from streamkit.web.service import Service
-from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
 from streamkit.web.socket import MESSAGE_BYTES, SOCKETS, Message, SocketLimits, close_sockets_on_shutdown
+from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, Timeouts, iter_upstream
 from streamkit.web.surfaces import Ask, surfaces
-from streamkit.web.token_counts import Count, first_count
-from streamkit.web.token_estimate import CountTokens
-from streamkit.web.upstream import Upstream, client_session
-from streamkit.web.upstream.auth import as_gateway_failure
+from streamkit.web.token_counts import Count, CountTokens, first_count
+from streamkit.web.upstream import Upstream, client_session, error_of, response_headers
+from streamkit.web.upstream.requests import as_gateway_failure
+
+#: Returns the pipe that produces the client's bytes from a source: ``lambda source: transcode(source, provider, client)``.
+Pipeline: TypeAlias = Callable[[AsyncIterable[bytes]], Pipe[bytes]]
+
+
+async def relay(
+    request: web.Request,
+    source: ClientResponse | AsyncIterable[bytes],
+    pipeline: Pipeline,
+    *,
+    client: str,
+    provider: str | None = None,
+    timeouts: Timeouts = DEFAULT_TIMEOUTS,
+    delivery: Delivery = DEFAULT_DELIVERY,
+    headers: Mapping[str, str] | None = None,
+) -> web.StreamResponse:
+    """Answer ``request`` with the output of ``pipeline`` over ``source``. The handler must return the returned response.
+
+    ``client`` names the client's dialect, or the client itself; it selects the media type, keep-alives and error format.
+    ``source`` is an upstream's response or any async iterable of bytes. A response whose status is not 200 becomes an error in
+    the client's dialect; it is parsed as an error of ``provider`` (by default: of ``client``'s dialect). The response's
+    rate-limit headers and ``headers`` are sent to the client. The source is closed before this function returns, and at once
+    when the client disconnects, unless the application keeps responses (``add_resuming``) and the client asked to be able to
+    resume this one. Raises UsageError for an unknown name.
+    """
+    outlet = resumable_outlet(request, client)
+    reply = Reply(request, client, delivery=delivery, headers=headers, outlet=outlet)
+
+    async def work() -> None:
+        if isinstance(source, ClientResponse):
+            reply.upstream_headers = response_headers(source.headers)
+            if source.status != 200:
+                await reply.fail(await error_of(source, provider or client_named(client)[0].name))
+                return
+            bytes_in = iter_upstream(source, timeouts=timeouts)
+        else:
+            bytes_in = TimedSource(source, timeouts)
+        failed = await reply.send(pipeline(bytes_in), bytes_in)
+        if failed is not None:
+            await reply.fail(failed)
+
+    try:
+        return await reply.run(work())
+    finally:
+        if isinstance(source, ClientResponse):
+            source.close()  # here too: if ``work`` was cancelled before it started, it did not close the source
+
 
 # The client session for upstreams, while the application runs. If the application already set one, it is used and not closed.
 SESSION: Final = web.AppKey("streamkit-session", ClientSession)
@@ -52,7 +100,7 @@ class _OneUpstream(Service):
 
     async def read_on(self, request: web.Request) -> web.StreamResponse | None:
         found = await attached(request, self.delivery)
-        return None if found is None else found.response
+        return None if found is None else found[0]
 
     async def answer(self, request: web.Request, ask: Ask, message: Message | None = None) -> web.StreamResponse:
         if ask.operation == "count":
@@ -70,7 +118,9 @@ class _OneUpstream(Service):
         return self.max_sockets
 
     def socket_limits(self, request: web.Request) -> SocketLimits:
-        _refuse_other_sites(request)
+        origin = request.headers.get("Origin")
+        if is_foreign(origin) and urlsplit(origin or "").netloc != request.host:
+            raise Refused(ProviderFailed("permission", "pages of other sites may not open WebSockets here"))
         return SocketLimits(
             message_bytes=request.client_max_size or MESSAGE_BYTES,  # 0 means that bodies are not limited
             ping_s=self.delivery.keep_alive_s,
@@ -145,12 +195,6 @@ def add_answering(app: web.Application, *, grace_s: float) -> None:
         close_sockets_on_shutdown(app)  # before the streams end; otherwise messages would begin new streams meanwhile
     if LIVE not in app:
         end_streams_on_shutdown(app, grace_s=grace_s)
-
-
-def _refuse_other_sites(request: web.Request) -> None:
-    origin = request.headers.get("Origin")
-    if is_foreign(origin) and urlsplit(origin or "").netloc != request.host:
-        raise Refused(ProviderFailed("permission", "pages of other sites open no WebSocket here"))
 
 
 async def _connected(app: web.Application) -> AsyncGenerator[None, None]:

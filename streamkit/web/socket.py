@@ -4,10 +4,14 @@ The dialect defines the messages (``Surface.socket``). Each becomes an ``Ask`` a
 response's outlet is the socket. A few messages may wait while a response is in progress. If the socket closes, the response is
 cancelled and its upstream's connection is closed at once. Slow clients are treated as over HTTP; pings detect dead clients.
 
-A message counts in the budget for all requests from its first byte until its response ends, and is dropped at once if it is
-refused. After each message, ping and pong, other tasks of the event loop may run.
+A message counts in the budget for all requests from its first byte until its response ends, also while it is incomplete, in
+however many frames and however slowly it is sent. aiohttp's reader joins messages without counting their memory, so this
+module has its own. If the budget has no room, the message is dropped at once, the socket's next message is an error with the
+refusal, and no further frame is read. Frames that RFC 6455 forbids, such as those without a mask, close the socket with the
+code that the RFC gives. No extension is negotiated, so no frame is compressed. After each message, ping and pong, other tasks
+of the event loop may run.
 
-Source: ui-protocols.md §4.1; RFC 6455 §5.5, §7.4.1; limits.md T8.
+Source: ui-protocols.md §4.1; RFC 6455 §5, §7.4.1, §8.1; limits.md T8.
 """
 
 from __future__ import annotations
@@ -18,9 +22,10 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
-from aiohttp import WSCloseCode, WSMsgType, web
+from aiohttp import WebSocketError, WSCloseCode, WSMessage, WSMsgType, web
+from aiohttp._websocket.helpers import websocket_mask  # a C function; Python code takes 20 ms for 1 MiB
 from attrs import evolve, field, frozen
 
 from streamkit.dialects import client_named
@@ -29,26 +34,184 @@ from streamkit.dialects.profiles import Encoding
 from streamkit.events import Event, ProviderFailed, ResponseFinished, ResponseStarted, StreamEnded
 from streamkit.limits import MIB, REQUEST_VALUES
 from streamkit.report import StreamReport
-from streamkit.web.budget import Budget, Hold, hold_in
+from streamkit.web.budget import UNCOUNTED_BYTES, Budget, Hold, hold_in
 from streamkit.web.client_connection import bound_unsent
-from streamkit.web.heavy import beside, count_values, is_heavy
+from streamkit.web.heavy import count_values, in_thread, is_heavy
 from streamkit.web.refusals import Refused
 from streamkit.web.reply import Outlet, Writer
-from streamkit.web.socket_frames import HeldSocket
 from streamkit.web.surfaces import RECALL, Ask, ask_in
 
-#: The default limit for a message.
-MESSAGE_BYTES: Final = 32 * MIB
-#: Messages that may wait while a response is in progress.
-WAITING: Final = 4
-#: After this many bytes, a write checks whether it has to wait for the client.
-WRITE_BYTES: Final = 16 * 1024
+# -- frames ------------------------------------------------------------------------------------------------------------
+
+
+HEADER_BYTES: Final = 14  #: the largest frame header: two bytes, a length of eight, a mask of four
+CONTROL_BYTES: Final = 125  #: the largest payload of a control frame (RFC 6455 §5.5)
+_LENGTH_BYTES: Final = {126: 2, 127: 8}
+_LAST: Final = 0x80
+_MASKED: Final = 0x80
+_DATA: Final = frozenset({WSMsgType.TEXT, WSMsgType.BINARY})
+_CONTROL: Final = frozenset({WSMsgType.CLOSE, WSMsgType.PING, WSMsgType.PONG})
+_CLOSE_CODES: Final = frozenset({1000, 1001, 1002, 1003, *range(1007, 1015), *range(3000, 5000)})
+
+
+class FrameReader:
+    """Reads frames, and puts their messages into ``queue``, from which aiohttp's socket takes them.
+
+    ``hold`` gets the bytes of each message. The reader of the queue returns them for each message that it takes.
+    """
+
+    def __init__(self, queue: Any, hold: Hold, message_bytes: int) -> None:
+        self._queue = queue
+        self._hold = hold
+        self._message_bytes = message_bytes
+        self._over = False
+        self._header = b""  # the received bytes of the next frame's header
+        self._kind = WSMsgType.CLOSE  # the type of the present frame
+        self._is_last = True  # whether the frame is the last one of its message
+        self._mask = b""  # the frame's mask, rotated to its next byte; empty between frames
+        self._left = 0  # bytes of the frame that are not received yet
+        self._control = b""  # the payload of a control frame
+        self._message: bytearray | None = None  # the incomplete message
+        self._message_kind = WSMsgType.TEXT
+
+    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
+        """Read bytes. Return, as aiohttp's protocols require, whether reading is over, and the rest of ``data``."""
+        if self._over:
+            return True, b""
+        try:
+            self._read(data)
+        except Refused as refused:
+            self._over, self._message = True, None
+            self._queue.feed_data(WSMessage(WSMsgType.ERROR, refused, None), 0)
+        except WebSocketError as error:
+            self._over, self._message = True, None
+            self._queue.set_exception(error)
+        return self._over, b""
+
+    def feed_eof(self) -> None:
+        self._queue.feed_eof()
+
+    def _read(self, data: bytes) -> None:
+        at = 0
+        while at < len(data):
+            if not self._mask:
+                begun, self._header = len(self._header), self._header + data[at : at + HEADER_BYTES]
+                size = self._header_size()
+                if len(self._header) < size:
+                    return
+                at += size - begun
+                self._begin(self._header[:size])
+                self._header = b""
+            piece = data[at : at + self._left]
+            at, self._left = at + len(piece), self._left - len(piece)
+            if piece:
+                shown = bytearray(piece)
+                websocket_mask(self._mask, shown)
+                self._add(shown)
+                turn = len(piece) % 4
+                self._mask = self._mask[turn:] + self._mask[:turn]
+            if not self._left:
+                self._end()
+
+    def _header_size(self) -> int:
+        """Return the length of the next frame's header. Raises WebSocketError if its first two bytes can't be a client's."""
+        if len(self._header) < 2:
+            return HEADER_BYTES
+        if not self._header[1] & _MASKED:
+            raise _broken("a frame from a client must have a mask")
+        return 2 + _LENGTH_BYTES.get(self._header[1] & ~_MASKED, 0) + 4
+
+    def _begin(self, header: bytes) -> None:
+        """Handle a frame's header. Raises WebSocketError if the frame is not allowed, and Refused if the budget is full."""
+        code, size = header[0] & ~_LAST, header[1] & ~_MASKED
+        if code not in {WSMsgType.CONTINUATION, *_DATA, *_CONTROL}:
+            raise _broken(f"the opcode {code} does not exist")
+        self._kind, self._is_last = WSMsgType(code), bool(header[0] & _LAST)
+        self._left = int.from_bytes(header[2:-4], "big") if size in _LENGTH_BYTES else size
+        self._mask = header[-4:]
+        if code in _CONTROL:
+            if self._left > CONTROL_BYTES or not self._is_last:
+                raise _broken(f"a control frame is fragmented, or exceeds {CONTROL_BYTES} bytes")
+            return
+        if (code == WSMsgType.CONTINUATION) != (self._message is not None):
+            raise _broken("a message begins inside another, or continues without a beginning")
+        if self._message is None:
+            self._message, self._message_kind = bytearray(), self._kind
+        if len(self._message) + self._left > self._message_bytes:
+            raise WebSocketError(WSCloseCode.MESSAGE_TOO_BIG, f"a message exceeds {self._message_bytes} bytes")
+        # refuse before any of the payload is read, as for a request body
+        self._hold.budget.refuse_beyond(self._left - UNCOUNTED_BYTES)
+
+    def _add(self, piece: bytearray) -> None:
+        if self._kind in _CONTROL:
+            self._control += bytes(piece)
+            return
+        self._hold.add(len(piece))
+        cast("bytearray", self._message).extend(piece)
+
+    def _end(self) -> None:
+        """Handle the end of a frame: if it is the message's last frame, queue the message."""
+        self._mask = b""
+        if self._kind in _CONTROL:
+            payload, self._control = self._control, b""
+            data = _close_code(payload) if self._kind is WSMsgType.CLOSE else payload
+            self._queue.feed_data(WSMessage(self._kind, data, ""), len(payload))
+        elif self._is_last:
+            text, self._message = bytes(self._message or b""), None
+            if self._message_kind is WSMsgType.TEXT:
+                _check_utf8(text)
+            self._queue.feed_data(WSMessage(self._message_kind, text, ""), len(text))
+
+
+def _broken(why: str) -> WebSocketError:
+    return WebSocketError(WSCloseCode.PROTOCOL_ERROR, why)
+
+
+def _check_utf8(text: bytes) -> None:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        raise WebSocketError(WSCloseCode.INVALID_TEXT, "a text message is not UTF-8") from None
+
+
+def _close_code(payload: bytes) -> int:
+    """Return the code in the payload of a close frame; 0 if there is none."""
+    code = int.from_bytes(payload[:2], "big")
+    if payload and (len(payload) == 1 or code not in _CLOSE_CODES):
+        raise _broken("a close frame has an invalid code")
+    _check_utf8(payload[2:])
+    return code
+
+
+class HeldSocket(web.WebSocketResponse[bool]):
+    """A WebSocket whose messages count in a budget from their first byte. Text messages are received as bytes, too."""
+
+    def __init__(self, hold: Hold, message_bytes: int, **options: Any) -> None:
+        super().__init__(**options, compress=False)  # a compressor takes 256 KiB per socket
+        self._hold = hold
+        self._message_bytes = message_bytes
+        self._frames: FrameReader | None = None
+
+    @property
+    def _parser(self) -> Any:
+        """Our frame reader. aiohttp's protocol uses this attribute instead of the reader that aiohttp creates."""
+        return self._frames
+
+    @_parser.setter
+    def _parser(self, reader: Any) -> None:
+        self._frames = None if reader is None else FrameReader(self._reader, self._hold, self._message_bytes)
+
+
+# -- messages and responses --------------------------------------------------------------------------------------------
+
+
+MESSAGE_BYTES: Final = 32 * MIB  #: the default limit for a message
+WAITING: Final = 4  #: messages that may wait while a response is in progress
+WRITE_BYTES: Final = 16 * 1024  #: after this many bytes, a write checks whether it has to wait for the client
 #: The largest read from a client. A ping takes six bytes, so handling a read of 32 KiB full of pings would block for 20 ms.
 READ_BYTES: Final = 8 * 1024
-#: Seconds that a client may take to answer a close frame.
-CLOSE_S: Final = 1.0
-#: The shortest time to wait for a message, in seconds. For aiohttp, 0 means no limit.
-SOON_S: Final = 0.001
+CLOSE_S: Final = 1.0  #: seconds that a client may take to answer a close frame
+SOON_S: Final = 0.001  #: The shortest time to wait for a message, in seconds. For aiohttp, 0 means no limit.
 
 
 @frozen(kw_only=True)
@@ -80,7 +243,7 @@ class Message:
         text, self._text = self._text, b""
         values = await count_values(text, REQUEST_VALUES)
         if values > REQUEST_VALUES:
-            message = f"the message has more than the {REQUEST_VALUES:,} JSON values that are read; send less at once"
+            message = f"the message exceeds the limit of {REQUEST_VALUES:,} JSON values; send less at once"
             raise Refused(ProviderFailed("too_large", message))
         heavy = is_heavy(len(text), values)
         asked = await self._asked(text, heavy=heavy)
@@ -92,11 +255,11 @@ class Message:
         self.warm_up = asked.warm_up
         self._socket.keep()
         self._hold.resize(len(asked.body))
-        return await ask_in(self._socket.request, self._socket.dialect, asked.body, self._hold, asked.report)
+        return await ask_in(self._socket.request, self._socket.dialect, asked.body, self._hold, report=asked.report)
 
     async def _asked(self, text: bytes, *, heavy: bool) -> SocketRequest | ProviderFailed:
         read = partial(self._socket.conversation.read, text)
-        return await beside(read) if heavy else read()
+        return await in_thread(read) if heavy else read()
 
     async def _recalled(self) -> bool:
         """Look up the response that the message refers to in the application, because this connection does not have it.
@@ -175,7 +338,7 @@ class Socket:
         self._kept = Hold(limits.kept)
         self._arriving = hold_in(request)  # the memory held by messages that are arriving or waiting
         self._waiting: deque[Message] = deque()
-        self._work: asyncio.Task[None] | None = None
+        self._work: asyncio.Task[Any] | None = None
         self._stopping = False
         self._idle_since = asyncio.get_running_loop().time()
         self._socket = HeldSocket(
@@ -201,14 +364,21 @@ class Socket:
                         break
                     await asyncio.sleep(0)
             finally:
-                await self._leave()
+                for message in self._waiting:
+                    message.close()
+                self._waiting.clear()
+                if (work := self._work) is not None:
+                    work.cancel()
+                    await asyncio.wait({work})
         return self._socket
 
     def stop(self) -> None:
         """Close the socket after the response in progress, because the server stops."""
         self._stopping = True
         if self._work is None:
-            self._work = asyncio.create_task(self._close(WSCloseCode.GOING_AWAY, b"the server is shutting down"))
+            self._work = asyncio.create_task(
+                self._socket.close(code=WSCloseCode.GOING_AWAY, message=b"the server is shutting down")
+            )
 
     async def send(self, message: str) -> None:
         """Send a message. Raises ConnectionError after the client has disconnected."""
@@ -233,7 +403,7 @@ class Socket:
             received = await self._socket.receive(timeout=min(self._limits.idle_s, max(idle_at - loop.time(), SOON_S)))
         except TimeoutError:
             if self._work is None and loop.time() >= self._idle_since + self._limits.idle_s:
-                await self._close(WSCloseCode.OK, b"idle for too long")
+                await self._socket.close(code=WSCloseCode.OK, message=b"idle for too long")
             return True
         kind, data = received.type, received.data
         del received
@@ -252,14 +422,16 @@ class Socket:
             if refused is not None:
                 await Message(self, b"", Hold()).refuse(refused)
             if kind is WSMsgType.ERROR:
-                await self._close(WSCloseCode.TRY_AGAIN_LATER, b"no memory for this message")
+                await self._socket.close(code=WSCloseCode.TRY_AGAIN_LATER, message=b"no memory for this message")
         return kind is not WSMsgType.ERROR
 
     def _take(self, text: bytes, answer: Answer) -> Refused | None:
         """Queue a message for its response. Return the refusal if there is no room."""
         hold = hold_in(self.request)
         if len(self._waiting) >= WAITING or self._stopping:
-            return Refused(ProviderFailed("rate_limit", "too many messages wait for the answer under way; ask again"))
+            return Refused(
+                ProviderFailed("rate_limit", "too many messages are waiting for the current response; retry later")
+            )
         try:
             hold.add(len(text))
         except Refused as refused:
@@ -279,25 +451,12 @@ class Socket:
                 finally:
                     message.close()
             if self._stopping:
-                await self._close(WSCloseCode.GOING_AWAY, b"the server is shutting down")
+                await self._socket.close(code=WSCloseCode.GOING_AWAY, message=b"the server is shutting down")
         finally:
             self._work, self._idle_since = None, asyncio.get_running_loop().time()
 
-    async def _leave(self) -> None:
-        for message in self._waiting:
-            message.close()
-        self._waiting.clear()
-        work = self._work
-        if work is not None:
-            work.cancel()
-            await asyncio.wait({work})
 
-    async def _close(self, code: WSCloseCode, why: bytes) -> None:
-        await self._socket.close(code=code, message=why)
-
-
-#: The open WebSockets of an application.
-SOCKETS: Final = web.AppKey("streamkit-sockets", set[Socket])
+SOCKETS: Final = web.AppKey("streamkit-sockets", set[Socket])  #: the open WebSockets of an application
 
 
 def close_sockets_on_shutdown(app: web.Application) -> None:

@@ -21,7 +21,7 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from typing import Any, Final, Protocol, runtime_checkable
 
 from aiohttp import ClientError, ClientPayloadError, ClientResponse
@@ -31,17 +31,14 @@ from attrs.validators import gt, optional
 from streamkit.errors import BodyTooLong, FirstByteTimeout, IdleTimeout, Interrupted, SourceFailed, TotalTimeout
 from streamkit.pipeline import close_each
 from streamkit.report import StreamReport
-from streamkit.web.output_times import OutputTimes
-from streamkit.web.recording import CLIENT_LEFT, TIMEOUT, ExchangeRecording, end_of
-from streamkit.web.tap import Tap
+from streamkit.web.observers import CLIENT_LEFT, TIMEOUT, ExchangeRecording, OutputTimes, Tap, end_of
 
 
 @frozen(kw_only=True)
 class Timeouts:
     """The longest times that an upstream may take, in seconds."""
 
-    #: Seconds for opening a connection, including TLS.
-    connect_s: float = field(default=10.0, validator=gt(0))
+    connect_s: float = field(default=10.0, validator=gt(0))  #: seconds for opening a connection, including TLS
     #: Seconds from sending the request to the first byte of the response's body: a thinking model may be silent for a minute.
     #: Comments and pings do not count as bytes: if an upstream sends nothing else, the next upstream is tried.
     first_byte_s: float = field(default=120.0, validator=gt(0))
@@ -58,17 +55,14 @@ _ALIVE: Final = re.compile(
     rb'|data: ?(?:\{\s*"type"\s*:\s*"(?:ping|keep-?alive|heartbeat)"\s*\})?'
 )
 _BEGUN_LINES: Final = (b"e", b"d", b"i", b"r")
-#: The longest line that may be a ping.
-PING_BYTES: Final = 256
-#: Seconds for which an open body is still read after the terminator or the provider's error.
-DRAIN_S: Final = 1.0
+PING_BYTES: Final = 256  #: the longest line that may be a ping
+DRAIN_S: Final = 1.0  #: seconds for which an open body is still read after the terminator or the provider's error
 #: The largest read from an upstream. Each stage keeps its output of one read until the client has taken it. With 32 KiB, 100
 #: slow clients take 140 MiB, of which 100 MiB are unsent bytes; with asyncio's default of 256 KiB they take 340 MiB, and a
 #: flood of small events takes twice the CPU time. Below 128 KiB, glibc does not map new memory for each read, which would take
 #: an eighth of a plain relay's CPU time.
 READ_BYTES: Final = 32 * 1024
-#: The largest whole response. Images and long reasoning are larger than 1 MiB.
-ANSWER_BYTES: Final = 64 * 1024 * 1024
+ANSWER_BYTES: Final = 64 * 1024 * 1024  #: The largest whole response. Images and long reasoning are larger than 1 MiB.
 
 
 def because(words: str, error: BaseException | None) -> str:
@@ -76,14 +70,18 @@ def because(words: str, error: BaseException | None) -> str:
 
     The reason contains no host, no path and nothing that was received.
     """
+    reason = next(filter(None, map(_reason, causes(error))), "")
+    return f"{words}: {reason}" if reason else words
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and the errors that caused it."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        if reason := _reason(error):
-            return f"{words}: {reason}"
+        yield error
         wrapped = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)
         error = wrapped or error.__cause__ or error.__context__
-    return words
 
 
 def _reason(error: BaseException) -> str:
@@ -98,13 +96,7 @@ def _reason(error: BaseException) -> str:
 
 def is_reset(error: BaseException | None) -> bool:
     """Return whether the other side reset the connection, according to ``error`` or an error that caused it."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        if isinstance(error, ConnectionResetError | BrokenPipeError):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+    return any(isinstance(each, ConnectionResetError | BrokenPipeError) for each in causes(error))
 
 
 class Beginning:
@@ -159,14 +151,14 @@ class TimedSource:
         self._error: Exception | None = None  # set by ``fail``, which other tasks and the timer call
         #: The report of the pipe that reads this source, if any: it shows the terminator, after which the source soon ends.
         self.report: StreamReport | None = None
-        #: Receives the times of the model's outputs, if these are measured.
-        self.output_times: OutputTimes | None = None
-        #: Called with each chunk that is read, to observe a response.
-        self.copy_to: Callable[[bytes], None] | None = None
-        #: Receives all bytes that are read or put back.
-        self.tap: Tap | None = None
-        #: Records all bytes that are read or put back, and the end.
-        self.recording: ExchangeRecording | None = None
+        self.output_times: OutputTimes | None = (
+            None  #: receives the times of the model's outputs, if these are measured
+        )
+        self.copy_to: Callable[[bytes], None] | None = (
+            None  #: called with each chunk that is read, to observe a response
+        )
+        self.tap: Tap | None = None  #: receives all bytes that are read or put back
+        self.recording: ExchangeRecording | None = None  #: records all bytes that are read or put back, and the end
         self._until: float | None = None  # until this time, the body is still read after its terminator
         self._timer: asyncio.TimerHandle | None = None
 
@@ -260,7 +252,7 @@ class TimedSource:
     def unread(self, data: bytes) -> None:
         """Put back bytes of a response; the next read returns them first. No read may be in progress."""
         if not isinstance(self._source, Rereadable):
-            raise TypeError("only what was read of a response can be put back")
+            raise TypeError("this source does not take bytes back")
         self._source.unread(data)
         self.read_bytes -= len(data)
         if self.tap is not None:

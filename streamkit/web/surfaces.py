@@ -26,19 +26,18 @@ from streamkit.dialects import DIALECTS, endpoints
 from streamkit.dialects.http import Address, Operation, RequestLine, StoredForm, Surface
 from streamkit.errors import BadRequest, UsageError
 from streamkit.events import ProviderFailed
-from streamkit.framing.value_count import VALUE_BYTES
+from streamkit.framing.frame import VALUE_BYTES
 from streamkit.limits import REQUEST_VALUES
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 from streamkit.translation.bodies import decode_request
 from streamkit.web.budget import UNCOUNTED_BYTES, Hold, hold_in
-from streamkit.web.heavy import beside, count_values, is_heavy
+from streamkit.web.heavy import count_values, in_thread, is_heavy
 from streamkit.web.refusals import Refused, bad_request, shown, with_status
 
 #: Seconds that a body may take to arrive: 32 MiB at 2 Mbit/s take 134. A slower one would hold a task and memory for too long.
 BODY_S: Final = 150.0
-#: Seconds that a body may pause. A mobile client may lose its network for some seconds.
-BODY_SILENCE_S: Final = 20.0
+BODY_SILENCE_S: Final = 20.0  #: Seconds that a body may pause. A mobile client may lose its network for some seconds.
 #: The largest read of a body. With asyncio's default of 256 KiB, twenty bodies that arrive together take 20 ms of each turn of
 #: the event loop, which delays every event of the responses in progress by as much.
 READ_BYTES: Final = 32 * 1024
@@ -54,8 +53,7 @@ class Stored:
     """A request, completed with the earlier responses that it refers to."""
 
     body: bytes = field(repr=False)
-    #: The id of the response that the request continues; empty: none.
-    previous_id: str = ""
+    previous_id: str = ""  #: the id of the response that the request continues; empty: none
     #: The whole input for the model, which is kept with the response; empty if it is not kept.
     input: bytes = field(default=b"", repr=False)
     is_kept: bool = False
@@ -68,18 +66,14 @@ class Ask:
     dialect: str
     operation: Operation
     model: str
-    #: The suffix of the model's name that asks for a feature (``Endpoint.marks``).
-    mark: str = ""
+    mark: str = ""  #: the suffix of the model's name that asks for a feature (``Endpoint.marks``)
     stream: bool
-    #: The stream must be sent as one JSON array. See ``json_array.py``.
-    as_array: bool = False
+    as_array: bool = False  #: The stream must be sent as one JSON array. See ``json_array.py``.
     request: Request = field(repr=False)  # must not be logged: it has people's messages
     #: The repairs that were made while the request was read.
     report: StreamReport = field(factory=StreamReport, repr=False)
-    #: Whether the request is so large that it is translated in a thread.
-    heavy: bool = False
-    #: The response continues in the background, even without a reader.
-    background: bool = False
+    heavy: bool = False  #: whether the request is so large that it is translated in a thread
+    background: bool = False  #: the response continues in the background, even without a reader
     #: The client does not wait for the response. ``stream`` is true then, because the response is kept as a stream.
     at_once: bool = False
     #: The responses that this request refers to, and what is kept of it; None: the application keeps no responses.
@@ -113,8 +107,7 @@ class Recall(Protocol):
         """Return a kept response (``KeptAnswer``); None: not kept. Raises Refused if the store can't be read."""
 
 
-#: An application without this key keeps no responses.
-RECALL: Final = web.AppKey("streamkit-recall", Recall)
+RECALL: Final = web.AppKey("streamkit-recall", Recall)  #: an application without this key keeps no responses
 
 
 def _forget(turns: list[Turn]) -> None:
@@ -140,7 +133,9 @@ def surface_of(dialect: str) -> Surface:
     """Return the paths and formats for clients of ``dialect``. Raises UsageError if such clients are not served."""
     found = surfaces().get(dialect)
     if found is None:
-        raise UsageError(f"no clients of {quoted(dialect)} are served; there are {', '.join(surfaces())}")
+        raise UsageError(
+            f"clients of {quoted(dialect)} are not served; the served dialects are {', '.join(surfaces())}"
+        )
     return found
 
 
@@ -182,33 +177,29 @@ async def read_ask(
     """
     hold = hold_in(request)
     try:
-        raw, values = await _counted_body(request, dialect, hold, body_s)
-        return await _ask_in(request, dialect, raw, values, operation=operation, hold=hold, address=address)
+        raw = await _whole_body(request, dialect, hold, body_s)
+        return await ask_in(request, dialect, raw, hold, operation=operation, address=address)
     except BaseException:
         hold.shrink(0)
         raise
 
 
-async def ask_in(request: web.Request, dialect: str, raw: bytes, hold: Hold, report: StreamReport) -> Ask:
-    """Return the request in ``raw``, a body in a message instead of an HTTP request. Raises Refused.
-
-    ``hold`` already includes the bytes of ``raw``; the JSON values are added. ``report`` has the message's repairs.
-    """
-    return await _ask_in(request, dialect, raw, await _counted(raw, hold), hold=hold, report=report)
-
-
-async def _ask_in(
+async def ask_in(
     request: web.Request,
     dialect: str,
     raw: bytes,
-    values: int,
-    *,
     hold: Hold,
+    *,
     operation: Operation = "generate",
     address: Callable[[RequestLine, Request], Address] | None = None,
     report: StreamReport | None = None,
 ) -> Ask:
-    surface, is_message, heavy = surface_of(dialect), report is not None, is_heavy(len(raw), values)
+    """Return the request in the body ``raw``. Raises Refused.
+
+    ``hold`` already includes the bytes of ``raw``; the JSON values are added. ``report`` has the repairs of a message, whose
+    body is not that of ``request``.
+    """
+    surface, is_message, heavy = surface_of(dialect), report is not None, is_heavy(len(raw), await _counted(raw, hold))
     report = StreamReport() if report is None else report
     stored, background = None, False
     try:
@@ -257,26 +248,22 @@ async def _decoded(raw: bytes, dialect: str, operation: Operation, report: Strea
             # not `raise error from error`: an error that is its own cause keeps the request until garbage is collected
             raise
 
-    return await beside(read) if heavy else read()
+    return await in_thread(read) if heavy else read()
 
 
 async def read_body(request: web.Request, dialect: str) -> bytes:
     """Return the decompressed body of a request of a client of ``dialect``, without holding memory for it. Raises Refused."""
     with hold_in(request) as hold:
-        return (await _counted_body(request, dialect, hold, BODY_S))[0]
-
-
-async def _counted_body(request: web.Request, dialect: str, hold: Hold, body_s: float) -> tuple[bytes, int]:
-    """Return the body, and its number of JSON values, at most ``REQUEST_VALUES``. Raises Refused."""
-    raw = await _whole_body(request, dialect, hold, body_s)
-    return raw, await _counted(raw, hold)
+        raw = await _whole_body(request, dialect, hold, BODY_S)
+        await _counted(raw, hold)
+        return raw
 
 
 async def _counted(raw: bytes, hold: Hold) -> int:
     """Return the number of JSON values in a body, after adding them to ``hold``. Raises Refused."""
     values = await count_values(raw, REQUEST_VALUES)
     if values > REQUEST_VALUES:
-        message = f"the body has more than the {REQUEST_VALUES:,} JSON values that are read; send less at once"
+        message = f"the body exceeds the limit of {REQUEST_VALUES:,} JSON values; send less at once"
         raise Refused(ProviderFailed("too_large", message))
     hold.add(values * VALUE_BYTES)
     return values
@@ -285,7 +272,7 @@ async def _counted(raw: bytes, hold: Hold) -> int:
 async def _whole_body(request: web.Request, dialect: str, hold: Hold, body_s: float) -> bytes:
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in ENCODINGS:
-        message = f"a body with the Content-Encoding {shown(encoding)} can't be read; send gzip, or none"
+        message = f"the Content-Encoding {shown(encoding)} is not supported; use gzip, or none"
         raise Refused(
             with_status("invalid_request", message, 415, dialect), {"Accept-Encoding": "gzip, deflate, identity"}
         )
@@ -295,7 +282,7 @@ async def _whole_body(request: web.Request, dialect: str, hold: Hold, body_s: fl
     except TimeoutError as error:
         raise _too_slow(f"the body did not arrive within {body_s:g} s", dialect) from error
     except (web.RequestPayloadError, ConnectionError) as error:
-        message = "the body broke off, or is not what its Content-Encoding says"
+        message = "the body was interrupted, or does not match its Content-Encoding"
         raise Refused(ProviderFailed("invalid_request", message), {"Connection": "close"}) from error
 
 
@@ -308,24 +295,22 @@ async def _read(request: web.Request, dialect: str, hold: Hold) -> bytes:
         transport.max_size = READ_BYTES
     parts: list[bytes] = []
     size = 0
-    while chunk := await _next(request, dialect):
+    while True:
+        try:
+            async with asyncio.timeout(BODY_SILENCE_S) as silence:
+                chunk = await request.content.readany()
+        except TimeoutError as error:
+            if silence.expired():
+                raise _too_slow(f"no bytes of the body arrived for {BODY_SILENCE_S:g} s", dialect) from error
+            raise
+        if not chunk:
+            return b"".join(parts)
         size += len(chunk)
         if size > request.client_max_size > 0:
-            message = f"the body is larger than the {request.client_max_size:,} bytes that are read; send less at once"
+            message = f"the body exceeds the limit of {request.client_max_size:,} bytes; send less at once"
             raise Refused(ProviderFailed("too_large", message))
         hold.add(len(chunk))
         parts.append(chunk)
-    return b"".join(parts)
-
-
-async def _next(request: web.Request, dialect: str) -> bytes:
-    try:
-        async with asyncio.timeout(BODY_SILENCE_S) as silence:
-            return await request.content.readany()
-    except TimeoutError as error:
-        if silence.expired():
-            raise _too_slow(f"nothing came of the body for {BODY_SILENCE_S:g} s", dialect) from error
-        raise
 
 
 def _too_slow(message: str, dialect: str) -> Refused:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from streamkit.lab.recording import End, Read, RecordedResponse, Recording
-from streamkit.lab.recording.lines import lines_of
+from streamkit.lab.recording import End, Read, RecordedResponse, Recording, lines_of
 
 
 def recorded(

@@ -41,7 +41,7 @@ def test_fixtures_are_written_in_the_dialect_that_is_named(tmp_path):
     assert (
         converted(tmp_path / "out", old)
         .stderr.decode()
-        .startswith(f"streamkit: {old}: fixtures of aimock say what is meant")
+        .startswith(f"streamkit: {old}: fixtures of aimock have no dialect")
     )
 
 
@@ -50,7 +50,7 @@ def test_raw_bytes_are_whole_in_their_recording_and_no_file_is_written_over(tmp_
     path = tmp_path / "two_calls.stream.jsonl"
     assert read_recording(path).body == DEMO.read_bytes()
     again = converted(tmp_path, DEMO)
-    assert (again.returncode, again.stderr.decode()) == (2, f"streamkit: {path} is there already\n")
+    assert (again.returncode, again.stderr.decode()) == (2, f"streamkit: {path} exists already\n")
     copied = converted(tmp_path / "copy", path)
     assert (tmp_path / "copy" / path.name).read_bytes() == path.read_bytes()
     assert copied.returncode == 0
@@ -61,7 +61,7 @@ def test_raw_bytes_are_whole_in_their_recording_and_no_file_is_written_over(tmp_
     [
         ("<html>", "neither a recording nor a stream of a known dialect: found an HTML page ('<html>')"),
         ('{"schema_version":1,"request":{},"response":{}}', "'method' is missing"),
-        ('{"_meta":{}}', "it has no answers"),
+        ('{"_meta":{}}', "it has no responses"),
     ],
 )
 def test_what_cannot_be_read_is_named(content, message, tmp_path):

@@ -53,7 +53,7 @@ def test_an_error_body_stays_an_error_and_has_status_4(source, target):
 def test_a_dialect_whose_answers_are_streams_has_none_that_is_whole():
     done = run("convert-response", "--from", "ollama", "--to", "ag-ui", stdin=OLLAMA)
     assert (done.returncode, done.stdout) == (2, b"")
-    assert b"ag-ui has no whole responses: its answers are always streams" in done.stderr
+    assert b"ag-ui has no whole responses: its responses are always streams" in done.stderr
     done = run("convert-response", "--from", "ag-ui", "--to", "ollama", stdin=b'{"type":"RUN_ERROR","message":"busy"}')
     assert (done.returncode, json.loads(done.stdout)) == (4, {"error": "busy"})
 

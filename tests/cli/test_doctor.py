@@ -10,7 +10,8 @@ import stat
 import pytest
 from aiohttp import web
 
-from streamkit.cli import doctor, parser
+from streamkit.cli import doctor
+from streamkit.cli.commands import parser
 from streamkit.cli.lint import lint
 from streamkit.errors import UsageError
 from streamkit.lab.doctor import plan
@@ -141,7 +142,7 @@ def test_it_warns_of_a_key_that_goes_as_it_is(monkeypatch, capsys):
     monkeypatch.setenv("A_KEY", KEY)
     assert doctor.consents(doctor.upstream_of(parsed("http://192.0.2.1/v1", "--key-env", "A_KEY")), chosen(), yes=True)
     said = capsys.readouterr().err
-    assert "the key goes over the network as it is" in said
+    assert "the key is sent in clear text" in said
     assert KEY not in said
 
 
@@ -216,11 +217,11 @@ def test_recordings_are_not_written_over(clean, tmp_path, examine):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--key-env", "NO_SUCH_VARIABLE"], "--key-env: there is no such variable"),
+        (["--key-env", "NO_SUCH_VARIABLE"], "--key-env: the environment variable is missing"),
         (["--key-file", "/no/such/file"], "--key-file: the file can't be read: No such file"),
         (["--auth", "bearer"], "key: auth"),
-        (["--timeout", "0"], "--timeout takes a number of seconds above 0"),
-        (["--dialect", "ai-sdk"], "without a bound on tokens"),
+        (["--timeout", "0"], "--timeout must be a number of seconds above 0"),
+        (["--dialect", "ai-sdk"], "has no limit on tokens"),
         (["--dialect", "gemini", "--model", ".."], "--model: "),
     ],
 )

@@ -14,7 +14,7 @@ from streamkit.lab.recording import parse_recording
 from streamkit.lab.recording.source import RecordedSource
 from streamkit.recipes import events_of
 from streamkit.report import StreamReport
-from streamkit.web import output_times
+from streamkit.web import observers
 from tests.cli.command import DEMO, run, start
 from tests.cli.recorded import in_reads, recorded
 from tests.sampling import drawn, few, name_of
@@ -123,11 +123,11 @@ def test_what_begins_as_a_recording_and_is_none_is_read_as_bytes():
 ENDS = {
     "cut": "the connection to the upstream broke",
     "reset": "the connection to the upstream broke: Connection reset by peer",
-    "timeout:idle": "The upstream fell silent and sent nothing within 60 s",
-    "timeout:total": "The upstream's answer did not end within 63.2 s",
-    "client_left": "the client left before the answer ended",
+    "timeout:idle": "The upstream sent no further bytes within 60 s",
+    "timeout:total": "The upstream's response did not end within 63.2 s",
+    "client_left": "the client disconnected before the response ended",
     "shut_down": "the server was shutting down",
-    None: "the recording has no end: its recorder was stopped",
+    None: "the recording has no end: its recorder was killed",
 }
 
 
@@ -176,7 +176,7 @@ def test_the_completion_point_is_what_counts_for_lint_too():
     [
         (recorded([], end="unreachable", t=1.0), "no connection to the upstream could be made"),
         (recorded([], end="timeout:first_byte", t=30.0), "The upstream sent no first byte within 30 s"),
-        (recorded(READS, dropped=3), "the recording lacks 3 reads, which came faster than they could be kept"),
+        (recorded(READS, dropped=3), "the recording lacks 3 reads, which came too fast to be written"),
     ],
     ids=["unreachable", "first-byte", "dropped"],
 )
@@ -201,7 +201,7 @@ def test_an_error_instead_of_an_answer_is_shown_as_the_error_it_is(tmp_path):
     assert (done.returncode, done.stdout) == (4, b"")
     assert (
         done.stderr.decode()
-        == f"streamkit: {path}: no stream: the provider answered with status 429, rate_limit: Slow down.\n"
+        == f"streamkit: {path}: not a stream: the provider responded with status 429, rate_limit: Slow down.\n"
     )
     done = run("convert", "--to", "anthropic", path)
     assert done.returncode == 4
@@ -223,7 +223,7 @@ def test_a_whole_answer_that_was_recorded_is_converted(tmp_path):
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr == b"streamkit: (standard input): the connection to the upstream broke\n"
     done = run(*arguments, stdin=body.encode())
-    assert (done.returncode, b"name it with --from" in done.stderr) == (2, True)
+    assert (done.returncode, b"use --from" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_a_line_that_cannot_be_read_is_named_with_its_file(arguments, tmp_path):
     assert (done.returncode, done.stdout) == (1, b"")
     assert (
         done.stderr.decode()
-        == f"streamkit: {path}:5: the line can't be read: a time is a number of seconds, not -1.0\n"
+        == f"streamkit: {path}:5: the line can't be read: a time must be a number of seconds, not -1.0\n"
     )
 
 
@@ -261,7 +261,7 @@ def test_the_dialect_is_the_recordings_own_unless_it_is_named(tmp_path):
 def test_a_dialect_that_nothing_says_has_to_be_named():
     done = run("convert", "--to", "anthropic", stdin=recorded([(0.5, b"<html>")], ""))
     assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr == b"streamkit: (standard input) does not say its dialect: name it with --from\n"
+    assert done.stderr == b"streamkit: (standard input) does not name its dialect: use --from\n"
     assert run("inspect", stdin=recorded([(0.5, b"<html>")], "")).returncode == 5
     assert run("inspect", stdin=recorded([], "", end="unreachable", t=1)).returncode == 1
     refused = recorded([(0.1, b'{"error":{"message":"no"}}')], "", status=401)
@@ -297,9 +297,9 @@ def test_bytes_that_did_not_come_live_have_no_times(tmp_path):
 @pytest.mark.parametrize("vector", few([v for v in VECTORS if v.clean], 1, "times of recordings", name=name_of))
 async def test_times_are_those_that_the_gateway_counts(vector, tmp_path):
     """Where a stream was cut, the gateway counts what comes of the unfinished last event, too."""
-    assert STALL_S == output_times.STALL_S
+    assert STALL_S == observers.STALL_S
     content = recorded(in_reads(vector.body, 40, step_s=2.6), vector.dialect)
-    counted, report = output_times.OutputTimes(), StreamReport()
+    counted, report = observers.OutputTimes(), StreamReport()
 
     class Counted(RecordedSource):
         async def __anext__(self):

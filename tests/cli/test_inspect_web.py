@@ -108,7 +108,7 @@ def test_recordings_are_shown_over_their_own_times(tmp_path):
     assert [(each["at"], each["status"]) for each in cut if each["type"] == "end"] == [(61.25, "cut")]
     assert [(each["timed"], each["seconds"], each["ended"]) for each in streams] == [
         (True, 9.0, {"ending": "whole"}),
-        (True, 61.25, {"ending": "failed", "error": "The upstream fell silent and sent nothing within 60 s"}),
+        (True, 61.25, {"ending": "failed", "error": "The upstream sent no further bytes within 60 s"}),
         (True, 0.2, {"ending": "error", "status": 429, "error": "rate_limit: Slow down."}),
         (False, 0.0, {"ending": "whole"}),
     ]
@@ -198,7 +198,7 @@ def test_what_goes_with_the_page_alone_is_refused_without_it(option):
 def test_what_the_page_does_not_show_is_refused_with_it(option):
     done = run("inspect", "--web", option, str(DEMO))
     assert done.returncode == 2
-    assert b"do not go with --web" in done.stderr
+    assert b"cannot be used with --web" in done.stderr
 
 
 def test_a_port_that_is_taken_is_said():

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streamkit.dialects.linting.explain import CASES, CUT, KNOWN, STOPPED, STOPS, TORN, UNFINISHED
+from streamkit.dialects.linting import CASES, CUT, KNOWN, STOPPED, STOPS, TORN, UNFINISHED
 from streamkit.report import REPAIRS
 from tests.cli.command import DEMO, run
 from tests.vectors.openai_chat import CALLED, DONE, ROLE, STOP, call, calls

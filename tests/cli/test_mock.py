@@ -10,7 +10,7 @@ import signal
 import httpx
 import pytest
 
-from streamkit.cli import parser
+from streamkit.cli.commands import parser
 from streamkit.errors import UsageError
 from streamkit.report import Status
 from tests.cli.command import start
@@ -42,8 +42,8 @@ def script(tmp_path):
     ("arguments", "reason"),
     [
         (["--dialect", "opnai"], "no dialect is called 'opnai'"),
-        (["--speed", "-1"], "speed: 0 or more is needed, not -1"),
-        (["--port", "70000"], "--port takes a number up to 65535, not 70000"),
+        (["--speed", "-1"], "speed: must be 0 or more, not -1"),
+        (["--port", "70000"], "--port must be 0 to 65535, not 70000"),
     ],
 )
 async def test_what_cannot_be_is_refused(arguments, reason):

@@ -1,6 +1,6 @@
 """What ``inspect --profile`` prints."""
 
-from streamkit.cli.profile_table import profile_of, table
+from streamkit.cli.picture import profile_of, table
 from streamkit.report import StageTiming
 
 TIMINGS = (

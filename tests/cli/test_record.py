@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from streamkit.cli import parser
+from streamkit.cli.commands import parser
 from streamkit.cli.record import line_of
 from streamkit.errors import UsageError
 from streamkit.lab.recorder import Exchanged
@@ -47,7 +47,7 @@ def test_a_line_says_what_became_of_an_exchange():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--to", "api.example.com", "--dir", "x"], "is no address of a provider"),
+        (["--to", "api.example.com", "--dir", "x"], "is not a provider's address"),
         (["--to", "https://a.example", "--dir", "/proc/nowhere"], "can't be made"),
         (["--to", "https://a.example", "--dir", "x", "--max-file-bytes", "1"], "at least 4096"),
     ],

@@ -38,7 +38,7 @@ def test_it_says_what_it_has_and_what_came_of_each_request(tmp_path):
         with pytest.raises(HTTPError) as refused:
             urlopen(Request(url + PATH, data=body("bye")))
         refused.value.close()
-        reason = f"messages[0].content: 'bye' is asked, 'hi' was recorded ({file})"
+        reason = f"messages[0].content: 'bye' in the request, 'hi' in the recording ({file})"
         assert process.stdout.readline().decode() == f"miss  POST {PATH}  {reason}\n"
         with pytest.raises(HTTPError, match="421"):
             urlopen(Request(url, headers={"Host": "evil.example"}))
@@ -47,10 +47,10 @@ def test_it_says_what_it_has_and_what_came_of_each_request(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--cut", "lines"], b"an answer is cut by reads"),
-        (["--ignore", "a..b"], b"no path in a JSON body: 'a..b'"),
-        (["--ignore", "a", "--match", "exact"], b"paths are ignored in a canonical match only"),
-        (["--speed", "-1"], b"speed is a number from 0 on, not -1"),
+        (["--cut", "lines"], b"a cut must be reads"),
+        (["--ignore", "a..b"], b"not a path in a JSON body: 'a..b'"),
+        (["--ignore", "a", "--match", "exact"], b"paths can be ignored only in a canonical match"),
+        (["--speed", "-1"], b"speed must be 0 or more, not -1"),
         ([], b"no file in this folder ends with .stream.jsonl"),
     ],
 )

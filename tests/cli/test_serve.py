@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from streamkit.cli import parser
+from streamkit.cli.commands import parser
 from streamkit.errors import UsageError
 from streamkit.report import Status
 from tests.cli.command import run
@@ -109,14 +109,14 @@ def test_the_store_of_answers_is_looked_at(tmp_path, capsys, monkeypatch):
     path.write_text(path.read_text("utf-8") + '[resume]\nstore = "redis"\nurl = { env = "STORE" }\n', "utf-8")
     assert run_here("--config", str(path), "--check-config") is Status.DONE
     told = capsys.readouterr().out
-    assert "answers are kept in Redis, redis://127.0.0.1:1/0, for clients that come back within 600 s\n" in told
+    assert "responses are kept in Redis, redis://127.0.0.1:1/0, for clients that reconnect within 600 s\n" in told
     assert f"warnings:\n  {path}: resume.url: the store can't be reached" in told
     assert CANARY not in told
 
     async def is_cluster(_config):
         return "a cluster", ["a remark"]
 
-    monkeypatch.setattr("streamkit.gateway.store.look_at_store", is_cluster)
+    monkeypatch.setattr("streamkit.gateway.config.look_at_store", is_cluster)
     assert run_here("--config", str(path), "--check-config") is Status.USAGE
     assert f"{path}: resume.url: a cluster" in capsys.readouterr().err
 
@@ -182,9 +182,9 @@ def test_a_file_that_is_not_there_is_told(tmp_path, capsys):
     ("arguments", "words"),
     [
         (["--port", "70000"], "'port' must be <= 65535: 70000"),
-        (["--port", "65535"], "there is no port behind it for /metrics"),
+        (["--port", "65535"], "leaves no port for /metrics"),
         (["--workers", "0"], "'workers' must be >= 1: 0"),
-        (["--host", "127.0.0.1:80"], "without the port"),
+        (["--host", "127.0.0.1:80"], "without a port"),
     ],
 )
 def test_values_that_can_not_be_are_usage_errors(arguments, words):
@@ -240,7 +240,7 @@ def test_a_missing_extra_is_told_with_the_command_that_installs_it_and_other_com
     packages = ["cattrs", "prometheus_client", "tenacity"]
     done = subprocess.run([sys.executable, "-c", WITHOUT, *packages], capture_output=True, check=False, timeout=60)
     assert done.stderr.decode().splitlines() == [
-        "streamkit: streamkit serve needs more than the library: "
+        "streamkit: streamkit serve needs the extra `gateway`: "
         f"pip install 'streamkit-llm[gateway]' (missing: {package})"
         for package in packages
     ]

@@ -12,7 +12,7 @@ from attrs import frozen
 
 from streamkit.conversation.messages import Response
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.linting.grammar import Violation
+from streamkit.dialects.linting import Violation
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect, transcode

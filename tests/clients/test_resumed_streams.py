@@ -18,10 +18,9 @@ import orjson
 import pytest
 
 from streamkit.dialects import DIALECTS, keep_alive
-from streamkit.resume import EventIDs, Meta, closing
+from streamkit.resume import EventIDs, closing
 from streamkit.resume.event_ids import without_blank_line
-from streamkit.web.resume.answer import takes_ids
-from streamkit.web.resume.settings import ASKED_HEADER
+from streamkit.web.resume.settings import ASKED_HEADER, takes_ids
 from tests import npm
 from tests.clients.conftest import WHY
 from tests.clients.readers import READERS
@@ -58,8 +57,7 @@ def test_official_clients_read_past_ids_and_keep_alives(reader, stream, replay, 
         frames = frames_of(reader.dialect, converted(stream, reader.dialect))
     else:
         frames = next(iter(answers_of(stream, reader.dialect))).frames
-    meta = Meta(dialect=reader.dialect, media_type=DIALECTS[reader.dialect].media_type)
-    has_ids = takes_ids(meta) if surface is not None else True
+    has_ids = takes_ids(reader.dialect, is_array=False) if surface is not None else True
     assert has_ids is (reader.dialect not in {"gemini", "ollama"})
     ids, waiting = EventIDs(LOG), keep_alive(reader.dialect)
     if has_ids:
@@ -82,7 +80,7 @@ def test_official_clients_raise_behind_what_there_was(reader, replay, client):
     for count in {0, 1, len(answer.frames) // 2}:
         written = b"".join(answer.frames[:count])
         body = written + closing(answer.meta, written)
-        with pytest.raises(raised_by(reader.package), match="process that made this answer is gone"):
+        with pytest.raises(raised_by(reader.package), match="process that produced this response died"):
             reader.read(client(reader.package), replay.register(body))
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamkit.conversation.checks import NO_RESULT, check_pairing, repair_pairing
 from streamkit.conversation.messages import Request, Text, ToolCall, ToolResult, Turn
-from streamkit.conversation.pairing import NO_RESULT, check_pairing, repair_pairing
 from streamkit.errors import BadRequest, NeedsRepair
 from streamkit.report import StreamReport
 from tests.reports import refusing
@@ -75,44 +75,44 @@ def test_what_is_paired_stays_as_it_is(turns):
 
 
 REFUSED = {
-    "no result": ([HELLO, asked(call("a")), HELLO], "turns[1].parts[0]", "the call 'a' has no result"),
+    "no result": ([HELLO, asked(call("a")), HELLO], "turns[1].parts[0]", "the tool call 'a' has no result"),
     "one of two": (
         [asked(Text("so"), call("a"), call("b")), told(result("a"))],
-        "turns[0].parts[2]", "the call 'b' has no result",
+        "turns[0].parts[2]", "the tool call 'b' has no result",
     ),
     "no result before the next call": (
         [asked(call("a")), asked(call("b"))],
-        "turns[0].parts[0]", "the call 'a' has no result",
+        "turns[0].parts[0]", "the tool call 'a' has no result",
     ),
-    "no call": ([HELLO, told(Text("x"), result("z"))], "turns[1].parts[1]", "the result 'z' has no call"),
+    "no call": ([HELLO, told(Text("x"), result("z"))], "turns[1].parts[1]", "the tool result 'z' has no tool call"),
     "before its call": (
         [told(result("a")), asked(call("a")), HELLO],
-        "turns[0].parts[0]", "the result 'a' stands before its call, turns[1].parts[0]",
+        "turns[0].parts[0]", "the tool result 'a' comes before its tool call, turns[1].parts[0]",
     ),
     "behind another turn": (
         [asked(call("a")), HELLO, DONE, told(result("a"))],
-        "turns[3].parts[0]", "the result 'a' stands behind turns[2], another turn of the assistant than its call's",
+        "turns[3].parts[0]", "the tool result 'a' comes after turns[2], which is a later assistant turn than its call's",
     ),
     "two results": (
         [asked(call("a")), told(result("a"), result("a"))],
-        "turns[1].parts[1]", "the call 'a' has two results",
+        "turns[1].parts[1]", "the tool call 'a' has two results",
     ),
     "one id twice": (
         [asked(call("a")), told(result("a")), asked(call("a")), told(result("a"))],
-        "turns[2].parts[0]", "the id 'a' is that of another call, turns[0].parts[0]",
+        "turns[2].parts[0]", "the id 'a' is also the id of another tool call, turns[0].parts[0]",
     ),
-    "a call without an id": ([asked(call(""))], "turns[0].parts[0]", "a call of 'f' without an id"),
+    "a call without an id": ([asked(call(""))], "turns[0].parts[0]", "a tool call of 'f' without an id"),
     "a result without an id": (
         [asked(call("a")), told(result(""))],
-        "turns[1].parts[0]", "a result that does not say of which call",
+        "turns[1].parts[0]", "a tool result without a call id",
     ),
 }  # fmt: skip
 WRONG_ROLES = {
-    "the user calls": ([told(call("a"))], "turns[0].parts[0]", "the call 'a' is in a turn of the user"),
-    "the assistant answers": ([asked(result("a"))], "turns[0].parts[0]", "the result 'a' is in a turn of the assistant"),
+    "the user calls": ([told(call("a"))], "turns[0].parts[0]", "the tool call 'a' is in a turn of the user; it must be in an assistant turn"),
+    "the assistant answers": ([asked(result("a"))], "turns[0].parts[0]", "the tool result 'a' is in a turn of the assistant; it must be in a user turn"),
     "the system answers": (
         [Turn("system", [Text("x"), result("a")])],
-        "turns[0].parts[1]", "the result 'a' is in a turn of the system",
+        "turns[0].parts[1]", "the tool result 'a' is in a turn of the system; it must be in a user turn",
     ),
 }  # fmt: skip
 

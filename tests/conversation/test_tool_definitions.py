@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamkit.conversation.checks import MAX_FINDINGS, MAX_SUBSCHEMAS, PORTABLE_TOOLS, check_tools, refuse_tools
 from streamkit.conversation.messages import Tool
-from streamkit.conversation.tool_definitions import MAX_SUBSCHEMAS, PORTABLE_TOOLS, check_tools, refuse_tools
 from streamkit.dialects import DIALECTS, dialect_named
 from streamkit.errors import BadRequest
 from streamkit.limits import Limits
@@ -223,7 +223,13 @@ def test_a_schema_that_contains_itself_ends():
     schema["properties"]["again"] = schema
     assert found([tool(schema)])[-1][0] == "schema_too_deep"
     schema["properties"]["twice"] = schema
-    assert found([tool(schema)])[-1][0] == "schema_too_large"
+    assert {rule for rule, _, _ in found([tool(schema)])} == {"schema_too_deep"}
+
+
+def test_the_number_of_findings_is_bounded():
+    wide = object_of(**{f"p{number}": 5 for number in range(2 * MAX_FINDINGS)})
+    assert len(found([tool(wide, "f")])) == MAX_FINDINGS
+    assert len(found([tool(wide, "f"), tool(wide, "f")])) == MAX_FINDINGS + 1  # one more: the name
 
 
 def test_the_number_of_subschemas_is_bounded_over_all_tools():
@@ -258,7 +264,7 @@ def test_errors_refuse_the_request_and_notes_do_not():
     assert refused.value.path == "tools[1].name"
     assert refused.value.reason == (
         "the tool has no name; tools[1].parameters.type: the type must be \"object\", not 'array'; "
-        "tools[2].parameters.required: 'x' is required, and there is no such property"
+        "tools[2].parameters.required: 'x' is required but not in properties"
     )
 
 

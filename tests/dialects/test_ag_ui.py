@@ -97,4 +97,4 @@ def test_white_space_that_json_does_not_know_is_no_arguments():
     body = gi.named(gi.START, gi.call(0, "a", "f"), gi.piece(0, "\u2028"), gi.end(0), gi.finish("requires_action"))
     written, _ = translate("gemini-interactions", "ag-ui", [body], passing=False)
     assert b'"delta":"{}"' not in written
-    assert b"not run, since the arguments are no JSON object" in written
+    assert b"not run, because its arguments are not a JSON object" in written

@@ -9,7 +9,7 @@ from streamkit.conversation.messages import Choice, Response, Text
 from streamkit.dialects import DIALECTS
 from streamkit.events import StopReasonSeen
 from streamkit.report import Status, StreamReport
-from streamkit.tool_calls.failed_turns import FAILED_TURNS, failure_in
+from streamkit.tool_calls.ending import FAILED_TURNS, failure_in
 from streamkit.translation.bodies import decode_response, encode_response
 from tests.laws.running import read, translate
 from tests.vectors import bedrock as br

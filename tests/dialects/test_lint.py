@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.linting.grammar import GrammarChecker, Violation
+from streamkit.dialects.linting import GrammarChecker, Violation
 from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.report import StreamReport

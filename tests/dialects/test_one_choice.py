@@ -92,7 +92,7 @@ class Plain(OneChoiceEncoder):
         self.seen.append(event)
 
     text = refusal = reasoning = signature = opaque = aside = finished = response_started
-    call_started = call_arguments = call_finished = usage_reported = run = pass_over = response_started
+    call_started = call_arguments = call_finished = usage_reported = run = ignore = response_started
 
     def terminate(self) -> None:
         self.write(b"end")

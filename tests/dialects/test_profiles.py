@@ -50,7 +50,7 @@ def test_a_client_stands_for_its_dialect(dialect, client):
 @pytest.mark.parametrize("name", ["", "gpt", "OpenAI"])
 def test_a_name_that_nobody_has_is_refused_with_those_there_are(name):
     for named in (source_named, client_named):
-        with pytest.raises(UsageError, match="there are openai-chat"):
+        with pytest.raises(UsageError, match="the dialects are openai-chat"):
             named(name)
 
 

@@ -10,8 +10,7 @@ from importlib.metadata import EntryPoint
 import pytest
 from attrs import evolve
 
-from streamkit.dialects import DIALECTS, dialect_named
-from streamkit.dialects.registry import GROUP, Registry
+from streamkit.dialects import DIALECTS, GROUP, Registry, dialect_named
 from streamkit.errors import UsageError
 from tests.distributions import write_distribution
 
@@ -83,8 +82,8 @@ BROKEN = {
     "no_such_package:DIALECT": "ModuleNotFoundError: No module named 'no_such_package'",
     "acme_wire:NO_SUCH_NAME": "AttributeError: module 'acme_wire' has no attribute 'NO_SUCH_NAME'",
     "acme_broken:DIALECT": "ZeroDivisionError: a bug at import",
-    "acme_wire:NONE": "it is no Dialect but of type int",
-    "acme_wire:OTHER": "the dialect calls itself 'other'",
+    "acme_wire:NONE": "it must be a Dialect, not int",
+    "acme_wire:OTHER": "the dialect is named 'other'",
 }
 
 
@@ -125,7 +124,7 @@ def test_asking_for_a_broken_one_raises_what_is_wrong_with_it(monkeypatch):
     with pytest.raises(UsageError, match="a bug at import") as raised:
         dialect_named("bad")
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
-    with pytest.raises(UsageError, match=r"no dialect is called 'nobody'; there are ollama$"):
+    with pytest.raises(UsageError, match=r"no dialect is called 'nobody'; the dialects are ollama$"):
         dialect_named("nobody")
     assert dialect_named("ollama") is OLLAMA
 
@@ -156,7 +155,7 @@ def test_importing_streamkit_reads_no_metadata_and_imports_nobody_else(tmp_path)
     before, name, bad, nobody = python(code, tmp_path)
     assert (before, name) == ("False False", "acme")
     assert bad == (
-        "the dialect 'bad' of acme-dialects 1.0 (entry point bad = no_such_package:DIALECT) can't be used: "
+        "the dialect 'bad' of acme-dialects 1.0 (entry point bad = no_such_package:DIALECT) cannot be used: "
         "ModuleNotFoundError: No module named 'no_such_package'"
     )
-    assert nobody == f"no dialect is called 'nobody'; there are {', '.join(DIALECTS.built_in)}, acme"
+    assert nobody == f"no dialect is called 'nobody'; the dialects are {', '.join(DIALECTS.built_in)}, acme"

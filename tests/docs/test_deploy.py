@@ -68,7 +68,7 @@ def config_of(text: str) -> tuple[Config, set[str]]:
 def options_of(command: list[str]) -> argparse.Namespace:
     """What the command line makes of ``streamkit serve …``."""
     parser = argparse.ArgumentParser(exit_on_error=False)
-    serve_command.add_to(parser.add_subparsers())
+    serve_command.add_options(parser.add_subparsers().add_parser("serve"))
     return parser.parse_args(command)
 
 

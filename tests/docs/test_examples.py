@@ -108,7 +108,7 @@ async def answers_as_anthropic(client, path):
     assert body.count(b'"type":"tool_use"') == 2
     async with client.post(path, json=asked | {"messages": 7}) as response:
         assert response.status == 400
-        assert (await response.json())["error"]["message"].startswith("messages: a list is needed")
+        assert (await response.json())["error"]["message"].startswith("messages: must be a list")
 
 
 async def test_the_stage_of_the_readme_shouts(readme, capsys):

@@ -127,7 +127,7 @@ async def watched(tmp_path: Path) -> AsyncIterator[Watched]:
                 await eventually(lambda: b"\nstreamkit_streams_active 0.0\n" in exposition(metrics))
                 # a store elsewhere that fails, and is behind
                 resuming = app[RESUMING]
-                resuming.counts.unkept("slow")
+                resuming.counts.not_resumable["slow"] += 1
                 resuming.store.lost["behind"] += 1
                 resuming.store.errors = resuming.store.lost
                 metrics.answers_kept(resuming.counts, resuming.store)

@@ -9,7 +9,7 @@ from aiohttp import web
 from streamkit.dialects.ollama.http import VERSION
 from streamkit.web.inventory import add_inventory
 from streamkit.web.surfaces import BODY_S, surfaces
-from streamkit.web.token_estimate import ESTIMATED, FILE_TOKENS, IMAGE_TOKENS, MOST_CHARS, TOKEN_BYTES, VOCABULARY
+from streamkit.web.token_counts import ESTIMATED, FILE_TOKENS, IMAGE_TOKENS, MOST_CHARS, TOKEN_BYTES, VOCABULARY
 from tests.docs.pages import ROOT
 
 TEXT = (ROOT / "docs" / "reference" / "http-surface.md").read_text("utf-8")

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 import attrs
 
-from streamkit.lab.mock.script import Match
+from streamkit.lab.mock.script import STEPS, Match
 from streamkit.lab.mock.script_file import parse_script
-from streamkit.lab.mock.steps import STEPS
 from streamkit.lab.mock.verdict import FAULTS, LEAVE_S, NOTES, READ_TIMEOUT_S
 from tests.docs.pages import ROOT, blocks
 

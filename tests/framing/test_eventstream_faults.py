@@ -17,15 +17,15 @@ GOOD = event("chunk", b"{}")
 PLACE = f" (at byte {2 * len(GOOD)})"
 LENGTHS = struct.pack(">II", 20, 100)
 FAULTS = {
-    "a message whose checksum is wrong: '{}'": GOOD[:-1] + bytes([GOOD[-1] ^ 1]),
-    r"a message whose first checksum is wrong: '\x00\x00\x00]\x00\x00\x00K\x00\x00\x00\x00'": GOOD[:8]
+    "a wrong message checksum: '{}'": GOOD[:-1] + bytes([GOOD[-1] ^ 1]),
+    r"a wrong checksum of the message lengths: '\x00\x00\x00]\x00\x00\x00K\x00\x00\x00\x00'": GOOD[:8]
     + bytes(4)
     + GOOD[12:],
-    r"headers that can't be read: 'a' twice: '\x01a\x07\x00\x011\x01a\x07\x00\x012'": message(
+    r"invalid headers: the header 'a' is repeated: '\x01a\x07\x00\x011\x01a\x07\x00\x012'": message(
         string("a", "1") + string("a", "2"), b""
     ),
-    r"headers that can't be read: they end inside a header: '\x05ab'": message(b"\x05ab", b""),
-    r"headers that can't be read: a value of type 12: '\x01a\x0c'": message(header("a", 12), b""),
+    r"invalid headers: they are truncated: '\x05ab'": message(b"\x05ab", b""),
+    r"invalid headers: unknown value type 12: '\x01a\x0c'": message(header("a", 12), b""),
     r"a message of 20 bytes, 100 of them headers: '\x00\x00\x00\x14\x00\x00\x00d\\xba\\x9dKj'": (
         LENGTHS + struct.pack(">I", crc32(LENGTHS)) + bytes(4)
     ),
@@ -74,9 +74,9 @@ def test_a_limit_is_the_most_that_is_taken(limit, size, error, data):
 
 def test_headers_that_can_not_be_written_are_named():
     bad = {
-        "the name of a header has 1 to 255 bytes, not 0: ''": {"": "x"},
-        "the header 'key' has a number of more than 64 bits": {"key": 1 << 63},
-        "the header 'key' has 65536 bytes, and 65535 is the most": {"key": "x" * 65_536},
+        "a header name must have 1 to 255 bytes, not 0: ''": {"": "x"},
+        "the integer in the header 'key' must have at most 64 bits": {"key": 1 << 63},
+        "the header 'key' must have at most 65535 bytes, not 65536": {"key": "x" * 65_536},
         "the header 'key' can't have the value None": {"key": None},
     }
     for said, headers in bad.items():

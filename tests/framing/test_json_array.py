@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkit.errors import BrokenFrame, EventTooLong, NeedsRepair, NotThisDialect
-from streamkit.framing import json_object
+from streamkit.framing import json_array
 from streamkit.framing.frame import Frame
-from streamkit.framing.json_array import JSONArrayParser, parse_json_array
-from streamkit.framing.json_object import NOWHERE, ObjectScanner
+from streamkit.framing.json_array import NOWHERE, JSONArrayParser, ObjectScanner, parse_json_array
 from streamkit.limits import Limits
 from streamkit.pipeline import pipe
 from tests.framing.cuts import cut_at, read, same_at_every_cut
@@ -96,13 +95,13 @@ def test_the_fault_of_another_beginning_does_not_wait_for_the_end():
 @pytest.mark.parametrize(
     ("data", "offset", "reason"),
     [
-        (b"[{}{}]", 3, "no comma behind an element"),
-        (b"[{} x]", 4, "no comma behind an element"),
-        (b"[{},,{}]", 4, "an element of the array that is no object"),
-        (b"[{},]", 4, "an element of the array that is no object"),
-        (b"[{},7]", 4, "an element of the array that is no object"),
-        (b"[{}]\n{}", 5, "text behind the array"),
-        (b"[{}]]", 4, "text behind the array"),
+        (b"[{}{}]", 3, "a missing comma after an element"),
+        (b"[{} x]", 4, "a missing comma after an element"),
+        (b"[{},,{}]", 4, "an element of the array that is not an object"),
+        (b"[{},]", 4, "an element of the array that is not an object"),
+        (b"[{},7]", 4, "an element of the array that is not an object"),
+        (b"[{}]\n{}", 5, "text after the array"),
+        (b"[{}]]", 4, "text after the array"),
     ],
 )
 def test_what_stands_between_elements_or_behind_the_array_is_a_fault(data, offset, reason):
@@ -207,8 +206,8 @@ def scanned(monkeypatch):
 
         return match
 
-    monkeypatch.setattr(json_object, "_plain", counting(json_object._plain))
-    monkeypatch.setattr(json_object, "_in_string", counting(json_object._in_string))
+    monkeypatch.setattr(json_array, "_plain", counting(json_array._plain))
+    monkeypatch.setattr(json_array, "_in_string", counting(json_array._in_string))
     return lengths
 
 

@@ -12,7 +12,7 @@ from streamkit import transcode
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.streams import frame_decoder
 from streamkit.errors import NotThisDialect, TooManyEventValues
-from streamkit.framing import value_count
+from streamkit.framing import frame
 from streamkit.framing.eventstream import serialize_eventstream
 from streamkit.limits import Limits
 from streamkit.read_options import ReadOptions
@@ -34,15 +34,15 @@ TEXTS = b'{"zz":"%b"}' % (b"[{," * MOST)
 )
 @pytest.mark.parametrize("size", [1, 2, 7, 4096])
 def test_what_stands_in_texts_is_no_value_wherever_slices_cut(text, size, monkeypatch):
-    monkeypatch.setattr(value_count, "SLICE_BYTES", size)
-    monkeypatch.setattr(value_count, "FEW", 0)
-    *_, found = value_count.counted_values(b'{"a":"%b","b":[1,2,3]}' % text)
+    monkeypatch.setattr(frame, "SLICE_BYTES", size)
+    monkeypatch.setattr(frame, "FEW", 0)
+    *_, found = frame.counted_values(b'{"a":"%b","b":[1,2,3]}' % text)
     assert found == 5
 
 
 @pytest.mark.parametrize(("most", "more"), [(4, True), (5, False), (6, False)])
 def test_a_bound_is_held_however_small_it_is(most, more):
-    assert value_count.has_more_values(b'{"a":"%b","b":[1,2,3]}' % (b",[{" * 100), most) == more
+    assert frame.has_more_values(b'{"a":"%b","b":[1,2,3]}' % (b",[{" * 100), most) == more
 
 
 def framed(dialect: str, payload: bytes) -> bytes:

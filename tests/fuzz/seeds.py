@@ -11,8 +11,7 @@ from streamkit import decode_request, decode_response, encode_request, encode_re
 from streamkit.conversation.collector import Collector
 from streamkit.dialects import DIALECTS
 from streamkit.errors import StreamkitError
-from streamkit.lab.recording import End, Read, RecordedRequest, RecordedResponse, Recording
-from streamkit.lab.recording.lines import lines_of
+from streamkit.lab.recording import End, Read, RecordedRequest, RecordedResponse, Recording, lines_of
 from streamkit.machines import Chain
 from streamkit.report import StreamReport
 from tests.corpora import CORPORA, requests

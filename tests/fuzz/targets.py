@@ -18,10 +18,10 @@ from attrs import frozen
 
 from streamkit import PartialJSON, decode_request, decode_response, encode_request, encode_response, parse_arguments
 from streamkit.conversation.messages import Tool
-from streamkit.detect import Detector
+from streamkit.detection import Detector
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.http import SocketRequest
-from streamkit.dialects.openai_responses import socket_out
+from streamkit.dialects.openai_responses import socket
 from streamkit.dialects.openai_responses.socket import SocketConversation
 from streamkit.errors import StreamError, StreamkitError
 from streamkit.events import ToolCallArguments, ToolCallDoomed, ToolCallFinished, ToolCallStarted, UsageReported
@@ -30,10 +30,9 @@ from streamkit.framing.json_array import JSONArrayParser
 from streamkit.framing.ndjson import NDJSONParser
 from streamkit.framing.sse import SSEParser
 from streamkit.http_errors import decode_error, encode_error
-from streamkit.lab.recording.lines import lines_of
+from streamkit.lab.recording import lines_of, parse_recording
 from streamkit.lab.recording.loading import parse_any
 from streamkit.lab.recording.matching import RequestMatcher
-from streamkit.lab.recording.recording import parse_recording
 from streamkit.lab.recording.source import failure, refusal
 from streamkit.lint import Check
 from streamkit.machines import Chain
@@ -41,12 +40,11 @@ from streamkit.policy import LENIENT, STRICT, TOLERANT, Policy, TextCalls
 from streamkit.read_options import ReadOptions
 from streamkit.report import StreamReport
 from streamkit.testing import joined
-from streamkit.tool_calls.check import JSONChecker, check_arguments
+from streamkit.tool_calls.check import JSONChecker, check_arguments, error_text, is_bad
 from streamkit.tool_calls.early import EarlySchemaChecker
 from streamkit.tool_calls.json_scanner import JSONScanner
-from streamkit.tool_calls.mend import error_text, is_bad
 from streamkit.tool_calls.object_scanner import ObjectScanner
-from streamkit.tool_calls.partial_json import MISSING
+from streamkit.tool_calls.partial_arguments import MISSING
 from streamkit.tool_calls.schema import BadToolSchema, ToolSchemas
 from tests.laws.running import facts_of, machines, maker, read, translate
 from tests.whole_answers import ANSWERING_WHOLE
@@ -303,9 +301,9 @@ def sockets(data: bytes) -> None:
     asked = SocketConversation(1000).read(given.body)
     if isinstance(asked, SocketRequest):
         decode_request(asked.body, "openai-responses")
-    socket_out.event(given.body)
-    socket_out.is_last(given.body)
-    refused = socket_out.refusal(given.body)
+    socket.event(given.body)
+    socket.is_last(given.body)
+    refused = socket.refusal(given.body)
     if refused is not None:
         decode_error(refused.status, refused.body, "openai-responses", refused.headers)
 

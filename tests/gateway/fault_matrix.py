@@ -11,7 +11,7 @@ from aiohttp import ClientSession, WSMsgType, web
 from attrs import frozen
 
 from streamkit import collect
-from streamkit.dialects.openai_responses.socket_out import event, is_last, refusal
+from streamkit.dialects.openai_responses.socket import event, is_last, refusal
 from streamkit.http_errors import decode_error
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.testing import source_of

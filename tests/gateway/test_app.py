@@ -58,10 +58,10 @@ async def running():
 # -- what can't be asked -----------------------------------------------------------------------------------------------
 
 BROKEN = {
-    "half of an object": (b'{"model":', "the body is no JSON"),
-    "a number for a list": ({"tools": 7}, "tools: a list is needed, not a whole number"),
-    "a number in a list": ({"tools": [7]}, "tools[0]: an object is needed, not a whole number"),
-    "a number for a name": (b'{"model":7}', "model: text is needed, not a whole number"),
+    "half of an object": (b'{"model":', "the body is not JSON"),
+    "a number for a list": ({"tools": 7}, "tools: must be a list, not an integer"),
+    "a number in a list": ({"tools": [7]}, "tools[0]: must be an object, not an integer"),
+    "a number for a name": (b'{"model":7}', "model: must be a string, not an integer"),
 }
 
 
@@ -91,8 +91,8 @@ async def test_a_model_that_no_route_has_is_not_found_and_its_name_told_in_short
             answer = await running.asked(client, model=name)
             failed = told(answer, client)
             assert (answer.status, failed.type) == (404, "not_found")
-            assert failed.message.startswith("no model is called 'o")
-            assert "the list of models says which there are" in failed.message
+            assert failed.message.startswith("the model 'o")
+            assert "the list of models shows the available ones" in failed.message
             assert len(failed.message) < 400
     assert not running.evil.requests
 
@@ -103,7 +103,7 @@ async def test_a_model_that_no_route_has_is_not_found_and_its_name_told_in_short
         ({"previous_response_id": "resp_1"}, "this gateway is stateless"),
         ({"conversation": "conv_1"}, "this gateway is stateless"),
         ({"conversation": {"id": "conv_1"}}, "this gateway is stateless"),
-        ({"background": True, "store": False}, "store: false"),
+        ({"background": True, "store": False}, "store: must not be false"),
         ({"input": [{"type": "item_reference", "id": "i"}]}, "send the item itself"),
     ],
     ids=lambda case: next(iter(case)) if isinstance(case, dict) else "",
@@ -114,7 +114,9 @@ async def test_what_needs_a_state_is_refused_with_what_to_send_instead(members, 
     assert (answer.status, failed.type) == (400, "invalid_request")
     assert failed.message.startswith([*members][-1])
     assert words in failed.message
-    assert "send" in failed.message or "ask" in failed.message or "leave" in failed.message
+    assert (
+        "send" in failed.message or "ask" in failed.message or "leave" in failed.message or "remove" in failed.message
+    )
 
 
 async def test_a_gateway_without_a_store_refuses_the_background_and_names_the_setting():
@@ -156,7 +158,7 @@ async def test_a_call_that_is_demanded_of_ollama_is_refused_unless_it_may_be_imi
         answer = await running.asked(client, tools=True, forced=True)
         assert (answer.status, len(running.evil.requests)) == ((200, 1) if emulate else (400, 0))
         if not emulate:
-            assert told(answer, client).message.startswith("tool_choice: Ollama can't be made to call a tool")
+            assert told(answer, client).message.startswith("tool_choice: Ollama cannot be required to call a tool")
 
 
 # -- where nobody answers ----------------------------------------------------------------------------------------------
@@ -179,7 +181,7 @@ async def test_another_method_is_told_in_the_dialect_with_the_one_that_is_served
         # below Gemini's models each may be looked up, and Responses' clients may open a WebSocket
         allowed = {"gemini": "GET, HEAD, POST", "openai-responses": "GET, POST"}.get(client, "POST")
         assert (answer.status, answer.headers["allow"]) == (405, allowed), method
-        assert f"only {allowed}" in told(answer, client).message
+        assert f"use {allowed}" in told(answer, client).message
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta"])
@@ -433,7 +435,7 @@ async def test_a_client_is_let_in_by_a_key_in_any_of_three_headers(client, heade
             failed = told(answer, client)
             assert (answer.status, failed.type) == (401, "auth")
             assert answer.headers["www-authenticate"] == "Bearer"
-            assert ("send it as Authorization: Bearer" if not wrong else "not known here") in failed.message
+            assert ("send one as Authorization: Bearer" if not wrong else "not valid here") in failed.message
         assert not running.evil.requests
         assert (await running.asked(client, headers=headers)).status == 200
         assert (await running.get("/v1/models", headers=headers)).status == 200
@@ -466,7 +468,7 @@ async def test_beyond_its_bound_on_streams_it_says_when_to_ask_again(client):
             failed = told(answer, client)
             assert (answer.status, failed.type) == (529 if client == "anthropic" else 503, "unavailable")
             assert answer.headers["retry-after"] == "1"
-            assert "ask again" in failed.message
+            assert "retry later" in failed.message
     assert len(running.evil.requests) == 2
 
 
@@ -534,7 +536,7 @@ async def test_a_whole_answers_own_spelling_and_unknown_members_pass_byte_for_by
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("where", ["streamkit.web.service.read_ask", "streamkit.web.upstream_request.encode_request"])
+@pytest.mark.parametrize("where", ["streamkit.web.service.read_ask", "streamkit.web.exchange.encode_request"])
 async def test_a_fault_of_the_gateways_own_is_told_in_the_dialect_and_only_the_log_has_the_rest(
     where, client, running, monkeypatch, caplog
 ):
@@ -556,7 +558,7 @@ IMAGE = {"type": "image_url", "image_url": {"url": "https://127.0.0.1/a.png"}}
 
 @pytest.mark.parametrize(
     ("linked_media", "words"),
-    [("refuse", "ollama takes no image at a URL"), ("fetch", "it has no public address"), ("drop", None)],
+    [("refuse", "ollama does not accept image input at a URL"), ("fetch", "it has no public address"), ("drop", None)],
 )
 async def test_an_image_at_a_url_is_refused_fetched_or_dropped(linked_media, words):
     async with behind(as_asked("ollama"), dialect="ollama", upstream={"linked_media": linked_media}) as running:

@@ -12,9 +12,9 @@ from aiohttp.web_protocol import RequestHandler
 
 from streamkit.limits import MIB
 from streamkit.web import service
+from streamkit.web.heavy import AT_ONCE
 from streamkit.web.listening import ACCEPTED_AT_ONCE, listening
 from streamkit.web.surfaces import READ_BYTES
-from streamkit.web.turns import AT_ONCE
 from tests.gateway.running import asking, behind
 from tests.web.faults import as_asked
 from tests.web.serving import answering, counted_turns, eventually

@@ -25,8 +25,8 @@ from streamkit.gateway.config import describe
 from streamkit.gateway.config_file import load_config
 from streamkit.gateway.log import TALKATIVE, JSONLines, Text
 from streamkit.gateway.metrics import Metrics, exposition
-from streamkit.web.client_keys import KeyRing
 from streamkit.web.exchange import Exchange
+from streamkit.web.hosts import KeyRing
 from tests.gateway.running import Running, asking
 from tests.sampling import part_of, parts
 from tests.web import faults
@@ -460,11 +460,7 @@ async def test_the_log_has_no_line_of_what_is_no_http(line, everything, signing,
 
 @pytest.mark.parametrize(
     "where",
-    [
-        "streamkit.web.upstream_request.encode_request",
-        "streamkit.web.exchange.transcode",
-        "streamkit.web.upstream_request.send",
-    ],
+    ["streamkit.web.exchange.encode_request", "streamkit.web.exchange.transcode", "streamkit.web.exchange.send"],
 )
 async def test_an_exception_that_shows_the_gateways_objects_shows_no_secret(
     where, everything, signing, tmp_path, monkeypatch

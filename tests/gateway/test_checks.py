@@ -9,12 +9,12 @@ from tests.gateway.configuring import GOOD, faults, warnings
 
 def test_an_upstream_that_no_route_leads_to_is_a_warning():
     text = f'{GOOD}[upstreams.b]\ndialect = "ollama"\nbase_url = "http://127.0.0.1"\n'
-    assert warnings(text) == ["gateway.toml:9:12: upstreams.b: no route leads to it"]
+    assert warnings(text) == ["gateway.toml:9:12: upstreams.b: no route uses it"]
 
 
 def test_a_key_in_clear_text_is_a_warning_but_not_on_this_machine():
     (told,) = warnings(GOOD.replace("https://", "http://"))
-    assert told == "gateway.toml:3:1: upstreams.a.base_url: the key goes over the network in clear text; use https"
+    assert told == "gateway.toml:3:1: upstreams.a.base_url: the key is sent in clear text; use https"
     assert warnings(GOOD.replace("https://a.example", "http://localhost:1")) == []
     assert warnings(GOOD.replace("https:", "http:").replace('key = { env = "KEY" }', 'auth = "none"')) == [], "no key"
 
@@ -39,5 +39,5 @@ def test_listening_to_the_world_is_a_warning_unless_clients_need_keys():
 
 def test_responses_that_are_leaned_on_need_a_place_where_they_are_kept():
     (told,) = faults(f'[responses]\nstate = true\n[resume]\nstore = "off"\n{GOOD}')
-    assert told.startswith("gateway.toml:2:1: responses.state: responses are kept in resume.store")
+    assert told.startswith("gateway.toml:2:1: responses.state: needs resume.store")
     assert warnings(f"[responses]\nstate = true\n{GOOD}") == []

@@ -43,7 +43,7 @@ def test_the_description_says_everything_but_keys(config):
         "listens on http://127.0.0.1:8080, 2 workers\n"
         "/metrics on http://127.0.0.1:8081\n"
         "1 client key\n"
-        "answers are kept in memory, for clients that come back within 600 s\n"
+        "responses are kept in memory, for clients that reconnect within 600 s\n"
         "upstreams:\n"
         "  openai  openai-chat, https://api.example/v1, bearer\n"
         "  local   ollama, http://127.0.0.1:11434, no key, no tools\n"
@@ -58,8 +58,11 @@ def test_the_description_says_everything_but_keys(config):
 def test_a_description_of_little_says_what_is_not_there():
     server, resume = Server(host="::", private="off"), Resume(store="off")
     text = describe(Config(server=server, resume=resume, upstreams={}, routes=()))
-    assert "\nno answers are kept for clients that come back\n" in text
-    assert "listens on http://[::]:8080, 1 worker\nno /metrics\nno client keys: whoever reaches it is served" in text
+    assert "\nno responses are kept for clients that reconnect\n" in text
+    assert (
+        "listens on http://[::]:8080, 1 worker\nno /metrics\nno client keys: anyone who reaches the gateway is served"
+        in text
+    )
     assert "warnings" not in text
 
 
@@ -160,6 +163,6 @@ def test_loopback_is_told_from_the_rest():
     "name", ["http://llm.example.org", "llm.example.org:8080", "llm.example.org/v1", "", "*x", "a b"]
 )
 def test_a_name_that_no_host_header_has_is_refused(name):
-    with pytest.raises(Refusal, match=r"a name without scheme, port and path is needed") as raised:
+    with pytest.raises(Refusal, match=r"must be a name without scheme, port and path") as raised:
         Server(hosts=("localhost", name))
     assert raised.value.at == (1,)

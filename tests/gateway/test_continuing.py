@@ -382,5 +382,5 @@ async def test_a_client_that_leaves_closes_the_one_that_goes_on():
 
 def test_a_route_on_which_nobody_can_go_on_is_refused():
     upstream = Upstream(name="u", dialect="openai-responses", base_url="http://127.0.0.1:9/v1", auth="none")
-    with pytest.raises(ValueError, match="none of the targets is known to go on with a text"):
+    with pytest.raises(ValueError, match="no target is known to continue an interrupted text"):
         Route(models=("m",), targets=(Target(upstream=upstream),), on_cut="continue")

@@ -160,7 +160,7 @@ async def test_a_stream_has_usage_if_it_was_asked_for(options, expected, fast):
         (b"{", "JSON"),
         (b"[]", "object"),
         (b'{"model":"demo"}', "messages"),
-        (orjson.dumps(asking(n=2)), "n: the demo model gives one choice"),
+        (orjson.dumps(asking(n=2)), "n: must be 1 for the demo model"),
         (orjson.dumps(asking(tools=[function("x", {"type": "string"})])), r"tools[0].function.parameters: no call"),
     ],
 )
@@ -264,7 +264,7 @@ async def test_the_slow_model_is_silent_for_a_minute_before_its_first_token(cloc
 
 
 def test_a_speed_below_0_is_refused():
-    with pytest.raises(UsageError, match="a factor, or 0 for no waiting at all, not -1"):
+    with pytest.raises(UsageError, match="a factor above 0, or 0 for no waiting, not -1"):
         demo_app(speed=-1)
 
 

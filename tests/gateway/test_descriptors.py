@@ -10,7 +10,7 @@ import socket
 import pytest
 from aiohttp import ClientSession, web
 
-from streamkit.gateway import descriptors
+from streamkit.gateway import serve
 from streamkit.web.listening import listening
 
 
@@ -35,22 +35,22 @@ def limits(monkeypatch):
 )
 def test_the_soft_limit_is_raised_to_what_is_needed_or_allowed(limits, soft_hard, max_streams, max_sockets, after):
     limits["now"] = soft_hard
-    assert descriptors.raised(max_streams, max_sockets) == after
+    assert serve.raise_descriptor_limit(max_streams, max_sockets) == after
     assert limits["now"][0] == after
 
 
 @pytest.mark.parametrize("allowed", [256, 1024, 2128, 4128])
 def test_what_is_taken_fits(allowed):
-    streams = descriptors.streams_that_fit(1000, allowed)
-    connections = descriptors.connections_that_fit(1000, allowed)
+    streams = serve.streams_that_fit(1000, allowed)
+    connections = serve.connections_that_fit(1000, allowed)
     assert streams <= 1000
-    assert streams + connections + descriptors.RESERVED <= allowed
+    assert streams + connections + serve.RESERVED <= allowed
     assert connections >= streams
 
 
 def test_exhaustion_is_said_once_a_second_and_how_often_it_was(caplog):
     now = [0.0]
-    handler = descriptors.OncePerSecond(lambda: now[0])
+    handler = serve.OncePerSecond(lambda: now[0])
     context = {"message": "socket.accept() out of system resource", "exception": OSError(errno.EMFILE, "Too many")}
     with caplog.at_level("ERROR"):
         for _ in range(1000):

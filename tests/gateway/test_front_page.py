@@ -46,7 +46,7 @@ async def test_it_says_what_this_is_without_a_key_and_nothing_of_the_configurati
     answer, text = await page_of(running, headers={"accept": accept} if accept else {})
     assert "streamkit gateway" in text
     assert all(path in text for path in ("/v1/messages", "/v1/responses", "/v1/chat/completions", "/api/chat"))
-    assert "A key is needed" in text
+    assert "The request has no API key" in text
     for secret in ("hidden", "canary"):
         assert secret not in text
         assert secret not in str(answer.headers)
@@ -69,7 +69,7 @@ async def test_with_one_it_names_the_models_that_are_listed(headers, running):
         assert "hidden-upstream" not in text
         assert "hidden-*" not in text
     _, text = await page_of(running, headers={"x-api-key": "another"})
-    assert "This key is not known here" in text
+    assert "This API key is not valid here" in text
     assert "hidden" not in text
 
 
@@ -79,7 +79,7 @@ async def test_without_keys_it_names_them_to_whom_they_are_listed_to(origin, nam
         _, text = await page_of(running, headers={"origin": origin})
         listed = await running.get("/v1/models", headers={"origin": origin})
         assert ("a-model" in text) is named is (listed.status == 200)
-        assert "No key is asked for" in text
+        assert "This gateway requires no key" in text
 
 
 async def test_a_head_is_answered_too(running):

@@ -218,7 +218,7 @@ async def test_a_leg_that_failed_says_where_it_was_asked_and_why_by_the_systems_
         async with gateway(config_of(upstreams)) as running:
             answer = await running.asked("anthropic", model="x/y z")
     assert answer.status == 502
-    told = "one: no connection to the upstream could be made: Connection refused"
+    told = "one: the connection to the upstream could not be opened: Connection refused"
     assert answer.json()["error"]["message"] == told
     [record] = [record for record in caplog.records if record.name == "streamkit.gateway"]
     first, second = json.loads(FORMS["json"].format(record))["attempts"]
@@ -231,9 +231,9 @@ async def test_a_leg_that_failed_says_where_it_was_asked_and_why_by_the_systems_
 REFUSED = {
     "a body that can't be": (b"{", "openai-chat", "JSON"),
     "a model that no route has": (b'{"model":"other","messages":[{"role":"user","content":"hi"}]}', "ollama", "other"),
-    "too large a body": (b" " * 2000, "anthropic", "larger than"),
+    "too large a body": (b" " * 2000, "anthropic", "exceeds the limit"),
     "a path that is not served": (b"{}", "/v1/completions", "/v1/completions"),
-    "a path like none of ours": (b"{}", "/nothing", "not served here"),
+    "a path like none of ours": (b"{}", "/nothing", "does not exist"),
     "what looks like a key": (b'{"model":"sk-0123456789abcdef","messages":[]}', "openai-chat", "[removed]"),
 }
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from streamkit.gateway.metric_files import FILE_BYTES, CountFile
+from streamkit.gateway.metrics import FILE_BYTES, CountFile
 
 #: Counts for ever more series, says how many answers it has counted, and reads them as whoever serves /metrics does.
 WORKER = """
@@ -65,9 +65,7 @@ def test_a_full_folder_ends_no_worker(tmp_path, kib, series, least):
     found, log = counted(tmp_path, *mounting(tmp_path, kib), series=series)
     assert least <= found <= 2 * series
     full = found < 2 * series
-    assert log.count("counts find no place in their folder; /metrics lacks them") == (1 if full or kib < 260 else 0), (
-        log
-    )
+    assert log.count("no room for metrics, so /metrics is incomplete") == (1 if full or kib < 260 else 0), log
 
 
 @pytest.mark.parametrize("what", ["gone", "a file"])
@@ -77,7 +75,7 @@ def test_a_folder_that_cannot_be_written_ends_none_either(tmp_path, what):
         folder.write_bytes(b"")
     found, log = counted(folder)
     assert found == 0
-    assert log.count("counts find no place in their folder; /metrics lacks them") == 1
+    assert log.count("no room for metrics, so /metrics is incomplete") == 1
 
 
 def test_with_room_all_is_counted_and_nothing_is_said(tmp_path):

@@ -13,12 +13,11 @@ from attrs import evolve
 from prometheus_client.parser import text_string_to_metric_families
 
 from streamkit.events import ResponseFinished, UsageReported
-from streamkit.gateway.metric_files import MULTIPROCESS_DIR
-from streamkit.gateway.metrics import BUCKETS, Metrics, exposition
+from streamkit.gateway.metrics import BUCKETS, MULTIPROCESS_DIR, Metrics, exposition
 from streamkit.gateway.record import Attempt, Record
 from streamkit.report import StreamReport
 from streamkit.resume import MemoryStore
-from streamkit.web.output_times import OutputTimes
+from streamkit.web.observers import OutputTimes
 from streamkit.web.resume.settings import ResumeCounts
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Upstream
@@ -149,11 +148,11 @@ def test_times_and_keep_alives_are_counted_where_there_are_any():
 
 def test_what_became_of_answers_that_are_kept_is_counted_once_however_often_it_is_told():
     metrics, counts, store = Metrics(), ResumeCounts(), MemoryStore()
-    counts.resumed("resumed")
+    counts.resumes["resumed"] += 1
     for _ in range(2):
         metrics.answers_kept(counts, store)
-    counts.resumed("resumed")
-    counts.unkept("slow")
+    counts.resumes["resumed"] += 1
+    counts.not_resumable["slow"] += 1
     store.lost["full"] += 3
     store.held_bytes = 7
     metrics.answers_kept(counts, store)
@@ -461,7 +460,7 @@ async def test_a_leg_that_fails_of_the_gateways_own_fault_says_so(monkeypatch):
     def broken(*_values, **_named):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("streamkit.web.upstream_request.encode_request", broken)
+    monkeypatch.setattr("streamkit.web.exchange.encode_request", broken)
     async with behind(as_asked("openai-chat")) as running:
         assert (await running.asked("anthropic")).status == 500
         assert await running.outcomes() == {("one", "failed"): 1}

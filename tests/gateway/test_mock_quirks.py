@@ -11,9 +11,8 @@ from attrs import frozen
 
 from streamkit.dialects import DIALECTS
 from streamkit.lab.mock.quirks import Need, quirks_of
-from streamkit.lab.mock.script import Script, Turn
+from streamkit.lab.mock.script import Call, Error, Say, Script, Step, Stop, Think, Turn
 from streamkit.lab.mock.server import Mock
-from streamkit.lab.mock.steps import Call, Error, Say, Step, Stop, Think
 from streamkit.web.upstream import Upstream
 from tests.gateway.running import asking, config_of, gateway
 from tests.gateway.test_quirks import SERVER, TOOLS, UPSTREAM, WITH_TOOLS, repairs

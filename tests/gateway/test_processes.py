@@ -216,7 +216,7 @@ async def test_a_folder_of_counts_that_is_gone_ends_no_worker(tmp_path, tmp_path
         gateway.signal(signal.SIGTERM)
         assert await gateway.ended() == 0
         assert len(gateway.events("a worker died; another is started")) == 1
-        assert gateway.events("counts find no place in their folder; /metrics lacks them")
+        assert gateway.events("no room for metrics, so /metrics is incomplete")
 
 
 async def test_an_idle_connection_does_not_hold_it(tmp_path):

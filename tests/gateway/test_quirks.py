@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from streamkit.dialects import DIALECTS
 from streamkit.gateway.metrics import exposition
-from streamkit.lab.mock.answer import Answer
 from streamkit.lab.mock.quirks import quirks_of
+from streamkit.lab.mock.writing import Answer
 from tests.gateway.running import Running, asking, behind
 from tests.laws.quirky import ANSWERS, conforming, conforming_body
 from tests.sampling import few

@@ -214,7 +214,7 @@ async def test_a_directory_that_can_not_be_written_is_refused_as_the_gateway_sta
 
 def test_a_configuration_says_that_it_records():
     config = parse('[server]\nrecord = "kept"\nrecord_bodies = "none"\n' + GOOD)
-    assert "exchanges with upstreams are recorded in kept, with bodies of requests: none" in describe(config)
+    assert "exchanges with upstreams are recorded in kept, request bodies: none" in describe(config)
     assert "recorded" not in describe(parse(GOOD))
 
 

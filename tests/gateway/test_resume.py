@@ -65,4 +65,4 @@ async def test_an_answer_goes_on_without_its_client_until_it_is_stopped(client):
         assert (await running.ask(location, method="DELETE")).status == 204
         assert await request.left() - begun <= 0.25
         told = bytes((await running.get(location)).body)
-        assert b"the answer was stopped" in told
+        assert b"the client stopped the response" in told

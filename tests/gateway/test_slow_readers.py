@@ -17,7 +17,7 @@ from streamkit import collect
 from streamkit.gateway.app import gateway_app
 from streamkit.gateway.metrics import Metrics
 from streamkit.testing import source_of
-from streamkit.web.shutdown import LIVE
+from streamkit.web.reply import LIVE
 from streamkit.web.source import Timeouts
 from tests.gateway.fault_matrix import CLIENTS
 from tests.gateway.running import Running, asking, config_of, upstream_at

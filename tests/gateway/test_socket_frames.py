@@ -15,7 +15,7 @@ from attrs import define, field
 from streamkit.gateway import app as gateway_module
 from streamkit.limits import MIB
 from streamkit.web.budget import Budget, Hold
-from streamkit.web.socket_frames import FrameReader
+from streamkit.web.socket import FrameReader
 from tests.gateway.running import behind
 from tests.web.faults import as_asked
 from tests.web.serving import counted_turns, eventually

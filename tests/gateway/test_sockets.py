@@ -100,7 +100,7 @@ async def test_a_response_that_is_not_kept_gets_the_code_at_which_codex_sends_al
         assert error["error"]["code"] == "previous_response_not_found"
         response = (await answered(ws, input="x" * 900))[-1]["response"]
         (error,) = await answered(ws, previous_response_id=response["id"])
-        assert "larger than" in error["error"]["message"]
+        assert "too large to keep" in error["error"]["message"]
         assert error["error"]["param"] == "previous_response_id"
 
 

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import pytest
 from attrs import evolve
 
-from streamkit.dialects import DIALECTS
-from streamkit.dialects.registry import Registry
+from streamkit.dialects import DIALECTS, Registry
 from streamkit.gateway.keys import KeyReader
 from tests.gateway.configuring import CANARY, GOOD, faults, parse, with_upstream
 
@@ -33,16 +32,16 @@ retries = 1.5
 """
     assert faults(text) == [
         'gateway.toml:2:1: server.prot: unknown key; did you mean "port"?',
-        "gateway.toml:3:1: server.port: a whole number is needed, not a string",
-        "gateway.toml:4:12: upstreams.a.base_url: is needed",
-        'gateway.toml:5:1: upstreams.a.dialect: no dialect is called "opnai-chat"; did you mean "openai-chat"?',
+        "gateway.toml:3:1: server.port: must be an integer, not a string",
+        "gateway.toml:4:12: upstreams.a.base_url: is required",
+        'gateway.toml:5:1: upstreams.a.dialect: unknown dialect "opnai-chat"; did you mean "openai-chat"?',
         "gateway.toml:6:9: upstreams.a.key.env: the environment variable NOPE is not set",
         "gateway.toml:7:14: upstreams.a.timeouts.connect_s: must be > 0: -1.0",
         'gateway.toml:7:30: upstreams.a.timeouts.totl_s: unknown key; did you mean "total_s"?',
-        "gateway.toml:12:16: routes[0].models[1]: a string is needed, not a whole number",
+        "gateway.toml:12:16: routes[0].models[1]: must be a string, not an integer",
         'gateway.toml:13:30: routes[0].to[1].modle: unknown key; did you mean "model"?',
-        'gateway.toml:13:45: routes[0].to[2]: no upstream is called "bb"; did you mean "b"?',
-        "gateway.toml:14:1: routes[0].retries: a whole number is needed, not a fraction",
+        'gateway.toml:13:45: routes[0].to[2]: unknown upstream "bb"; did you mean "b"?',
+        "gateway.toml:14:1: routes[0].retries: must be an integer, not a float",
         'gateway.toml:15:2: route: unknown key; did you mean "routes"?',
     ]
 
@@ -74,32 +73,32 @@ def test_an_empty_file_says_what_is_to_be_written():
 def test_tables_of_another_shape_are_faults(shape):
     assert len(faults(f"server = {shape}\nupstreams = {shape}\nroutes = {shape}")) == 3
     assert faults(f"upstreams = {{ a = {shape} }}\n{GOOD.partition('[[')[1]}routes]]\nmodels = ['m']\nto = ['a']") == [
-        f"gateway.toml:1:15: upstreams.a: a table is needed, not {kind_of(shape)}"
+        f"gateway.toml:1:15: upstreams.a: must be a table, not {kind_of(shape)}"
     ]
 
 
 def kind_of(shape):
-    return {'"x"': "a string", "[1]": "an array", "3": "a whole number", "1979-05-27": "a date or time"}[shape]
+    return {'"x"': "a string", "[1]": "an array", "3": "an integer", "1979-05-27": "a date or time"}[shape]
 
 
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
-        ("port = true", "port: a whole number is needed, not a boolean"),
-        ("port = 80.0", "port: a whole number is needed, not a fraction"),
+        ("port = true", "port: must be an integer, not a boolean"),
+        ("port = 80.0", "port: must be an integer, not a float"),
         ("port = -1", "port: must be >= 0: -1"),
-        ("host = 1", "host: a string is needed, not a whole number"),
-        ("whole_keep_alive = 1", "whole_keep_alive: true or false is needed, not a whole number"),
-        ("keep_alive_s = '15'", "keep_alive_s: a number is needed, not a string"),
-        ("keep_alive_s = nan", "keep_alive_s: a number of seconds is needed; leave the key out for its default"),
-        ("stall_s = inf", "stall_s: a number of seconds is needed; leave the key out for its default"),
-        (f"stall_s = {10**400}", "stall_s: a number of seconds is needed; leave the key out for its default"),
-        ("log_level = 'inf'", 'log_level: "inf" is none of its words; did you mean "info"?'),
-        ("log_format = 'xml'", 'log_format: "xml" is none of its words; there are "json", "text"'),
-        ("policy = false", "policy: one of strict, tolerant, lenient is needed, not a boolean"),
-        ("keys = 'a'", "keys: an array is needed, not a string"),
-        ("private = 'x'", 'private: "host:port" is needed, or "auto", or "off"'),
-        ("private = '127.0.0.1:8080'", "private: the same port as clients have; choose another, or another interface"),
+        ("host = 1", "host: must be a string, not an integer"),
+        ("whole_keep_alive = 1", "whole_keep_alive: must be true or false, not an integer"),
+        ("keep_alive_s = '15'", "keep_alive_s: must be a number, not a string"),
+        ("keep_alive_s = nan", "keep_alive_s: must be a number of seconds; leave the key out for its default"),
+        ("stall_s = inf", "stall_s: must be a number of seconds; leave the key out for its default"),
+        (f"stall_s = {10**400}", "stall_s: must be a number of seconds; leave the key out for its default"),
+        ("log_level = 'inf'", 'log_level: must be one of debug, info, warning, error, not "inf"'),
+        ("log_format = 'xml'", 'log_format: must be one of json, text, not "xml"'),
+        ("policy = false", "policy: must be one of strict, tolerant, lenient, not a boolean"),
+        ("keys = 'a'", "keys: must be an array, not a string"),
+        ("private = 'x'", 'private: must be "host:port", "auto" or "off"'),
+        ("private = '127.0.0.1:8080'", "private: must not be the clients' port; choose another port or interface"),
     ],
 )
 def test_a_value_of_the_wrong_kind_is_told_with_what_is_needed(line, fault):
@@ -109,15 +108,15 @@ def test_a_value_of_the_wrong_kind_is_told_with_what_is_needed(line, fault):
 @pytest.mark.parametrize(
     ("lines", "fault"),
     [
-        ('dialect = "gemini"\nbase_url = "https://x"', 'x.key: auth = "x-goog-api-key" needs one'),
-        ('dialect = "ollama"\nbase_url = "x"', "x.base_url: write a whole address"),
-        (f'dialect = "ollama"\nbase_url = "http://u:{CANARY}@h"', "x.base_url: leave user and password out"),
-        ('dialect = "bedrock"\nbase_url = "https://x"', 'x.region: auth = "sigv4" needs one'),
+        ('dialect = "gemini"\nbase_url = "https://x"', 'x.key: auth = "x-goog-api-key" needs a key'),
+        ('dialect = "ollama"\nbase_url = "x"', "x.base_url: write a full URL"),
+        (f'dialect = "ollama"\nbase_url = "http://u:{CANARY}@h"', "x.base_url: leave out user and password"),
+        ('dialect = "bedrock"\nbase_url = "https://x"', 'x.region: auth = "sigv4" needs a region'),
         ('dialect = "ollama"\nbase_url = "http://x"\nname = "y"', "x.name: unknown key"),
         ('dialect = "ollama"\nbase_url = "http://x"\nauth = "beer"', "x.auth: write one of none, bearer, x-api-key"),
-        ('dialect = "ollama"\nbase_url = "http://x"\ntimeouts.total_s = 119', "x.timeouts.total_s: less than first_byte_s (120)"),
-        ('dialect = "ollama"\nbase_url = "http://x"\ntimeouts = 9', "x.timeouts: a table is needed, not a whole number"),
-        ('dialect = "ollama"\nbase_url = "http://x"\nheaders = { a = 1 }', "x.headers.a: a string is needed"),
+        ('dialect = "ollama"\nbase_url = "http://x"\ntimeouts.total_s = 119', "x.timeouts.total_s: must not be less than first_byte_s (120)"),
+        ('dialect = "ollama"\nbase_url = "http://x"\ntimeouts = 9', "x.timeouts: must be a table, not an integer"),
+        ('dialect = "ollama"\nbase_url = "http://x"\nheaders = { a = 1 }', "x.headers.a: must be a string"),
     ],
 )  # fmt: skip
 def test_an_upstream_that_can_t_work_is_a_fault(lines, fault):
@@ -133,7 +132,7 @@ def test_a_total_that_leaves_time_for_a_first_byte_is_fine():
 @pytest.mark.parametrize(
     ("load", "fault"),
     [
-        (lambda: 1 / 0, "the dialect 'mute' of an unknown distribution  (entry point mute = m:D) can't be used: "),
+        (lambda: 1 / 0, "the dialect 'mute' of an unknown distribution  (entry point mute = m:D) cannot be used: "),
         (lambda: evolve(DIALECTS["ollama"], name="mute", bodies=None), '"mute" has no requests'),
     ],
 )
@@ -141,7 +140,7 @@ def test_a_dialect_of_another_package_that_is_of_no_use_is_a_fault(load, fault, 
     point = SimpleNamespace(name="mute", value="m:D", dist=None, load=load)
     registry = Registry(DIALECTS.built_in, lambda: [point])
     monkeypatch.setattr("streamkit.dialects.DIALECTS", registry)
-    monkeypatch.setattr("streamkit.gateway.structure.DIALECTS", registry)
+    monkeypatch.setattr("streamkit.gateway.config_file.DIALECTS", registry)
     (told,) = faults(GOOD.replace("openai-chat", "mute"))
     assert told.startswith(f"gateway.toml:2:1: upstreams.a.dialect: {fault}")
 
@@ -160,16 +159,16 @@ def test_an_upstreams_name_that_no_metric_can_have_is_a_fault_of_its_header():
 @pytest.mark.parametrize(
     ("routes", "told"),
     [
-        ("models = []\nto = []", ["9:1: routes[1].models: at least one is needed", "10:1: routes[1].to: at least one is needed"]),
-        ("models = ['y']", ["8:3: routes[1].to: is needed"]),
-        ("models = ['y']\nto = 'a'", ["10:1: routes[1].to: an array is needed, not a string"]),
-        ("models = ['y']\nto = [1]", ["10:7: routes[1].to[0]: a table is needed, not a whole number"]),
-        ("models = ['y']\nto = [{ model = 'z' }]", ["10:7: routes[1].to[0].upstream: is needed"]),
-        ("models = ['y']\nto = [{ upstream = 'a', model = '*' }]", ["10:7: routes[1].to[0]: what its * stands for is clear only"]),
-        ("models = ['m']\nto = ['a']", ["9:11: routes[1].models[0]: stands at routes[0].models[0] already"]),
-        ("models = ['y', 'y']\nto = ['a']", ["9:16: routes[1].models[1]: stands at routes[1].models[0] already"]),
-        ("models = ['y*', 'y-*']\nto = ['a']", ["9:17: routes[1].models[1]: never chosen: routes[1].models[0] comes earlier"]),
-        ("models = ['y']\nto = ['a']\nbackoff_s = 10", ["8:3: routes[1].backoff_max_s: less than backoff_s"]),
+        ("models = []\nto = []", ["9:1: routes[1].models: must not be empty", "10:1: routes[1].to: must not be empty"]),
+        ("models = ['y']", ["8:3: routes[1].to: is required"]),
+        ("models = ['y']\nto = 'a'", ["10:1: routes[1].to: must be an array, not a string"]),
+        ("models = ['y']\nto = [1]", ["10:7: routes[1].to[0]: must be a table, not an integer"]),
+        ("models = ['y']\nto = [{ model = 'z' }]", ["10:7: routes[1].to[0].upstream: is required"]),
+        ("models = ['y']\nto = [{ upstream = 'a', model = '*' }]", ["10:7: routes[1].to[0]: may have a * only if"]),
+        ("models = ['m']\nto = ['a']", ["9:11: routes[1].models[0]: is already at routes[0].models[0]"]),
+        ("models = ['y', 'y']\nto = ['a']", ["9:16: routes[1].models[1]: is already at routes[1].models[0]"]),
+        ("models = ['y*', 'y-*']\nto = ['a']", ["9:17: routes[1].models[1]: is never used: the earlier routes[1].models[0]"]),
+        ("models = ['y']\nto = ['a']\nbackoff_s = 10", ["8:3: routes[1].backoff_max_s: must not be less than backoff_s"]),
     ],
 )  # fmt: skip
 def test_a_route_that_can_t_work_is_a_fault(routes, told):

@@ -371,7 +371,7 @@ async def test_a_fault_of_what_is_told_is_none_of_the_answers(spans, monkeypatch
     monkeypatch.setattr("streamkit.otel.content.Content.of_request", lambda *_: 1 / 0)
     (said,), answer = await told(spans, as_asked("openai-chat"))
     assert (answer.status, answer.end, said) == (200, "complete", {})
-    assert caplog.messages.count("what was said could not be told in a span") == 2
+    assert caplog.messages.count("prompts and responses could not be added to a span") == 2
 
 
 # -- where it is not wanted --------------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ async def test_where_no_upstream_counts_there_is_no_count_and_nobody_is_asked(cl
         found = await counted(running, client)
         failed = told(found, client)
     assert (found.status, failed.type, running.seen) == (404, "not_found", [0])
-    assert failed.message == "no upstream of the model 'm' counts tokens; leave the count out"
+    assert failed.message == "no upstream of the model 'm' can count tokens; omit the count"
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -153,7 +153,7 @@ async def test_both_forms_of_geminis_request_are_counted(wrapped):
 async def test_a_request_that_cant_be_counted_is_refused_before_anybody_is_asked(client):
     async with strict(leg(counts("anthropic"), dialect="anthropic"), models=("m",)) as running:
         found = await counted(running, client, tools=7)
-        assert (found.status, told(found, client).message) == (400, "tools: a list is needed, not a whole number")
+        assert (found.status, told(found, client).message) == (400, "tools: must be a list, not an integer")
         found = await running.ask("/v1beta/models/other:countTokens", body=orjson.dumps(asking("gemini")[1]))
         assert (found.status, told(found, "gemini").type) == (404, "not_found")
         assert running.seen == [0]

@@ -84,7 +84,7 @@ async def test_where_nobody_has_a_word_for_it_the_client_is_told_which_tool_and_
         assert await running.outcomes() == {("one", "request_unfit"): 1, ("two", "request_unfit"): 1}
     error = json.loads(answer.body)["error"]
     assert (answer.status, error["type"]) == (400, "invalid_request_error")
-    assert error["message"] == "tool_choice: 'web_search' must be called, and openai-chat can't define it"
+    assert error["message"] == "tool_choice: openai-chat cannot define the required tool 'web_search'"
     assert not running.evils[0].requests + running.evils[1].requests
 
 

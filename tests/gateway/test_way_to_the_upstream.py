@@ -8,7 +8,7 @@ from streamkit.errors import SourceFailed
 from streamkit.events import ProviderFailed
 from streamkit.http_errors import decode_error, encode_error
 from streamkit.web.upstream import Secret, Upstream
-from streamkit.web.upstream.auth import as_gateway_failure
+from streamkit.web.upstream.requests import as_gateway_failure
 from tests.gateway.running import asking, behind, in_turn, leg
 from tests.web.faults import answer, as_asked, status
 

@@ -27,8 +27,7 @@ from streamkit.events import (
 from streamkit.in_text.calls import FIRST_LABEL, KIND, TextCallFinder
 from streamkit.in_text.code_blocks import CodeTracker
 from streamkit.in_text.grammars import GRAMMARS, HEAD_CHARS, GrammarSet
-from streamkit.in_text.json_value import JSONValue
-from streamkit.in_text.parameters import OfferedTools
+from streamkit.in_text.parameters import JSONValue, OfferedTools
 from streamkit.in_text.thinking import BLANK_CHARS
 from streamkit.limits import Limits
 from streamkit.policy import TextCalls
@@ -603,7 +602,7 @@ async def test_an_upstream_may_be_told_that_its_models_write_calls_into_the_text
 
 
 def test_a_grammar_that_is_none_is_refused():
-    with pytest.raises(UsageError, match="text_calls: write any of hermes, qwen"):
+    with pytest.raises(UsageError, match="text_calls: write a list of any of hermes, qwen"):
         Upstream(name="a", dialect="groq", base_url="https://a.example/v1", auth="none", text_calls=("x",))
 
 

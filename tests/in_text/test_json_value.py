@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamkit.in_text.json_value import JSONValue
+from streamkit.in_text.parameters import JSONValue
 
 
 @pytest.mark.parametrize(

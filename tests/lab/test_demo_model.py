@@ -239,25 +239,22 @@ def test_a_call_is_cut_inside_its_arguments_but_never_before_them():
 # -- requests that can't be --------------------------------------------------------------------------------------------
 
 REFUSED = {
-    "no model": ({"model": None}, "model: the name of a model is needed"),
-    "several choices": ({"n": 2}, "n: the demo model gives one choice, not 2"),
-    "no tokens": ({"max_tokens": 0}, "max_tokens: at least 1 is needed, not 0"),
-    "no tokens, by the newer name": ({"max_completion_tokens": -1}, "max_completion_tokens: at least 1"),
-    "a call without tools": (
-        {"tool_choice": "required"},
-        "tool_choice: a call is required, and no function is offered",
-    ),
+    "no model": ({"model": None}, "model: must be the name of a model"),
+    "several choices": ({"n": 2}, "n: must be 1 for the demo model, not 2"),
+    "no tokens": ({"max_tokens": 0}, "max_tokens: must be at least 1, not 0"),
+    "no tokens, by the newer name": ({"max_completion_tokens": -1}, "max_completion_tokens: must be at least 1"),
+    "a call without tools": ({"tool_choice": "required"}, "tool_choice: requires a call, but no function is offered"),
     "an unknown tool": (
         {"tools": [WEATHER], "tool_choice": {"type": "function", "function": {"name": "x"}}},
-        "tool_choice: no function that is offered is called 'x'",
+        "tool_choice: must name an offered function, not 'x'",
     ),
     "a tool that can't be called": (
         {"tools": [WEATHER, function("x", {"$ref": "#/none"})]},
-        r"tools\[1\].function.parameters: no call can be made up: the reference '#/none' leads to nothing",
+        r"tools\[1\].function.parameters: no call can be made: the reference '#/none' is not in the schema",
     ),
     "a document that can't be": (
         {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"required": 1}}}},
-        "response_format.json_schema.schema: no answer can be made up",
+        "response_format.json_schema.schema: no value can be made",
     ),
 }
 

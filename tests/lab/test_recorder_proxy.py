@@ -16,7 +16,7 @@ from attrs import evolve
 from streamkit.errors import UsageError
 from streamkit.lab.recorder import TIMEOUTS, base_url
 from streamkit.lab.recording import writer as writing
-from streamkit.lab.recording.directory import RecorderLimits
+from streamkit.lab.recording.writer import RecorderLimits
 from tests.lab.recorder_running import QUICK, recording
 from tests.web.evil import Delay, EvilUpstream, Fin, Hang, Rst, Script, Send
 from tests.web.faults import END_OF_CHUNKS, chunk, good, head, refuse, speech
@@ -196,12 +196,12 @@ async def test_nothing_waits_for_what_comes_behind(tmp_path):
 @pytest.mark.parametrize(
     ("path", "headers", "status", "words"),
     [
-        ("/v1/models", {"Host": "evil.example"}, 421, "the recorder is not served by the name 'evil.example'"),
-        (PATH, {"Origin": "https://evil.example"}, 403, "pages of the web"),
-        (PATH, {"Sec-Fetch-Site": "cross-site"}, 403, "pages of the web"),
-        ("/v1/../admin", {}, 400, "does not climb"),
-        ("/v1/%2e%2E%2fadmin", {}, 400, "does not climb"),
-        ("http://127.0.0.1:9/v1/models", {}, 400, "begins with"),
+        ("/v1/models", {"Host": "evil.example"}, 421, "the recorder does not serve the host name 'evil.example'"),
+        (PATH, {"Origin": "https://evil.example"}, 403, "web pages"),
+        (PATH, {"Sec-Fetch-Site": "cross-site"}, 403, "web pages"),
+        ("/v1/../admin", {}, 400, "must not contain"),
+        ("/v1/%2e%2E%2fadmin", {}, 400, "must not contain"),
+        ("http://127.0.0.1:9/v1/models", {}, 400, "must begin with"),
     ],
 )
 async def test_what_may_not_ask_is_refused_and_nobody_is_asked(tmp_path, path, headers, status, words):
@@ -222,7 +222,7 @@ async def test_a_web_socket_is_refused_clearly(tmp_path):
     async with EvilUpstream(good("openai-chat")) as upstream, recording(upstream.url, tmp_path) as proxy:
         answer = await ask(proxy.url, "/v1/responses", method="GET", headers=upgrade)
     assert (answer.status, upstream.requests) == (426, [])
-    assert "no WebSocket is served" in answer.json()["error"]["message"]
+    assert "does not serve WebSockets" in answer.json()["error"]["message"]
 
 
 async def test_pages_of_this_machine_may_ask(tmp_path):

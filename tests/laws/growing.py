@@ -39,13 +39,12 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.conversation.replay import replay
-from streamkit.detect import Detector
+from streamkit.detection import Detector
 from streamkit.dialects import DIALECTS, decode
 from streamkit.dialects.profiles import Encoding
 from streamkit.errors import StreamkitError
 from streamkit.events import Aside, Opaque, ToolCallArguments, ToolCallStarted
-from streamkit.framing.frame import Frame
-from streamkit.framing.value_count import counted_values
+from streamkit.framing.frame import Frame, counted_values
 from streamkit.gateway.record import Record
 from streamkit.http_errors import decode_error, encode_error
 from streamkit.limits import DEFAULT_LIMITS
@@ -53,18 +52,18 @@ from streamkit.machines import Chain
 from streamkit.policy import LENIENT, TOLERANT, TextCalls
 from streamkit.recipes import PassThrough, parse
 from streamkit.report import StreamReport
-from streamkit.text.redact import excerpt, redacted, without_secrets
+from streamkit.text.quoting import excerpt, redacted, without_secrets
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
 from streamkit.tool_calls.check import check_json
 from streamkit.tool_calls.early import EarlySchemaChecker, check_schema_early
 from streamkit.tool_calls.partial_arguments import partial_arguments
 from streamkit.tool_calls.schema import ToolSchemas
 from streamkit.web.client_dialect import client_dialect, no_socket, unrouted, wants_socket
-from streamkit.web.client_keys import client_keys
 from streamkit.web.forms import form_of
+from streamkit.web.hosts import client_keys
 from streamkit.web.refusals import Refused, with_status
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, _Body
-from streamkit.web.token_estimate import estimated
+from streamkit.web.token_counts import estimated
 from tests.framing import binary
 from tests.laws.judging import Case
 from tests.laws.running import CLOCK, OURS, Stream, chain_of, maker, read, translate

@@ -22,7 +22,7 @@ from streamkit.events import (
     ToolCallFinished,
     UsageReported,
 )
-from streamkit.lab.mock.answer import Answer
+from streamkit.lab.mock.writing import Answer
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.machines import Chain
 from streamkit.policy import TOLERANT, Policy

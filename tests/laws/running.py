@@ -36,8 +36,7 @@ from streamkit.testing import joined
 from streamkit.tool_calls.accumulate import ToolCallAccumulator, accumulate_tool_calls
 from streamkit.tool_calls.check import JSONChecker, check_json
 from streamkit.tool_calls.value_text import plain_text
-from streamkit.translation.citations import carry_citations
-from streamkit.translation.web_searches import carry_searches
+from streamkit.translation.citations import carry_citations, carry_searches
 from tests.corpora import CORPORA, streams
 from tests.sampling import few
 from tests.vectors import VECTORS

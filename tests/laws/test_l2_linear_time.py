@@ -7,7 +7,7 @@ import pytest
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.openai_responses.items import ItemReader
 from streamkit.dialects.openai_responses.texts import OPEN_LOOKED_AT
-from streamkit.tool_calls import json_scanner, text_buffer
+from streamkit.tool_calls import json_scanner, object_scanner
 from tests.framing.binary import events
 from tests.laws.running import read, translate
 from tests.vectors import anthropic, bedrock, openai_responses
@@ -19,7 +19,11 @@ from tests.vectors.vector import named, sse
 def work(monkeypatch):
     """Counts characters handed to scanners, and characters that buffers joined."""
     counts = {"scanned": 0, "joined": 0, "scanners": 0}
-    feed, whole, init = json_scanner.JSONScanner.feed, text_buffer.TextBuffer.whole, json_scanner.JSONScanner.__init__
+    feed, whole, init = (
+        json_scanner.JSONScanner.feed,
+        object_scanner.TextBuffer.whole,
+        json_scanner.JSONScanner.__init__,
+    )
 
     def counting_init(self, **kwargs):
         counts["scanners"] += 1
@@ -39,7 +43,7 @@ def work(monkeypatch):
 
     monkeypatch.setattr(json_scanner.JSONScanner, "__init__", counting_init)
     monkeypatch.setattr(json_scanner.JSONScanner, "feed", counting_feed)
-    monkeypatch.setattr(text_buffer.TextBuffer, "whole", counting_whole)
+    monkeypatch.setattr(object_scanner.TextBuffer, "whole", counting_whole)
     return counts
 
 

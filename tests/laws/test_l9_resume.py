@@ -11,8 +11,8 @@ import random
 import pytest
 
 from streamkit.resume import MemoryStore
-from streamkit.web.resume.answer import takes_ids
 from streamkit.web.resume.following import Following
+from streamkit.web.resume.settings import takes_ids
 from tests.laws.running import OURS, every_stream
 from tests.resume.answers import CLIENTS, Answer, answers_of
 from tests.resume.reading import cursors, resumed_from, without_ids
@@ -28,7 +28,7 @@ class Kept:
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
-        self.has_ids = takes_ids(answer.meta)
+        self.has_ids = takes_ids(answer.meta.dialect, is_array=answer.meta.is_array)
         self._store = MemoryStore()
 
     async def __aenter__(self):
@@ -43,14 +43,12 @@ class Kept:
 
     async def read(self, after: int = 0) -> bytes:
         """What a client gets that reads on behind byte ``after``."""
-        log_id = self._log.id
-        reading = await self._store.open(log_id, after=after)
-        following = Following(self._store, log_id, "", after, reading, has_ids=self.has_ids)
+        reading = await self._log.open(after)
+        following = Following(self._log, after, reading, has_ids=self.has_ids)
         try:
             async with following.pipe() as pipe:
                 return b"".join([data async for data in pipe])
         finally:
-            following.close()
             await reading.aclose()
 
     def kept(self, got: bytes, position: int) -> tuple[bytes, int]:

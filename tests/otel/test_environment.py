@@ -3,7 +3,7 @@
 import pytest
 
 from streamkit import UsageError
-from streamkit.otel.environment import is_sent
+from streamkit.otel.conventions import is_sent
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from streamkit.events import UsageReported
 from streamkit.otel.conventions import CONVENTIONS
-from streamkit.otel.metrics import Instruments
+from streamkit.otel.inference import Instruments
 
 ASKED = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "m"}
 USAGE = UsageReported(input_total=100, input_cached=40, input_cache_write=5, output_total=20, output_reasoning=0)

@@ -8,7 +8,7 @@ from opentelemetry.context import get_value
 from opentelemetry.trace import INVALID_SPAN, get_current_span, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from streamkit.otel.trace_context import context_in, ids_in, propagated, traceparent_of
+from streamkit.gateway.telemetry import context_in, ids_in, propagated, traceparent_of
 from tests.otel.spans import Spans
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"

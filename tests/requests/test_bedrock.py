@@ -34,7 +34,7 @@ from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import portable_id, portable_name
 from streamkit.translation.bodies import decode_request
-from streamkit.translation.lowering.turns import OPENING
+from streamkit.translation.content_passes import OPENING
 from tests.requests.rows import HI, NONE, Dialect, Members, Row, by_model, by_system, by_user, parameters, rows
 
 PNG, PDF = "iVBORw0KGgo=", "JVBERi0="
@@ -362,72 +362,72 @@ SEALED = [
 ]  # fmt: skip
 
 BAD: dict[str, tuple[dict[str, Any], str, str]] = {
-    "no messages": ({"messages": None}, "messages", "a list is needed"),
-    "a message that is none": ({"messages": ["hi"]}, "messages[0]", "an object is needed"),
+    "no messages": ({"messages": None}, "messages", "must be a list"),
+    "a message that is none": ({"messages": ["hi"]}, "messages[0]", "must be an object"),
     "a role": ({"messages": [{"role": "tool", "content": []}]}, "messages[0].role", "no role 'tool'"),
-    "content as text": ({"messages": [{"role": "user", "content": "hi"}]}, "messages[0].content", "a list is needed, not text"),
-    "no content": ({"messages": [{"role": "user"}]}, "messages[0].content", "a list is needed"),
+    "content as text": ({"messages": [{"role": "user", "content": "hi"}]}, "messages[0].content", "must be a list, not a string"),
+    "no content": ({"messages": [{"role": "user"}]}, "messages[0].content", "must be a list"),
     "a block of two kinds": (
-        {"messages": [user({"text": "a", "image": {}})]}, "messages[0].content[0]", "one member is needed, not 'text', 'image'",
+        {"messages": [user({"text": "a", "image": {}})]}, "messages[0].content[0]", "must have exactly one member, not 'text', 'image'",
     ),
     "a block of no kind": ({"messages": [user({})]}, "messages[0].content[0]", "not none"),
-    "a text": ({"messages": [user({"text": 1})]}, "messages[0].content[0].text", "text is needed"),
-    "no source": ({"messages": [user({"image": {"format": "png"}})]}, "messages[0].content[0].image.source", "an object is needed"),
+    "a text": ({"messages": [user({"text": 1})]}, "messages[0].content[0].text", "must be a string"),
+    "no source": ({"messages": [user({"image": {"format": "png"}})]}, "messages[0].content[0].image.source", "must be an object"),
     "a source of two kinds": (
-        {"messages": [user({"image": {"source": {"bytes": "", "s3Location": {}}}})]}, "messages[0].content[0].image.source", "one member",
+        {"messages": [user({"image": {"source": {"bytes": "", "s3Location": {}}}})]}, "messages[0].content[0].image.source", "exactly one member",
     ),
     "bytes": ({"messages": [user({"image": {"source": {"bytes": "?"}}})]}, "messages[0].content[0].image.source.bytes", "base64"),
     "a place in S3": (
         {"messages": [user({"image": {"source": {"s3Location": {}}}})]}, "messages[0].content[0].image.source.s3Location.uri",
-        "text is needed",
+        "must be a string",
     ),
     "a document without a name": (
-        {"messages": [user({"document": {"source": {"bytes": ""}}})]}, "messages[0].content[0].document.name", "text is needed",
+        {"messages": [user({"document": {"source": {"bytes": ""}}})]}, "messages[0].content[0].document.name", "must be a string",
     ),
-    "a call of the user": ({"messages": [user(use())]}, "messages[0].content[0].toolUse", "a message of the assistant"),
-    "thoughts of the user": ({"messages": [user(thought())]}, "messages[0].content[0].reasoningContent", "a message of the assistant"),
-    "a result of the assistant": ({"messages": [assistant(answer())]}, "messages[0].content[0].toolResult", "a message of the user"),
+    "a call of the user": ({"messages": [user(use())]}, "messages[0].content[0].toolUse", "only allowed in assistant messages"),
+    "thoughts of the user": ({"messages": [user(thought())]}, "messages[0].content[0].reasoningContent", "only allowed in assistant messages"),
+    "a result of the assistant": ({"messages": [assistant(answer())]}, "messages[0].content[0].toolResult", "only allowed in user messages"),
     "a call without an id": (
-        {"messages": [assistant({"toolUse": {"name": "f", "input": {}}})]}, "messages[0].content[0].toolUse.toolUseId", "text is needed",
+        {"messages": [assistant({"toolUse": {"name": "f", "input": {}}})]}, "messages[0].content[0].toolUse.toolUseId", "must be a string",
     ),
-    "an input": ({"messages": [assistant(use(given="x"))]}, "messages[0].content[0].toolUse.input", "an object is needed, not text"),
-    "a thought": ({"messages": [assistant({"reasoningContent": {}})]}, "messages[0].content[0].reasoningContent", "one member"),
+    "an input": ({"messages": [assistant(use(given="x"))]}, "messages[0].content[0].toolUse.input", "must be an object, not a string"),
+    "a thought": ({"messages": [assistant({"reasoningContent": {}})]}, "messages[0].content[0].reasoningContent", "exactly one member"),
     "redacted content": ({"messages": [assistant(redacted("?"))]}, "messages[0].content[0].reasoningContent.redactedContent", "base64"),
     "a status": ({"messages": [user(answer(status="late"))]}, "messages[0].content[0].toolResult.status", "not 'late'"),
     "what a tool said": (
         {"messages": [user({"toolResult": {"toolUseId": "i", "content": "x"}})]}, "messages[0].content[0].toolResult.content",
-        "a list is needed",
+        "must be a list",
     ),
     "cited": (
         {"messages": [assistant({"citationsContent": {"content": [{"x": 1}]}})]}, "messages[0].content[0].citationsContent.content[0]",
-        "text is needed",
+        "must have the member 'text'",
     ),
-    "a mark": ({"messages": [user({"cachePoint": 1})]}, "messages[0].content[0].cachePoint", "an object is needed"),
-    "the system": ({"system": "be"}, "system", "a list is needed, not text"),
-    "a bound": ({"inferenceConfig": {"maxTokens": "9"}}, "inferenceConfig.maxTokens", "a number is needed"),
-    "a stop": ({"inferenceConfig": {"stopSequences": [1]}}, "inferenceConfig.stopSequences[0]", "text is needed"),
+    "a mark": ({"messages": [user({"cachePoint": 1})]}, "messages[0].content[0].cachePoint", "must be an object"),
+    "the system": ({"system": "be"}, "system", "must be a list, not a string"),
+    "a bound": ({"inferenceConfig": {"maxTokens": "9"}}, "inferenceConfig.maxTokens", "must be a number"),
+    "a stop": ({"inferenceConfig": {"stopSequences": [1]}}, "inferenceConfig.stopSequences[0]", "must be a string"),
     "no budget": (
         {"additionalModelRequestFields": {"thinking": {"type": "enabled"}}}, "additionalModelRequestFields.thinking.budget_tokens",
         "a whole number",
     ),
     "a schema that is no JSON": (
         {"outputConfig": {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": {"schema": "{"}}}}},
-        "outputConfig.textFormat.structure.jsonSchema.schema", "no JSON",
+        "outputConfig.textFormat.structure.jsonSchema.schema", "must be JSON: ",
     ),
-    "no tools": ({"toolConfig": {}}, "toolConfig.tools", "a list is needed"),
+    "no tools": ({"toolConfig": {}}, "toolConfig.tools", "must be a list"),
     "a tool without a schema": (
-        {"toolConfig": {"tools": [{"toolSpec": {"name": "f"}}]}}, "toolConfig.tools[0].toolSpec.inputSchema", "an object is needed",
+        {"toolConfig": {"tools": [{"toolSpec": {"name": "f"}}]}}, "toolConfig.tools[0].toolSpec.inputSchema", "must be an object",
     ),
     "a schema": (
         {"toolConfig": {"tools": [{"toolSpec": {"name": "f", "inputSchema": {}}}]}}, "toolConfig.tools[0].toolSpec.inputSchema.json",
-        "a schema is needed",
+        "is missing; must be a JSON schema",
     ),
     "a tool choice": ({"toolConfig": {"tools": [spec()], "toolChoice": {"none": {}}}}, "toolConfig.toolChoice", "not 'none'"),
     "a tool choice of two": (
-        {"toolConfig": {"tools": [spec()], "toolChoice": {"auto": {}, "any": {}}}}, "toolConfig.toolChoice", "one member",
+        {"toolConfig": {"tools": [spec()], "toolChoice": {"auto": {}, "any": {}}}}, "toolConfig.toolChoice", "exactly one member",
     ),
     "no name of a tool": (
-        {"toolConfig": {"tools": [spec()], "toolChoice": {"tool": {}}}}, "toolConfig.toolChoice.tool.name", "text is needed",
+        {"toolConfig": {"tools": [spec()], "toolChoice": {"tool": {}}}}, "toolConfig.toolChoice.tool.name", "must be a string",
     ),
 }  # fmt: skip
 
@@ -656,7 +656,7 @@ STRAY = [
 
 
 def test_a_part_that_no_message_has_is_the_programs_mistake():
-    with pytest.raises(TypeError, match="a message has no Thinking"):
+    with pytest.raises(TypeError, match="a message cannot contain Thinking"):
         BEDROCK.write(evolve(BEDROCK.foreign, turns=[by_user(Thinking())]))
 
 
@@ -812,7 +812,7 @@ ROWS = {
         None, losses, {"tool_declared": 2, "name_rewritten": 1, "turn_added": 1},
         at={"toolConfig": {"tools": [spec("look", {"type": "object"}), spec(portable_name("files.read"), {"type": "object"})]}},
     )),
-    "a tool that must be called is not there": BEDROCK.unwritable({"tool_choice": ToolChoice("required")}, "tool_choice", "the request defines none"),
+    "a tool that must be called is not there": BEDROCK.unwritable({"tool_choice": ToolChoice("required")}, "tool_choice", "the request defines no tools"),
     "no tool that may be called": BEDROCK.of_another({"tool_choice": ToolChoice("auto", parallel=False)}, {}),
     "a call that is demanded of one who thinks": BEDROCK.unwritable({**DEMANDED, "model": OLDER, "options": BUDGET}, "tool_choice", "while thinking"),
     "it is imitated": BEDROCK.of_another(

@@ -21,10 +21,10 @@ WITH_BODIES = [name for name, dialect in DIALECTS.items() if dialect.bodies is n
 PAIRS = list(product(WITH_BODIES, WITH_BODIES))
 #: What a dialect rightly refuses: each is an error with its path, and no request is half translated.
 REFUSED = (
-    "can't be made to call a tool",
-    "needs a message of the user",
-    "needs a content of the user",
-    "needs a step of the user",
+    "cannot be required to call a tool",
+    "requires a user message",
+    "requires a user content",
+    "requires a user step",
     "more than one choice",
     "one choice",
     "at a URL",

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkit import StreamReport
-from streamkit.dialects.bodies.claude_schemas import FORMATS, ClaudeSchemas
+from streamkit.dialects.bodies.claude import FORMATS, ClaudeSchemas
 from streamkit.errors import BadRequest
 from tests.requests.rows import translate
 from tests.requests.sdk_types import faults

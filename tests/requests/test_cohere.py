@@ -194,26 +194,26 @@ MEMBERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }  # fmt: skip
 
 BAD: list[tuple[dict[str, Any], str, str]] = [
-    ({"messages": ...}, "messages", "a list is needed"),
+    ({"messages": ...}, "messages", "must be a list"),
     ({"messages": [{"role": "developer", "content": "a"}]}, "messages[0].role", "no role 'developer'"),
-    ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content", "not a whole number"),
-    ({"messages": said({})}, "messages[0].content[0].type", "text is needed"),
-    ({"messages": said({"type": "text"})}, "messages[0].content[0].text", "text is needed"),
-    ({"messages": said({"type": "image_url"})}, "messages[0].content[0].image_url", "an object is needed"),
+    ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content", "not an integer"),
+    ({"messages": said({})}, "messages[0].content[0].type", "must be a string"),
+    ({"messages": said({"type": "text"})}, "messages[0].content[0].text", "must be a string"),
+    ({"messages": said({"type": "image_url"})}, "messages[0].content[0].image_url", "must be an object"),
     ({"messages": said(image("data:x"))}, "messages[0].content[0].image_url.url", "base64"),
-    ({"messages": [{"role": "assistant", "content": [{"type": "thinking"}]}]}, "messages[0].content[0].thinking", "text is needed"),
-    ({"messages": [{"role": "assistant", "tool_plan": 5}]}, "messages[0].tool_plan", "text is needed"),
-    ({"messages": [{"role": "assistant", "tool_calls": [{"id": "c"}]}]}, "messages[0].tool_calls[0].function", "an object is needed"),
+    ({"messages": [{"role": "assistant", "content": [{"type": "thinking"}]}]}, "messages[0].content[0].thinking", "must be a string"),
+    ({"messages": [{"role": "assistant", "tool_plan": 5}]}, "messages[0].tool_plan", "must be a string"),
+    ({"messages": [{"role": "assistant", "tool_calls": [{"id": "c"}]}]}, "messages[0].tool_calls[0].function", "must be an object"),
     ({"messages": [{"role": "assistant", "tool_calls": [{"type": "x"}]}]}, "messages[0].tool_calls[0].type", "'x'"),
-    ({"messages": [answer(content=[{"type": "document"}])]}, "messages[0].content[0].document", "an object is needed"),
-    ({"messages": [answer(content=[document(5)])]}, "messages[0].content[0].document.data", "an object or text is needed"),
-    ({"tool_choice": "ANY"}, "tool_choice", "'ANY'"),
-    ({"stop_sequences": "x"}, "stop_sequences", "a list is needed"),
-    ({"stop_sequences": [5]}, "stop_sequences[0]", "text is needed"),
-    ({"k": 1.5}, "k", "a whole number is needed"),
-    ({"thinking": {}}, "thinking.type", "text is needed"),
-    ({"response_format": {"type": "json_object", "json_schema": 5}}, "response_format.json_schema", "an object is needed"),
-    ({"tools": [{"type": "function"}]}, "tools[0].function", "an object is needed"),
+    ({"messages": [answer(content=[{"type": "document"}])]}, "messages[0].content[0].document", "must be an object"),
+    ({"messages": [answer(content=[document(5)])]}, "messages[0].content[0].document.data", "must be an object or a string"),
+    ({"tool_choice": "ANY"}, "tool_choice", "must be 'REQUIRED' or 'NONE', not 'ANY'"),
+    ({"stop_sequences": "x"}, "stop_sequences", "must be a list"),
+    ({"stop_sequences": [5]}, "stop_sequences[0]", "must be a string"),
+    ({"k": 1.5}, "k", "must be an integer"),
+    ({"thinking": {}}, "thinking.type", "must be a string"),
+    ({"response_format": {"type": "json_object", "json_schema": 5}}, "response_format.json_schema", "must be an object"),
+    ({"tools": [{"type": "function"}]}, "tools[0].function", "must be an object"),
 ]  # fmt: skip
 
 
@@ -306,7 +306,7 @@ EFFORTS = [
 
 
 def test_what_a_tool_gave_is_no_reasoning():
-    with pytest.raises(TypeError, match="content has no Reasoning"):
+    with pytest.raises(TypeError, match="content cannot contain Reasoning"):
         COHERE.write(evolve(COHERE.foreign, turns=[by_user(Reasoning("hm"))]))
 
 

@@ -46,7 +46,7 @@ def test_within_anthropic_a_compaction_stays_as_it_came():
 
 @pytest.mark.parametrize("target", [name for name in WITH_BODIES if name != "openai-responses"])
 def test_what_only_openai_can_read_is_refused_elsewhere(target):
-    with pytest.raises(BadRequest, match="their summary as a message") as refused:
+    with pytest.raises(BadRequest, match="a summary of them") as refused:
         written("openai-responses", target, input=ITEMS)
     assert refused.value.path == "input[0]"
 

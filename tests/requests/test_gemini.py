@@ -412,54 +412,54 @@ def parts(*parts: Any, role: str = "user") -> dict[str, Any]:
 
 
 BAD = [
-    ({"contents": ...}, "contents", "a list is needed"),
-    ({"contents": HI}, "contents", "a list is needed, not an object"),
-    ({"contents": ["Hi"]}, "contents[0]", "an object is needed, not text"),
-    ({"contents": [{"role": "assistant", "parts": []}]}, "contents[0].role", "'user' or 'model' is needed, not 'assistant'"),
-    ({"contents": [{"role": 5, "parts": []}]}, "contents[0].role", "text is needed"),
-    ({"contents": [{"parts": "Hi"}]}, "contents[0].parts", "a list is needed"),
-    (parts({"text": 5}), "contents[1].parts[0].text", "text is needed, not a whole number"),
-    (parts({"text": "a", "thought": 1}, role="model"), "contents[1].parts[0].thought", "true or false"),
-    (parts({"text": "a", "thought": True}), "contents[1].parts[0].thought", "only stand in a content of the model"),
-    (parts({"text": "a", "inlineData": {}}), "contents[1].parts[0]", "one thing, and here are text and inlineData"),
-    (parts(call()), "contents[1].parts[0].functionCall", "only stand in a content of the model"),
-    (parts({"functionCall": 5}, role="model"), "contents[1].parts[0].functionCall", "an object is needed"),
-    (parts({"function_call": {"args": {}}}, role="model"), "contents[1].parts[0].function_call.name", "text is needed"),
-    (parts(call(args=[1]), role="model"), "contents[1].parts[0].functionCall.args", "an object is needed, not a list"),
-    (parts({"functionResponse": {"response": {}}}), "contents[1].parts[0].functionResponse.name", "text is needed"),
-    (parts(answer("done")), "contents[1].parts[0].functionResponse.response", "an object is needed, not text"),
+    ({"contents": ...}, "contents", "must be a list"),
+    ({"contents": HI}, "contents", "must be a list, not an object"),
+    ({"contents": ["Hi"]}, "contents[0]", "must be an object, not a string"),
+    ({"contents": [{"role": "assistant", "parts": []}]}, "contents[0].role", "must be 'user' or 'model', not 'assistant'"),
+    ({"contents": [{"role": 5, "parts": []}]}, "contents[0].role", "must be a string"),
+    ({"contents": [{"parts": "Hi"}]}, "contents[0].parts", "must be a list"),
+    (parts({"text": 5}), "contents[1].parts[0].text", "must be a string, not an integer"),
+    (parts({"text": "a", "thought": 1}, role="model"), "contents[1].parts[0].thought", "must be a boolean"),
+    (parts({"text": "a", "thought": True}), "contents[1].parts[0].thought", "must be in a content with the role 'model'"),
+    (parts({"text": "a", "inlineData": {}}), "contents[1].parts[0]", "must have only one of text and inlineData"),
+    (parts(call()), "contents[1].parts[0].functionCall", "must be in a content with the role 'model'"),
+    (parts({"functionCall": 5}, role="model"), "contents[1].parts[0].functionCall", "must be an object"),
+    (parts({"function_call": {"args": {}}}, role="model"), "contents[1].parts[0].function_call.name", "must be a string"),
+    (parts(call(args=[1]), role="model"), "contents[1].parts[0].functionCall.args", "must be an object, not a list"),
+    (parts({"functionResponse": {"response": {}}}), "contents[1].parts[0].functionResponse.name", "must be a string"),
+    (parts(answer("done")), "contents[1].parts[0].functionResponse.response", "must be an object"),
     (
         parts(answer(parts=[{"inline_data": {"data": "?"}}])), "contents[1].parts[0].functionResponse.parts[0].inline_data.data",
-        "this is no base64",
+        "must be base64",
     ),
-    (parts({"inlineData": {"mimeType": "image/png"}}), "contents[1].parts[0].inlineData.data", "text is needed"),
+    (parts({"inlineData": {"mimeType": "image/png"}}), "contents[1].parts[0].inlineData.data", "must be a string"),
     (
         parts({"inlineData": {"data": "data:image/png;base64,AAAA"}}), "contents[1].parts[0].inlineData.data",
-        "base64 is needed, without data: in front",
+        "must be base64 without a data: prefix",
     ),
-    (parts({"fileData": {}}), "contents[1].parts[0].fileData.fileUri", "text is needed"),
-    ({"systemInstruction": "rules"}, "systemInstruction", "an object is needed, not text"),
-    ({"system_instruction": {"parts": [call()]}}, "system_instruction.parts[0].functionCall", "only stand in a content of the model"),
-    ({"generationConfig": []}, "generationConfig", "an object is needed"),
-    (configured(temperature="hot"), "generationConfig.temperature", "a number is needed"),
-    ({"generation_config": {"top_k": 1.5}}, "generation_config.top_k", "a whole number is needed"),
-    (configured(stopSequences=[5]), "generationConfig.stopSequences[0]", "text is needed"),
+    (parts({"fileData": {}}), "contents[1].parts[0].fileData.fileUri", "must be a string"),
+    ({"systemInstruction": "rules"}, "systemInstruction", "must be an object, not a string"),
+    ({"system_instruction": {"parts": [call()]}}, "system_instruction.parts[0].functionCall", "must be in a content with the role 'model'"),
+    ({"generationConfig": []}, "generationConfig", "must be an object"),
+    (configured(temperature="hot"), "generationConfig.temperature", "must be a number"),
+    ({"generation_config": {"top_k": 1.5}}, "generation_config.top_k", "must be an integer"),
+    (configured(stopSequences=[5]), "generationConfig.stopSequences[0]", "must be a string"),
     (
         configured(thinkingConfig={"thinkingLevel": "DEEP"}), "generationConfig.thinkingConfig.thinkingLevel",
-        "one of HIGH, LOW, MEDIUM, MINIMAL, XHIGH is needed, not 'DEEP'",
+        "must be one of HIGH, LOW, MEDIUM, MINIMAL, XHIGH, not 'DEEP'",
     ),
-    (configured(responseMimeType="application/json", responseSchema=[]), "generationConfig.responseSchema", "an object is needed"),
-    ({"tools": [{"functionDeclarations": {}}]}, "tools[0].functionDeclarations", "a list is needed"),
-    ({"tools": [{"functionDeclarations": [{}]}]}, "tools[0].functionDeclarations[0].name", "text is needed"),
+    (configured(responseMimeType="application/json", responseSchema=[]), "generationConfig.responseSchema", "must be an object"),
+    ({"tools": [{"functionDeclarations": {}}]}, "tools[0].functionDeclarations", "must be a list"),
+    ({"tools": [{"functionDeclarations": [{}]}]}, "tools[0].functionDeclarations[0].name", "must be a string"),
     (
         {"tools": [{"functionDeclarations": [{"name": "f", "parameters": []}]}]}, "tools[0].functionDeclarations[0].parameters",
-        "an object is needed",
+        "must be an object",
     ),
     (
         calling(mode="SOME"), "toolConfig.functionCallingConfig.mode",
-        "one of MODE_UNSPECIFIED, VALIDATED, AUTO, NONE, ANY is needed, not 'SOME'",
+        "must be one of MODE_UNSPECIFIED, VALIDATED, AUTO, NONE, ANY, not 'SOME'",
     ),
-    ({"safetySettings": SAFE, "safety_settings": SAFE}, "safety_settings", "safetySettings is the same member"),
+    ({"safetySettings": SAFE, "safety_settings": SAFE}, "safety_settings", "the member is also given as safetySettings"),
 ]  # fmt: skip
 
 
@@ -571,7 +571,7 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], list[tuple[str, str]]
             {"functionResponse": {"id": "a", "name": "look", "response": {"output": "done"}}},
             {"inlineData": {"mimeType": "image/png", "data": PNG}},
         )],
-        [("media", "image"), ("unknown_event", "content.search_result"), ("media", "moved behind the result a")], {},
+        [("media", "image"), ("unknown_event", "content.search_result"), ("media", "moved after the result a")], {},
     ),
     "results behind text, and what follows": (
         [
@@ -862,8 +862,8 @@ ROWS = {
     "validated is auto for others": GEMINI.translated(
         "openai-chat", {"tools": [{"functionDeclarations": [FUNCTION]}], **calling(mode="VALIDATED")}, {"tool_choice": "auto"}, [("metadata", "mode")]
     ),
-    "contents that only Google's cache has": GEMINI.refused(CACHED, "cachedContent", "send the contents themselves", to="openai-chat"),
-    "they stay in its dialect": GEMINI.kept(CACHED, extras=CACHED, stored=[("cachedContent", "send the contents themselves")]),
+    "contents that only Google's cache has": GEMINI.refused(CACHED, "cachedContent", "send the cached contents in `contents`", to="openai-chat"),
+    "they stay in its dialect": GEMINI.kept(CACHED, extras=CACHED, stored=[("cachedContent", "send the cached contents in `contents`")]),
 }  # fmt: skip
 
 #: Rows with something that Google's own client does not let its user write.

@@ -221,7 +221,7 @@ ROWS = {
         {"media": 1, "unknown_event": 1}, target={"linked_media": "drop"},
     ),
     "what only a server has": INTERACTIONS.refused(
-        {"input": ..., "previous_interaction_id": "v1_1"}, "previous_interaction_id", "send all steps so far", to="anthropic"
+        {"input": ..., "previous_interaction_id": "v1_1"}, "previous_interaction_id", "send all earlier steps", to="anthropic"
     ),
 }  # fmt: skip
 

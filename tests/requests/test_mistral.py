@@ -253,32 +253,32 @@ ALIKE_MEMBERS = [
 ]  # fmt: skip
 
 BAD: list[tuple[dict[str, Any], str, str]] = [
-    ({"messages": ...}, "messages", "a list is needed"),
-    ({"messages": [{"role": "developer", "content": "a"}]}, "messages[0].role", "no role 'developer'"),
-    ({"messages": [{"role": "function", "content": "a"}]}, "messages[0].role", "no role 'function'"),
-    ({"messages": said({"type": "image_url"})}, "messages[0].content[0].image_url", "text is needed"),
+    ({"messages": ...}, "messages", "must be a list"),
+    ({"messages": [{"role": "developer", "content": "a"}]}, "messages[0].role", "'assistant' or 'tool', not 'developer'"),
+    ({"messages": [{"role": "function", "content": "a"}]}, "messages[0].role", "'assistant' or 'tool', not 'function'"),
+    ({"messages": said({"type": "image_url"})}, "messages[0].content[0].image_url", "must be a string"),
     ({"messages": said({"type": "image_url", "image_url": "data:x"})}, "messages[0].content[0].image_url", "base64"),
     ({"messages": said({"type": "image_url", "image_url": {"url": "data:x"}})}, "messages[0].content[0].image_url.url", "base64"),
     ({"messages": said({"type": "document_url", "document_url": "data:x"})}, "messages[0].content[0].document_url", "base64"),
-    ({"messages": said({"type": "input_audio", "input_audio": {}})}, "messages[0].content[0].input_audio", "text is needed, not an object"),
-    ({"messages": said({"type": "file"})}, "messages[0].content[0].file_id", "text is needed"),
+    ({"messages": said({"type": "input_audio", "input_audio": {}})}, "messages[0].content[0].input_audio", "must be a string, not an object"),
+    ({"messages": said({"type": "file"})}, "messages[0].content[0].file_id", "must be a string"),
     (
         {"messages": [{"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}]}]}, "messages[0].content[0].thinking",
-        "a list is needed",
+        "must be a list",
     ),
     (
         {"messages": [{"role": "assistant", "content": [{"type": "thinking", "thinking": [{"type": "text"}]}]}]},
-        "messages[0].content[0].thinking[0].text", "text is needed",
+        "messages[0].content[0].thinking[0].text", "must be a string",
     ),
-    ({"messages": [{"role": "assistant", "tool_calls": [{"id": NINE}]}]}, "messages[0].tool_calls[0].function", "an object is needed"),
+    ({"messages": [{"role": "assistant", "tool_calls": [{"id": NINE}]}]}, "messages[0].tool_calls[0].function", "must be an object"),
     (
         {"messages": [{"role": "assistant", "tool_calls": [function(arguments=5)]}]}, "messages[0].tool_calls[0].function.arguments",
-        "text is needed",
+        "must be a string",
     ),
     ({"tool_choice": "some"}, "tool_choice", "'some'"),
-    ({"tool_choice": {"type": "function"}}, "tool_choice.function", "an object is needed"),
-    ({"tools": [{"type": "function"}]}, "tools[0].function", "an object is needed"),
-    ({"random_seed": 1.5}, "random_seed", "a whole number is needed"),
+    ({"tool_choice": {"type": "function"}}, "tool_choice.function", "must be an object"),
+    ({"tools": [{"type": "function"}]}, "tools[0].function", "must be an object"),
+    ({"random_seed": 1.5}, "random_seed", "must be an integer"),
 ]  # fmt: skip
 
 

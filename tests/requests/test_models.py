@@ -10,8 +10,7 @@ import pytest
 
 from streamkit.conversation.messages import Media, Options, Request, Text, Thinking, Tool, ToolCall, ToolResult, Turn
 from streamkit.dialects.profiles import Prefill
-from streamkit.dialects.vocabulary.models import FAMILIES, SERVERS, UNKNOWN, model_of
-from streamkit.dialects.vocabulary.reasoning_effort import BUDGETS
+from streamkit.dialects.vocabulary.models import BUDGETS, FAMILIES, SERVERS, UNKNOWN, model_of
 from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_request

@@ -247,7 +247,7 @@ def test_a_tool_that_comes_late_does_not_take_the_name_of_one_in_a_namespace(to)
 def test_a_choice_of_a_namespace_that_holds_nothing_is_no_choice_among_the_others(to, group):
     empty = {"type": "namespace", "name": "empty"}
     request = read({"tools": [function("exec_command"), group], "tool_choice": empty})
-    with pytest.raises(BadRequest, match="'empty' must be called"):
+    with pytest.raises(BadRequest, match="cannot define the required tool 'empty'"):
         sent(request, to)
     allowed = {"type": "allowed_tools", "mode": "auto", "tools": [empty]}
     request = read({"tools": [function("exec_command"), group], "tool_choice": allowed})

@@ -10,6 +10,7 @@ import orjson
 import pytest
 from attrs import evolve
 
+from streamkit.conversation.checks import check_pairing
 from streamkit.conversation.messages import (
     Media,
     Options,
@@ -26,7 +27,6 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.conversation.pairing import check_pairing
 from streamkit.errors import BadRequest
 from streamkit.events import Aside, Opaque
 from streamkit.translation.bodies import decode_request, encode_request
@@ -172,32 +172,32 @@ def wrong(**fields: Any) -> dict[str, Any]:
 
 BAD = [
     ({"messages": ..., "prompt": "Hi"}, "prompt", "/api/generate"),
-    ({"messages": ...}, "messages", "a list is needed"),
-    ({"model": ...}, "model", "text is needed"),
-    ({"model": "m", "messages": [1]}, "messages[0]", "an object is needed"),
-    (wrong(role="developer"), "messages[0].role", "there is no role 'developer'"),
-    (wrong(role=None), "messages[0].role", "text is needed"),
+    ({"messages": ...}, "messages", "must be a list"),
+    ({"model": ...}, "model", "must be a string"),
+    ({"model": "m", "messages": [1]}, "messages[0]", "must be an object"),
+    (wrong(role="developer"), "messages[0].role", "unknown role 'developer'"),
+    (wrong(role=None), "messages[0].role", "must be a string"),
     (wrong(content=[{"type": "text", "text": "Hi"}]), "messages[0].content", "not a list"),
-    (wrong(images="AA=="), "messages[0].images", "a list is needed"),
-    (wrong(images=["AA==", 1]), "messages[0].images[1]", "text is needed"),
+    (wrong(images="AA=="), "messages[0].images", "must be a list"),
+    (wrong(images=["AA==", 1]), "messages[0].images[1]", "must be a string"),
     (wrong(images=["AA==", "%"]), "messages[0].images[1]", "no base64"),
     (wrong(images=["data:image/png;base64,AA=="]), "messages[0].images[0]", "without data:"),
-    (wrong(role="assistant", tool_calls=[{}]), "messages[0].tool_calls[0].function", "an object is needed"),
-    (wrong(role="assistant", tool_calls=[{"function": {}}]), "messages[0].tool_calls[0].function.name", "text is needed"),
+    (wrong(role="assistant", tool_calls=[{}]), "messages[0].tool_calls[0].function", "must be an object"),
+    (wrong(role="assistant", tool_calls=[{"function": {}}]), "messages[0].tool_calls[0].function.name", "must be a string"),
     (
         wrong(role="assistant", tool_calls=[{"function": {"name": "f", "arguments": "{}"}}]),
-        "messages[0].tool_calls[0].function.arguments", "an object is needed, not text",
+        "messages[0].tool_calls[0].function.arguments", "must be an object, not a string",
     ),
-    (wrong() | {"think": "much"}, "think", "'much'"),
+    (wrong() | {"think": "much"}, "think", "must be true, false or one of low, medium, high, max, not 'much'"),
     (wrong() | {"think": 1}, "think", "a whole number"),
     (wrong() | {"format": "xml"}, "format", "'xml'"),
-    (wrong() | {"format": 1}, "format", "a JSON schema is needed"),
-    (wrong() | {"stream": "yes"}, "stream", "true or false"),
-    (wrong() | {"options": {"stop": "x"}}, "options.stop", "a list is needed"),
-    (wrong() | {"options": {"stop": ["x", 1]}}, "options.stop[1]", "text is needed"),
-    (wrong() | {"options": {"temperature": "hot"}}, "options.temperature", "a number is needed"),
-    (wrong() | {"options": []}, "options", "an object is needed"),
-    (wrong() | {"tools": [{"type": "function"}]}, "tools[0].function", "an object is needed"),
+    (wrong() | {"format": 1}, "format", "must be 'json' or a JSON schema"),
+    (wrong() | {"stream": "yes"}, "stream", "must be a boolean"),
+    (wrong() | {"options": {"stop": "x"}}, "options.stop", "must be a list"),
+    (wrong() | {"options": {"stop": ["x", 1]}}, "options.stop[1]", "must be a string"),
+    (wrong() | {"options": {"temperature": "hot"}}, "options.temperature", "must be a number"),
+    (wrong() | {"options": []}, "options", "must be an object"),
+    (wrong() | {"tools": [{"type": "function"}]}, "tools[0].function", "must be an object"),
     (wrong() | {"tools": [{"function": {"name": "f", "parameters": []}}]}, "tools[0].function.parameters", "an object"),
 ]  # fmt: skip
 
@@ -527,7 +527,7 @@ ROWS = {
         {"tools": TOOLS, "tool_choice": choice}, {"tools": declared(left)}, [("metadata" if name == "x" else "tool_choice", name) for name in names]
     )),
     **rows("a call that is demanded", [(), ("g",), ("f", "g")], lambda *names: OLLAMA.unwritable(
-        {"tools": TOOLS, "tool_choice": ToolChoice("required", names)}, "tool_choice", "can't be made to call a tool"
+        {"tools": TOOLS, "tool_choice": ToolChoice("required", names)}, "tool_choice", "cannot be required to call a tool"
     )),
     **rows("it is imitated", [(), ("g",), ("f", "g")], lambda *names: OLLAMA.of_another(
         {"tools": TOOLS, "tool_choice": ToolChoice("required", names)}, {"tools": declared(names or "fg")}, {"tool_choice": 1},

@@ -371,15 +371,15 @@ ALIKE_MEMBERS = [
 # -- requests that can't be --------------------------------------------------------------------------------------------
 
 BAD: list[tuple[dict[str, Any], str, str]] = [
-    ({"messages": ...}, "messages", "a list is needed"),
-    ({"messages": "hi"}, "messages", "a list is needed, not text"),
-    ({"messages": ["hi"]}, "messages[0]", "an object is needed, not text"),
-    ({"messages": [{}]}, "messages[0].role", "text is needed"),
+    ({"messages": ...}, "messages", "must be a list"),
+    ({"messages": "hi"}, "messages", "must be a list, not a string"),
+    ({"messages": ["hi"]}, "messages[0]", "must be an object, not a string"),
+    ({"messages": [{}]}, "messages[0].role", "must be a string"),
     ({"messages": [{"role": "bot"}]}, "messages[0].role", "no role 'bot'"),
     ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content", "not a whole number"),
-    ({"messages": said({})}, "messages[0].content[0].type", "text is needed"),
-    ({"messages": said({"type": "text"})}, "messages[0].content[0].text", "text is needed"),
-    ({"messages": said({"type": "image_url"})}, "messages[0].content[0].image_url", "an object is needed"),
+    ({"messages": said({})}, "messages[0].content[0].type", "must be a string"),
+    ({"messages": said({"type": "text"})}, "messages[0].content[0].text", "must be a string"),
+    ({"messages": said({"type": "image_url"})}, "messages[0].content[0].image_url", "must be an object"),
     (
         {"messages": said({"type": "image_url", "image_url": {"url": "data:image/png,abc"}})}, "messages[0].content[0].image_url.url",
         "base64",
@@ -399,36 +399,36 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ),
     (
         {"messages": [{"role": "assistant", "tool_calls": [{"id": "c", "function": {}}]}]}, "messages[0].tool_calls[0].function.name",
-        "text is needed",
+        "must be a string",
     ),
     ({"messages": [{"role": "assistant", "tool_calls": [{"id": "c", "type": "magic"}]}]}, "messages[0].tool_calls[0].type", "'magic'"),
     (
         {"messages": [{"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": {}}}]}]},
-        "messages[0].tool_calls[0].function.arguments", "text is needed, not an object",
+        "messages[0].tool_calls[0].function.arguments", "must be a string, not an object",
     ),
     (
         {"messages": [{"role": "tool", "tool_call_id": "c", "content": [{"type": "refusal", "refusal": "no"}]}]}, "messages[0].content[0]",
         "can't refuse",
     ),
-    ({"messages": [{"role": "function", "content": "a"}]}, "messages[0].name", "text is needed"),
-    ({"temperature": "hot"}, "temperature", "a number is needed, not text"),
-    ({"n": 1.5}, "n", "a whole number is needed"),
-    ({"stop": ["a", 5]}, "stop[1]", "text is needed"),
-    ({"stream": "yes"}, "stream", "true or false"),
-    ({"tools": [{"function": {"name": "f"}}]}, "tools[0].type", "text is needed"),
-    ({"tools": [{"type": "function"}]}, "tools[0].function", "an object is needed"),
+    ({"messages": [{"role": "function", "content": "a"}]}, "messages[0].name", "must be a string"),
+    ({"temperature": "hot"}, "temperature", "must be a number, not a string"),
+    ({"n": 1.5}, "n", "must be an integer"),
+    ({"stop": ["a", 5]}, "stop[1]", "must be a string"),
+    ({"stream": "yes"}, "stream", "must be a boolean"),
+    ({"tools": [{"function": {"name": "f"}}]}, "tools[0].type", "must be a string"),
+    ({"tools": [{"type": "function"}]}, "tools[0].function", "must be an object"),
     (
         {"tools": [{"type": "function", "function": {"name": "f", "parameters": "p"}}]}, "tools[0].function.parameters",
-        "an object is needed",
+        "must be an object",
     ),
     ({"tool_choice": "any"}, "tool_choice", "'any'"),
-    ({"tool_choice": {"type": "function"}}, "tool_choice.function", "an object is needed"),
+    ({"tool_choice": {"type": "function"}}, "tool_choice.function", "must be an object"),
     (
         {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto"}}}, "tool_choice.allowed_tools.tools",
-        "a list is needed",
+        "must be a list",
     ),
-    ({"response_format": "json"}, "response_format", "an object is needed"),
-    ({"response_format": {"type": "json_schema"}}, "response_format.json_schema", "an object is needed"),
+    ({"response_format": "json"}, "response_format", "must be an object"),
+    ({"response_format": {"type": "json_schema"}}, "response_format.json_schema", "must be an object"),
 ]  # fmt: skip
 
 

@@ -56,7 +56,7 @@ def test_whole_characters_and_escaped_backslashes_stay(whole):
 
 
 def test_a_body_that_is_broken_otherwise_is_refused_as_before():
-    with pytest.raises(BadRequest, match="the body is no JSON"):
+    with pytest.raises(BadRequest, match="the body is not JSON"):
         decode_request(b'{"model": "m", "messages": [{"role": "user", "content": "\\ud83d"}', "openai-chat")
 
 

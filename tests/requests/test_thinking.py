@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from streamkit.conversation.messages import Options, Request, Text, Thinking, Turn
-from streamkit.dialects.vocabulary.reasoning_effort import BUDGETS, below, budget_of, effort_of, nearest
+from streamkit.dialects.vocabulary.models import BUDGETS, below, budget_of, effort_of, nearest
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_request, encode_request
 

@@ -64,7 +64,7 @@ def test_a_tool_that_is_demanded_and_cannot_be_defined_is_a_bad_request_that_nam
 
 @pytest.mark.parametrize("to", DIALECT_NAMES)
 def test_a_demanded_call_without_any_tool_is_one_too(to):
-    with pytest.raises(BadRequest, match="the request defines none"):
+    with pytest.raises(BadRequest, match="the request defines no tools"):
         write(asking([], ToolChoice("required")), to)
 
 
@@ -103,7 +103,7 @@ WEB_SEARCH = {
 @pytest.mark.parametrize("to", ["openai-chat", "ollama", "cohere", "bedrock", "mistral"])
 def test_claude_codes_search_is_not_asked_of_a_model_that_would_make_it_up(to):
     request = decode_request(json.dumps(WEB_SEARCH).encode(), "anthropic")
-    with pytest.raises(BadRequest, match="'web_search' must be called"):
+    with pytest.raises(BadRequest, match="cannot define the required tool 'web_search'"):
         write(request, to, emulate=True)
 
 
@@ -114,7 +114,7 @@ def test_a_choice_of_a_tool_that_the_provider_runs_is_a_choice(dialect):
     request = decode_request(json.dumps(body).encode(), dialect)
     assert request.tool_choice == ToolChoice("required", ("hologram",))
     assert json.loads(encode_request(request, dialect))["tool_choice"] == body["tool_choice"]
-    with pytest.raises(BadRequest, match="'hologram' must be called, and anthropic"):
+    with pytest.raises(BadRequest, match="anthropic cannot define the required tool 'hologram'"):
         write(request, "anthropic", emulate=True)
 
 

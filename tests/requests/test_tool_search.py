@@ -128,5 +128,5 @@ def test_a_whole_interaction_that_waits_for_it_is_an_error_elsewhere(target):
     if target == "gemini-interactions":
         assert orjson.loads(written) == body
     else:
-        assert b"the model waits for tool_search_call" in written
+        assert b"the model called tool_search_call" in written
         assert not decode_response(written, target).clean

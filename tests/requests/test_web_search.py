@@ -207,7 +207,7 @@ def test_a_search_that_is_demanded_is_demanded_there(dialect, functions):
     assert report.losses == {"tool_choice": 1} | ({"tool_definition": 1} if functions else {})
     written, report = write(request, "openai-chat")
     assert ("web_search_options" in written, "tool_choice" in written) == (True, functions)
-    with pytest.raises(BadRequest, match="must be called"):
+    with pytest.raises(BadRequest, match="cannot define the required tool"):
         write(request, "openai-chat", "gpt-5.2")
 
 

@@ -500,7 +500,7 @@ ROWS = {
         message({"toolResult": {**SEARCHED, "content": [text("x"), text("x")]}}, metrics=UNTIMED), [("server_tool", "contentBlockDelta")],
     ),
     "a response that was cut": BEDROCK.of_another(
-        BEDROCK.response(Text("a"), CALL, clean=False), {"__type": "ModelErrorException", "message": "the response was cut before its end"},
+        BEDROCK.response(Text("a"), CALL, clean=False), {"__type": "ModelErrorException", "message": "the response was truncated"},
         {"answer_withheld": 1}, withheld=1,
     ),
     **rows("errors of another dialect", OTHER_ERRORS, lambda kind, name, losses: BEDROCK.of_another(

@@ -250,7 +250,7 @@ ROWS = {
         {"message": "slow down"}, {"error_detail": 1},
     ),
     "a response that was cut": COHERE.of_another(
-        COHERE.response(Text("a"), clean=False), {"message": "the response was cut before its end"}, {"answer_withheld": 1}
+        COHERE.response(Text("a"), clean=False), {"message": "the response was truncated"}, {"answer_withheld": 1}
     ),
     **rows("of another kind", OTHERS, COHERE.refused),
     **rows("another dialect", FOREIGN, lambda said, message, finish, losses: COHERE.of_another(said, whole(message, finish), losses)),

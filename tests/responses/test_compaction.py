@@ -127,7 +127,7 @@ def test_an_item_of_openai_is_a_block_for_anthropic_and_the_item_again():
     item, *_ = orjson.loads(encode_request(request, "openai-responses"))["input"]
     assert item == {"type": "compaction", "encrypted_content": BLOB}
     for target in ("anthropic", "openai-chat", "gemini"):
-        with pytest.raises(BadRequest, match=r"only the provider that made this") as refused:
+        with pytest.raises(BadRequest, match=r"only the provider that created this") as refused:
             encode_request(request, target, max_tokens=9)
         assert refused.value.path == "messages[0].content[0]"
 

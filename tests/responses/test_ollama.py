@@ -246,7 +246,7 @@ ROWS = {
         {"error": error}, None, {"clean": False, "error.message": message, "report.status": 4}, repairs, {"error": message}
     )),
     **rows("not done", CUT, lambda body: Row(
-        body, None, {"clean": False}, written={"error": "the response was cut before its end"}, losses={"answer_withheld": 1}
+        body, None, {"clean": False}, written={"error": "the response was truncated"}, losses={"answer_withheld": 1}
     )),
     **rows("of another kind", OTHERS, lambda body: OLLAMA.refused(body, NotThisDialect)),
     **rows("another dialect", LOSSES, lambda response, body, losses: OLLAMA.of_another(response, body, losses, withheld=losses.get("call_withheld", 0))),

@@ -9,7 +9,7 @@ from streamkit.pipeline import pipe
 from streamkit.recipes import transcode
 from streamkit.resume import LogGone, MemoryStore, Meta, StoredLog, keep, read
 from streamkit.testing import FaultySource, PlannedFailure, open_sources, source_of
-from streamkit.web.json_array import Entered
+from streamkit.web.reply import Entered
 from tests.laws.running import OURS
 from tests.resume.answers import frames_of
 
@@ -64,7 +64,7 @@ async def test_an_answer_that_is_left_is_told_as_broken_off():
         await anext(answer)
     assert open_sources() == 0
     assert log.ended == "aborted"
-    assert b"the answer broke off" in b"".join([chunk async for chunk in read(log)])
+    assert b"the response was interrupted" in b"".join([chunk async for chunk in read(log)])
 
 
 async def test_nothing_says_that_it_is_whole_before_its_end_is_there():
@@ -72,7 +72,7 @@ async def test_nothing_says_that_it_is_whole_before_its_end_is_there():
     _, log = await made()
     async with kept(source_of(FRAMES), log) as answer:
         async for _ in answer:
-            assert log.ended or b"[DONE]" not in log._data
+            assert log.ended or b"[DONE]" not in log.data
     assert log.ended == "done"
 
 

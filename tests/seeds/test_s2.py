@@ -176,21 +176,21 @@ def test_plain_messages_keep_plain_content():
     ("history", "path", "words", "mended"),
     [
         # a result without its call
-        ([HI, tool("ghost")], "messages[1]", "the result 'ghost' has no call", {"result_orphaned": 1}),
+        ([HI, tool("ghost")], "messages[1]", "the tool result 'ghost' has no tool call", {"result_orphaned": 1}),
         (
             [HI, calling("a"), tool("a"), tool("ghost")],
-            "messages[3]", "the result 'ghost' has no call", {"result_orphaned": 1},
+            "messages[3]", "the tool result 'ghost' has no tool call", {"result_orphaned": 1},
         ),
         # a call without its result
-        ([HI, calling("a"), HI], "messages[1].tool_calls[0]", "the call 'a' has no result", {"result_missing": 1}),
+        ([HI, calling("a"), HI], "messages[1].tool_calls[0]", "the tool call 'a' has no result", {"result_missing": 1}),
         (
             [HI, calling("a", "b"), tool("b"), HI],
-            "messages[1].tool_calls[0]", "the call 'a' has no result", {"result_missing": 1},
+            "messages[1].tool_calls[0]", "the tool call 'a' has no result", {"result_missing": 1},
         ),
         # a result behind another turn of the assistant
         (
             [HI, calling("a"), {"role": "assistant", "content": "so"}, tool("a")],
-            "messages[3]", "the result 'a' stands behind turns[2]", {"result_moved": 1},
+            "messages[3]", "the tool result 'a' comes after turns[2]", {"result_moved": 1},
         ),
     ],
 )  # fmt: skip

@@ -10,8 +10,8 @@ import json
 import pytest
 
 from streamkit import BadRequest, collect, decode_request, encode_request, request_with_results
+from streamkit.conversation.checks import check_tools
 from streamkit.conversation.messages import Tool
-from streamkit.conversation.tool_definitions import check_tools
 from streamkit.dialects import DIALECTS
 from streamkit.testing import source_of
 from tests.cli.command import run
@@ -96,7 +96,7 @@ def test_an_incomplete_definition_is_named(schema, path, word):
 async def test_one_that_would_be_refused_is_an_error_before_it_is_sent():
     request = await leg()
     request.tools = [Tool("get_weather", None, {"properties": {}})]
-    with pytest.raises(BadRequest, match=r'tools\[0\]\.parameters: there is no type; it must be "object"'):
+    with pytest.raises(BadRequest, match=r'tools\[0\]\.parameters: the type is missing; it must be "object"'):
         encode_request(request, "anthropic")
 
 

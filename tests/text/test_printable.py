@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from streamkit.text.printable import printable, printable_json
+from streamkit.text.quoting import printable, printable_json
 
 #: C0, DEL, C1, line ends, marks of direction and others that show nothing, a blank that is no space, halves of pairs.
 NASTY = "\x00\x07\x1b[2J\n\r\x7f\x85\x9b31m\u2028\u2029\u061c\u200e\u200f\u202a\u202e\u2066\u2069\ufeff\u200b\u00ad\u00a0\ud83d\udc00"

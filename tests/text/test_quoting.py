@@ -25,8 +25,7 @@ from streamkit.http_errors import decode_error, encode_error
 from streamkit.recipes import collect
 from streamkit.report import NAME_CHARS, StreamReport
 from streamkit.testing import source_of
-from streamkit.text.quoting import QUOTED_WORDS, quoted, quoted_all, shortened
-from streamkit.text.redact import CUT
+from streamkit.text.quoting import CUT, QUOTED_WORDS, quoted, quoted_all, shortened
 from streamkit.translation.bodies import decode_request, decode_response, encode_request
 from tests.sampling import part_of, parts
 from tests.web import faults
@@ -36,9 +35,9 @@ ROOT = Path(__file__).parents[2] / "streamkit"
 #: Code that writes no word of a client or a provider with ``!r`` or ``repr``, though it does write something.
 OWN_WORDS = {
     "conversation/collector.py",  # a size
-    "dialects/linting/grammar.py",  # the name of a rule
+    "dialects/linting.py",  # the name of a rule
     "dialects/openai_responses/lint.py",  # a key to sort by
-    "dialects/registry.py",  # the name of an installed plug-in
+    "dialects/__init__.py",  # the name of an installed plug-in
     "gateway/log.py",  # the fields of a line, each of which is bounded
     "http_errors.py",  # an excerpt
     "text/quoting.py",

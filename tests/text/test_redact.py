@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamkit.text.redact import CUT, DEPTH, redacted, without_secrets
+from streamkit.text.quoting import CUT, DEPTH, redacted, without_secrets
 
 
 @pytest.mark.parametrize(

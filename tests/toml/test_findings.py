@@ -43,7 +43,7 @@ def test_a_word_is_shown_as_one_line_of_text(text, shown):
 
 def test_a_misspelt_word_gets_the_one_that_was_meant_or_all_there_are():
     assert meant("prot", ["port", "host"]) == '; did you mean "port"?'
-    assert meant("x", ["port", "host"]) == '; there are "port", "host"'
+    assert meant("x", ["port", "host"]) == '; known: "port", "host"'
     assert meant("x", []) == ""
 
 

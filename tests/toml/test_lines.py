@@ -8,7 +8,7 @@ import tomllib
 import pytest
 from hypothesis import given
 
-from streamkit.toml.lines import Position, TOMLLines
+from streamkit.toml.document import Position, TOMLLines
 from tests.toml.documents import DOCUMENTS, SEEDS, Writer, at, paths
 
 TEXT = """\

@@ -22,7 +22,7 @@ from streamkit.events import (
 from streamkit.report import StreamReport
 from streamkit.testing import joined
 from streamkit.tool_calls.accumulate import ToolCallAccumulator, says_something
-from streamkit.tool_calls.settled import FragmentRun
+from streamkit.tool_calls.call import FragmentRun
 from tests.laws.running import facts_of
 from tests.tool_calls.perturbed import LIMITS, POLICIES, stream
 

@@ -234,7 +234,7 @@ def test_white_space_that_makes_a_text_long_changes_no_verdict(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "what"), [("[1]", "no JSON object: the value is an array"), ("{", "truncated: the text ends")]
+    ("text", "what"), [("[1]", "not a JSON object: the value is an array"), ("{", "truncated: the text ends")]
 )
 def test_what_is_refused_is_named(text, what):
     with pytest.raises(ValueError, match=what):

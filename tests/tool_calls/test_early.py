@@ -21,7 +21,7 @@ from streamkit.events import (
 from streamkit.limits import Limits
 from streamkit.machines import Chain
 from streamkit.pipeline import pipe
-from streamkit.tool_calls import early, schema_view
+from streamkit.tool_calls import early
 from streamkit.tool_calls.accumulate import ToolCallAccumulator, accumulate_tool_calls
 from streamkit.tool_calls.check import JSONChecker, check_json
 from streamkit.tool_calls.early import EarlySchemaChecker, check_schema_early
@@ -169,7 +169,7 @@ def test_it_is_said_once_behind_the_event_that_decided_it():
     machine = checker(CLOSED)
     events = [STARTED, ToolCallArguments(0, '{"b":"'), ToolCallArguments(0, '","c":[]}'), TextDelta("x")]
     out = machine.feed(events)
-    assert out == [*events[:2], ToolCallDoomed(0, 0, ("b",), "no such key is allowed"), *events[2:]]
+    assert out == [*events[:2], ToolCallDoomed(0, 0, ("b",), "the key is not allowed"), *events[2:]]
     ends = [ToolCallFinished(0, "i", "f", '{"b":"","c":[]}'), StreamEnded(clean=True)]
     assert machine.feed(ends) == ends
     assert machine.finish() == machine.abandon() == []
@@ -188,7 +188,7 @@ def test_custom_and_nameless_calls_are_left_alone():
 
 def test_depth_is_the_verdicts():
     out = checker({}, limits=Limits(json_depth=2)).feed([STARTED, ToolCallArguments(0, '{"a":{"b":{')])
-    assert out[-1].reason == "no JSON: nested deeper than 2"
+    assert out[-1].reason == "not valid JSON: nested deeper than 2"
 
 
 def test_a_bad_schema_is_refused_when_the_stage_is_made():
@@ -399,7 +399,7 @@ BUDGETED = {references_to_one_enum, a_union_at_each_item}
 def test_looking_early_grows_with_schema_and_text_or_stops(shape, step, monkeypatch):
     """Calls of functions, and the values that unions and intersections of sets read."""
     read = 0
-    union, narrower = schema_view._union, schema_view._narrower
+    union, narrower = early._union, early._narrower
 
     def counted_union(found):
         nonlocal read
@@ -412,10 +412,10 @@ def test_looking_early_grows_with_schema_and_text_or_stops(shape, step, monkeypa
         return narrower(a, b)
 
     if shape in BUDGETED:
-        monkeypatch.setattr(schema_view, "MAX_WORK", 5_000)
+        monkeypatch.setattr(early, "MAX_WORK", 5_000)
         monkeypatch.setattr(early, "MAX_LOOKS", 5_000)
-    monkeypatch.setattr(schema_view, "_union", counted_union)
-    monkeypatch.setattr(schema_view, "_narrower", counted_narrower)
+    monkeypatch.setattr(early, "_union", counted_union)
+    monkeypatch.setattr(early, "_narrower", counted_narrower)
 
     def work(size):
         nonlocal read

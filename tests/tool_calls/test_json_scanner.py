@@ -52,7 +52,7 @@ FAULTS = {
         ("[True]", 1), ("[+1]", 1), ("[.5]", 1), ("['a']", 1), ("// a\n{}", 0), ("\ufeff{}", 0), ("\x0c{}", 0),
         (" \x0c{}", 1), ("\u00a0{}", 0), ("[\uff11]", 1), ("\\u007b}", 0),
     ],
-    "a key that is no string": [("{a:1}", 1), ("{1:1}", 1), ("{,", 1), ("{]", 1), ("{'a':1}", 1), ('{"a":1,b', 7)],
+    "a key that is not a string": [("{a:1}", 1), ("{1:1}", 1), ("{,", 1), ("{]", 1), ("{'a':1}", 1), ('{"a":1,b', 7)],
     "neither a comma nor the end of an array after a value": [
         ("[1 2]", 3), ("[1}", 2), ('["a":1]', 4), ("[0x1]", 2), ("[1\u0665]", 2), ("[1.5.5]", 4), ("[truee]", 5),
         ("[1+1]", 2), ("[1e5e5]", 4), ("[1e5.5]", 4),
@@ -63,7 +63,7 @@ FAULTS = {
     "a decimal point without a digit after it": [("[1.]", 3), ("1.e5", 2)],
     "an exponent without a digit": [("[1e]", 3), ("[1ee]", 3), ("[1e+-1]", 4), ("[1E+ 1]", 4)],
     "a word that is neither true, false nor null": [("[tru]", 4), ("nul\n", 3), ("[fAlse]", 2)],
-    "a backslash that begins no escape": [('["\\x41"]', 3), ('["\\\'"]', 3), ('["\\\n"]', 3), ('["\\U0041"]', 3)],
+    "a backslash without a valid escape after it": [('["\\x41"]', 3), ('["\\\'"]', 3), ('["\\\n"]', 3), ('["\\U0041"]', 3)],
     "fewer than four hexadecimal digits after \\u": [
         ('["\\u"]', 4), ('["\\u00g0"]', 6), ('["\\u123"]', 7), ('["\\u\uff11234"]', 4), ('["\\u+123"]', 4),
     ],

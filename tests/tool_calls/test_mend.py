@@ -12,8 +12,7 @@ from streamkit.dialects import DIALECTS
 from streamkit.errors import UsageError
 from streamkit.events import ToolCallFinished, Verdict
 from streamkit.text.identifiers import nine_characters
-from streamkit.tool_calls.check import JSONChecker
-from streamkit.tool_calls.mend import error_text
+from streamkit.tool_calls.check import JSONChecker, error_text
 from streamkit.tool_calls.schema import ToolSchemas
 from streamkit.translation.tool_loop import error_result
 
@@ -49,7 +48,7 @@ def test_every_dialect_that_writes_requests_has_an_error_result(dialect):
             error_result(call, dialect)
         return
     written = orjson.dumps(error_result(call, dialect)).decode()
-    assert "get_weather was not run: its arguments were cut off" in written
+    assert "get_weather was not run: its arguments are truncated" in written
     assert "call_1" in written or nine_characters("call_1") in written
 
 
@@ -62,12 +61,12 @@ def test_a_call_of_a_whole_response_does_as_well():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (judged('{"days":1,}'), ["no valid JSON", "a comma without a key", "at character 10", "'{\"days\":1,}'"]),
-        (judged('{"days":'), ["cut off", "ends inside", "after 8 characters"]),
-        (judged('{"days":1}', ended=False), ["cut off", "before the protocol ended the call"]),
+        (judged('{"days":1,}'), ["not valid JSON", "a comma without a key", "at character 10", "'{\"days\":1,}'"]),
+        (judged('{"days":'), ["truncated", "ends inside", "after 8 characters"]),
+        (judged('{"days":1}', ended=False), ["truncated", "before the protocol ended the call"]),
         (judged("[1]"), ["must be a JSON object", "an array"]),
         (judged(""), ["schema", '"days" is a required property']),
-        (judged("{}", name="get_wether"), ["no tool of this name", "get_wether"]),
+        (judged("{}", name="get_wether"), ["no tool with this name", "get_wether"]),
         (judged("{}", name=""), ["a tool without a name"]),
     ],
 )

@@ -22,8 +22,14 @@ from streamkit.limits import Limits
 from streamkit.machines import Chain
 from streamkit.pipeline import pipe
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
-from streamkit.tool_calls.partial_arguments import ArgumentsWatcher, PartialArguments, partial_arguments
-from streamkit.tool_calls.partial_json import MISSING, GrowingText, PartialJSON
+from streamkit.tool_calls.partial_arguments import (
+    MISSING,
+    ArgumentsWatcher,
+    GrowingText,
+    PartialArguments,
+    PartialJSON,
+    partial_arguments,
+)
 
 STARTED = ToolCallStarted(0, "call_a", "write")
 SECOND = ToolCallStarted(1, "call_b", "read")

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from streamkit.tool_calls import partial_json
+from streamkit.tool_calls import partial_arguments
 from streamkit.tool_calls.json_scanner import JSONScanner
-from streamkit.tool_calls.partial_json import MISSING, GrowingText, PartialJSON
+from streamkit.tool_calls.partial_arguments import MISSING, GrowingText, PartialJSON
 from tests.corpora import CORPORA, require_corpora
 from tests.tool_calls.test_json_scanner import COMPLETE, EVERY_TEXT, TRANSFORM, cuttings, mutations, strict_text, texts
 
@@ -193,8 +193,8 @@ def test_numbers_with_a_point_or_an_exponent_are_floats_and_may_be_infinite():
 
 
 def test_a_growing_number_shows_no_more_than_its_first_digits_whatever_the_cutting():
-    text = "1" * (partial_json.GROWING_CHARS + 100)
-    shown = int("1" * partial_json.GROWING_CHARS)
+    text = "1" * (partial_arguments.GROWING_CHARS + 100)
+    shown = int("1" * partial_arguments.GROWING_CHARS)
     for size in (1, 14, 4301, 10_000):
         partial = fed(*(text[i : i + size] for i in range(0, len(text), size)), numbers="growing")
         assert partial.value == shown
@@ -649,14 +649,14 @@ DIGITS = '{"n":[' + "7" * 4000 + "." + "1" * 8000 + "]}"
 
 
 def watched(monkeypatch, work: dict[str, int], name: str) -> None:
-    inner = getattr(partial_json, name)
+    inner = getattr(partial_arguments, name)
 
     def counting(text: str, i: int = 0) -> Any:
         found = inner(text, i)
         work[name] = work.get(name, 0) + (len(text) if name == "_decode" else found.end() - i)
         return found
 
-    monkeypatch.setattr(partial_json, name, counting)
+    monkeypatch.setattr(partial_arguments, name, counting)
 
 
 @pytest.mark.parametrize("size", [1, 7, 14, 100_000])
@@ -702,18 +702,18 @@ def test_looking_reads_no_text_and_copies_no_container(monkeypatch, text):
 
 def test_a_long_number_is_converted_when_it_has_ended_and_not_at_every_look(monkeypatch):
     converted: list[int] = []
-    inner = partial_json._converted
+    inner = partial_arguments._converted
 
     def counting(raw):
         converted.append(len(raw))
         return inner(raw)
 
-    monkeypatch.setattr(partial_json, "_converted", counting)
+    monkeypatch.setattr(partial_arguments, "_converted", counting)
     assert fed(*("[" + "7" * 20_000 + "]")).state == "complete"
     assert converted == [20_000]
     converted.clear()
     assert fed(*("[" + "7" * 20_000 + "]"), numbers="growing").state == "complete"
-    assert converted == [*range(1, partial_json.GROWING_CHARS + 1), 20_000]
+    assert converted == [*range(1, partial_arguments.GROWING_CHARS + 1), 20_000]
 
 
 def test_memory_is_the_value_and_not_the_fragments():

@@ -8,10 +8,9 @@ import sys
 import pytest
 
 from streamkit.events import ToolCallFinished, Verdict
-from streamkit.tool_calls.mend import error_text, is_bad
+from streamkit.tool_calls.check import error_text, is_bad
 from streamkit.tool_calls.schema import MAX_UNITS, UNCHECKED, ToolSchemas
-from streamkit.tool_calls.schema_cost import PatternCost, SchemaCost
-from streamkit.tool_calls.schema_walk import SchemaGraph
+from streamkit.tool_calls.schema_cost import PatternCost, SchemaCost, SchemaGraph
 from tests.tool_calls.test_schema import EXPRESSION, expression
 
 ENOUGH = 10**12

@@ -62,7 +62,7 @@ def test_a_dialect_that_only_streams_is_refused(use: Callable[[str], object], mo
     silent = evolve(openai_chat.DIALECT, name="silent", bodies=None)
     monkeypatch.setattr(bodies, "source_named", lambda _name: (silent, None))
     monkeypatch.setattr(bodies, "client_named", lambda _name: (silent, None))
-    with pytest.raises(UsageError, match="silent has no whole bodies"):
+    with pytest.raises(UsageError, match="silent has no requests or whole responses"):
         use("silent")
 
 
@@ -87,7 +87,7 @@ def test_a_call_without_its_result_is_refused_or_repaired():
 
 def test_a_result_without_its_call_is_refused():
     request = Request("openai-chat", "m", [Turn("user", [ToolResult("c9", [Text("done")])])])
-    with pytest.raises(BadRequest, match="'c9' has no call"):
+    with pytest.raises(BadRequest, match="'c9' has no tool call"):
         encode_request(request, "openai-chat")
 
 

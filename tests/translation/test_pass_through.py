@@ -15,8 +15,8 @@ from streamkit.errors import HeldTooLong, SourceFailed
 from streamkit.read_options import ReadOptions
 from streamkit.report import Status
 from streamkit.testing import FaultySource, cuts, source_of
-from streamkit.translation import pass_rules
-from streamkit.translation.pass_rules import rule_for
+from streamkit.translation import pass_through
+from streamkit.translation.pass_through import rule_for
 from tests.laws.running import translate
 from tests.vectors import VECTORS, gemini, gemini_interactions, ollama, openai_responses
 from tests.vectors.vector import lines, named, sse
@@ -515,8 +515,8 @@ def test_frames_that_begin_or_end_alike_are_looked_at_once(azure, options, monke
     rule = rule_for(DIALECTS["openai-chat"], Profile(**options))
     payloads = [AZURES % b"x" if azure else OPENAIS % (number % 4, b"x" * number) for number in range(400)]
     parsed, searched = [], []
-    loads = pass_rules.orjson.loads
-    monkeypatch.setattr(pass_rules.orjson, "loads", lambda text: parsed.append(text) or loads(text))
+    loads = pass_through.orjson.loads
+    monkeypatch.setattr(pass_through.orjson, "loads", lambda text: parsed.append(text) or loads(text))
     for payload in payloads:
         if not payload.startswith(rule.known):
             searched.append(payload)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamkit.conversation.checks import check_pairing
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import (
     Choice,
@@ -24,11 +25,10 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.conversation.pairing import check_pairing
 from streamkit.errors import UsageError
 from streamkit.events import Aside, Opaque, ProviderFailed, Verdict
 from streamkit.report import StreamReport
-from streamkit.tool_calls.mend import error_text
+from streamkit.tool_calls.check import error_text
 from streamkit.translation.tool_loop import mend_result, request_with_results
 from tests.laws.running import every_stream
 from tests.laws.running import read as read_stream
@@ -105,7 +105,7 @@ def test_a_bad_call_keeps_its_text_and_gets_an_error_that_says_what_to_mend():
     assert leg.turns[1].parts[1] is bad
     result = leg.turns[2].parts[1]
     assert result == mend_result(bad) == ToolResult("b", [Text(error_text(bad))], "get_weather", is_error=True)
-    assert "no valid JSON: a comma without a key, at character 8" in result.text
+    assert "not valid JSON: a comma without a key, at character 8" in result.text
 
 
 def test_a_bad_call_s_own_result_stands():
@@ -116,13 +116,13 @@ def test_a_bad_call_s_own_result_stands():
 @pytest.mark.parametrize(
     ("answer", "results", "words"),
     [
-        (response(call(0, "a"), call(1, "b"), call(2, "c")), {"b": ""}, "no result for the calls 'a', 'c'"),
-        (response(call(0, "a", verdict=None)), {}, "no result for the calls 'a'"),
-        (response(call(0, "a", verdict=Verdict("empty"))), [], "no result for the calls 'a'"),
-        (response(call(0, "a"), call(1, "b")), {"z": ""}, "a result for 'z', and the calls are 'a', 'b'"),
-        (response(call(0, "a")), [ToolResult("a"), ToolResult("a")], "two results for the call 'a'"),
-        (response(Text("no tools")), {}, "calls no tools"),
-        (response(call(0, "a"), clean=False), {"a": ""}, "not clean, .* neither run nor answered: it was cut"),
+        (response(call(0, "a"), call(1, "b"), call(2, "c")), {"b": ""}, "the results of the calls 'a', 'c' are missing"),
+        (response(call(0, "a", verdict=None)), {}, "the results of the calls 'a' are missing"),
+        (response(call(0, "a", verdict=Verdict("empty"))), [], "the results of the calls 'a' are missing"),
+        (response(call(0, "a"), call(1, "b")), {"z": ""}, "there is no call 'z' for a result; the calls are 'a', 'b'"),
+        (response(call(0, "a")), [ToolResult("a"), ToolResult("a")], "the call 'a' has two results"),
+        (response(Text("no tools")), {}, "has no tool calls"),
+        (response(call(0, "a"), clean=False), {"a": ""}, "incomplete, .* must not be run: it was truncated"),
         (response(call(0, "a"), clean=False, error=ProviderFailed("server", "out of memory")), {"a": ""}, "out of memory"),
         (Response("openai-chat", clean=True), {}, "no choice 0"),
     ],

@@ -18,7 +18,7 @@ from streamkit.read_options import ReadOptions
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
 from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
-from streamkit.translation.web_searches import SearchCarrier, carry_searches_of
+from streamkit.translation.citations import SearchCarrier, carry_searches_of
 
 FORMS = {
     name: dialect.searches

@@ -171,7 +171,7 @@ BROKEN = [
     vector("a run that failed in a word", START, *text("m-1", "Hi"), finish("error"), text="Hi", stop=None, provider_error="the provider gave the finish reason 'error'", repairs={"stop_reason_foreign": 1}),
     vector("another run", START, *text("m-1", "Hi"), {**START, "runId": "r-8"}, text="Hi", stop=None, fault="SecondResponse"),
     vector("a frame that is no JSON", START, *text("m-1", "Hi"), b"{oops}", text="Hi", stop=None, fault="BrokenFrame"),
-    vector("frames of another kind", b'data: {"x":1}\n\n', stop=None, fault="NotThisDialect"),
+    vector("frames of another dialect", b'data: {"x":1}\n\n', stop=None, fault="NotThisDialect"),
 ]  # fmt: skip
 
 VECTORS = [*HEALTHY, *REPAIRED, *BROKEN]

@@ -130,7 +130,7 @@ BROKEN = [
     vector("an error behind a start with all of a call's input", START, begin(0, "tool_use", id="t", name="f", input={"x": 1}), {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}, calls=(Call("f", '{"x":1}', "truncated"),), stop=None, provider_error="busy"),
     vector("an error", START, *block(0, "Hi"), {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}, text="Hi", stop=None, provider_error="busy"),
     vector("a frame that is no JSON", named(START, *block(0, "Hi")) + b"event: message_stop\ndata: {oops}\n\n", text="Hi", stop=None, fault="BrokenFrame"),
-    vector("frames of another kind", b'data: {"x":1}\n\n', stop=None, fault="NotThisDialect"),
+    vector("frames of another dialect", b'data: {"x":1}\n\n', stop=None, fault="NotThisDialect"),
     vector("an index of 2^63", START, {**begin(0, "text", text=""), "index": 2**63}, stop=None, fault="IndexTooLarge"),
 ]  # fmt: skip
 

@@ -131,7 +131,7 @@ BROKEN = [
     vector("an error body in the stream", named(START, *block(0, "Hi")) + b'{"id":"e","message":"gone"}\n', text="Hi", stop=None, repairs={"sse_bare_json": 1, "error_shape": 1}, provider_error="gone"),
     vector("an error that is an object", START, finish("ERROR", error={"message": "gone"}), stop=None, repairs={"error_shape": 1}, provider_error="gone"),
     vector("a frame that is no JSON", named(START, *block(0, "Hi")) + b"event: message-end\ndata: {oops}\n\n", text="Hi", stop=None, fault="BrokenFrame"),
-    vector("frames of another kind", b'data: {"x":1}\n\n', stop=None, fault="NotThisDialect"),
+    vector("frames of another dialect", b'data: {"x":1}\n\n', stop=None, fault="NotThisDialect"),
     vector("an index of 2^63", START, {**begin(0), "index": 2**63}, stop=None, fault="IndexTooLarge"),
 ]  # fmt: skip
 

@@ -197,7 +197,7 @@ BROKEN = [
     vector("an interaction that was cancelled", START, *text(0, "Hi"), finish("cancelled"), text="Hi", stop=None, provider_error="the provider gave the finish reason 'cancelled'"),
     vector("another interaction", START, *text(0, "Hi"), event("interaction.created", interaction={**interaction("in_progress"), "id": "v1_8"}), text="Hi", stop=None, fault="SecondResponse"),
     vector("a frame that is no JSON", START, *text(0, "Hi"), b"{oops}", text="Hi", stop=None, fault="BrokenFrame"),
-    vector("frames of another kind", b'data: {"x":1}\n\n', stop=None, fault="NotThisDialect"),
+    vector("frames of another dialect", b'data: {"x":1}\n\n', stop=None, fault="NotThisDialect"),
     vector("an index of 2^63", START, begin(2**63, "model_output"), stop=None, fault="IndexTooLarge"),
 ]  # fmt: skip
 

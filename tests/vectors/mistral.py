@@ -111,7 +111,7 @@ BROKEN = [
     vector("an error as a reason", ROLE, said("Hi"), finish("error"), DONE, text="Hi", stop=None, provider_error="the provider gave the finish reason 'error'"),
     vector("a cut signature", ROLE, said([thinking("hm", signature="c2ln")]), reasoning="hm", stop=None, losses={"mistral": {"reasoning_signature": 1}}),
     vector("a frame that is no JSON", ROLE, said("Hi"), b"{oops}", DONE, text="Hi", stop=None, fault="BrokenFrame"),
-    vector("frames of another kind", {"x": 1}, stop=None, fault="NotThisDialect"),
+    vector("frames of another dialect", {"x": 1}, stop=None, fault="NotThisDialect"),
     vector("an index of 2^63", ROLE, calls(call("aaaaaaaa1", "f", "{}", index=2**63)), stop=None, fault="IndexTooLarge"),
 ]  # fmt: skip
 

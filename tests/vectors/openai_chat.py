@@ -223,7 +223,7 @@ BROKEN = [
     vector("an index of 2^63", ROLE, said("Hi"), calls(call(2**63, "a", "f", "{}")), CALLED, DONE, text="Hi", stop=None, fault="IndexTooLarge"),
     vector("a web page", b"<!DOCTYPE html><html><title>502 Bad Gateway</title></html>\n", stop=None, fault="NotThisDialect", repairs={"sse_field_unknown": 1}),
     vector("nothing", b"", stop=None),
-    vector("aborted by the server", ROLE, said("Hi"), chunk(finish="abort"), DONE, text="Hi", stop=None, provider_error="the provider gave the finish reason 'abort': the server gave up the request"),
+    vector("aborted by the server", ROLE, said("Hi"), chunk(finish="abort"), DONE, text="Hi", stop=None, provider_error="the provider gave the finish reason 'abort': the server aborted the request"),
 ]  # fmt: skip
 
 VECTORS = [*HEALTHY, *REPAIRED, *BROKEN]

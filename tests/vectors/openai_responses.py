@@ -252,7 +252,7 @@ BROKEN = [
     vector("an error at once", NESTED, stop=None, provider_error="gone"),
     turn("cancelled", *HI, end=last("cancelled", kind="response.completed"), text="Hello", stop=None, repairs={"stop_conflict": 1}, provider_error="the provider gave the finish reason 'cancelled'"),
     vector("a frame that is no JSON", numbered(START, *HI) + b"event: response.completed\ndata: {oops}\n\n", text="Hello", stop=None, fault="BrokenFrame"),
-    vector("frames of another kind", b'data: {"x":1}\n\n', stop=None, fault="NotThisDialect"),
+    vector("frames of another dialect", b'data: {"x":1}\n\n', stop=None, fault="NotThisDialect"),
     vector("an index of 2^63", START, {**HI[0], "output_index": 2**63}, stop=None, fault="IndexTooLarge"),
 ]  # fmt: skip
 

@@ -17,7 +17,7 @@ from streamkit.gateway import app as gateway_module
 from streamkit.limits import MIB
 from streamkit.web import surfaces
 from streamkit.web.budget import UNCOUNTED_BYTES, Budget, Hold
-from streamkit.web.heavy import beside
+from streamkit.web.heavy import in_thread
 from streamkit.web.refusals import Refused
 from streamkit.web.surfaces import Ask
 from tests.gateway.running import asking, behind
@@ -165,7 +165,7 @@ async def test_one_thing_is_done_at_a_time_and_a_cancelled_one_to_its_end():
         gate.wait(5)
         running.pop()
 
-    tasks = [asyncio.create_task(beside(work)) for _ in range(3)]
+    tasks = [asyncio.create_task(in_thread(work)) for _ in range(3)]
     await eventually(lambda: bool(running))
     tasks[0].cancel()
     await asyncio.sleep(0.05)
@@ -192,7 +192,7 @@ async def test_no_garbage_is_collected_beside_large_work_and_what_is_frozen_stay
     if not frozen:
         gc.unfreeze()
     before = gc.get_freeze_count()
-    made = await beside(work)
+    made = await in_thread(work)
     count_behind = gc.get_freeze_count()
     gc.freeze()  # as conftest.py left it
     assert (len(made), collected, gc.isenabled()) == (100_000, [], True)

@@ -93,7 +93,7 @@ async def test_a_message_of_the_system_is_refused_with_a_sentence():
     async with EvilUpstream(status(500)) as evil, serving(application(evil)) as port:
         answer = await post(port, {**QUESTION, "role": "system"}, QUESTION)
         assert (answer.status, answer.headers["content-type"]) == (400, "text/plain; charset=utf-8")
-        assert answer.body == b"messages: no message of the system is taken from a client"
+        assert answer.body == b"messages: system messages from clients are not accepted"
         assert not evil.requests
 
 

@@ -70,7 +70,7 @@ async def test_the_wrong_method_is_405_in_the_dialect(client, dialect):
                 told = error_in(await response.read())
             assert response.status == 405
             assert response.headers["Allow"] == "POST"
-            assert message_of(told) == f"{method} '{path}' is not served here, only POST"
+            assert message_of(told) == f"{method} '{path}' is not supported; use POST"
             if dialect == "ai-sdk":  # a sentence
                 continue
             error = told.get("error", told)  # AG-UI's event is no envelope
@@ -94,7 +94,7 @@ async def test_a_path_that_is_not_served_is_404_with_those_that_are(client, path
         told = error_in(await response.read())
     assert response.status == 404
     assert set(told) == envelope
-    assert f"POST '{path}' is not served here" in message_of(told)
+    assert f"POST '{path}' does not exist" in message_of(told)
     assert all(known in message_of(told) for known in ("/v1/chat/completions", "/v1/messages", "/api/chat"))
     assert "s3cret" not in text
 

@@ -9,8 +9,7 @@ from aiohttp import web
 
 from streamkit.gateway.app import gateway_app, private_app
 from streamkit.gateway.metrics import Metrics
-from streamkit.web.client_http import HEAD_BYTES, HEADERS, LINE_BYTES
-from streamkit.web.listening import listening
+from streamkit.web.listening import HEAD_BYTES, HEADERS, LINE_BYTES, listening
 from streamkit.web.upstream import Secret
 from tests.gateway.running import asking, config_of, upstream_at
 from tests.web.evil import EvilUpstream
@@ -113,7 +112,7 @@ REFUSED = {
     "no host": (request().replace(b"host: localhost\r\n", b""), 400, "Missing 'Host'"),
     "a version that is none": (request(version="HTTP/3.0"), 400, "Invalid HTTP version"),
     "a method that is none": (request(method="post"), 400, "Invalid method"),
-    "an old WebSocket": (request("sec-websocket-key1: vvv"), 400, "a header has a name or a value"),
+    "an old WebSocket": (request("sec-websocket-key1: vvv"), 400, "a header has an invalid name or value"),
     "chunks that are none": (head("transfer-encoding: chunked") + b"vvv\r\n", 400, "Invalid character in chunk size"),
 }
 
@@ -135,7 +134,7 @@ async def test_what_can_not_be_read_is_told_in_the_dialect_of_its_path(sent, exp
         if path != "/api/chat"
         else True
     )
-    line = next(record for record in caplog.records if record.msg == "a request can't be read")
+    line = next(record for record in caplog.records if record.msg == "a request can't be parsed")
     assert (line.fields["path"], line.fields["status"]) == (path, expected)
     assert reason in line.fields["error"]
     assert not [record for record in caplog.records if record.exc_info]
@@ -160,7 +159,7 @@ async def test_a_body_whose_chunks_break_is_refused_at_once_and_closes_the_conne
     begun = head(KEYED, "transfer-encoding: chunked") + b'5\r\n{"a":\r\n'
     status, headers, body = await exchanged(port, begun, b"vvv\r\n")
     assert (status, headers["connection"], orjson.loads(body)["type"]) == (400, "close", "error")
-    assert b"the body broke off" in body
+    assert b"the body was interrupted" in body
     assert not [record for record in caplog.records if record.exc_info]
 
 
@@ -183,4 +182,4 @@ async def test_other_listeners_refuse_so_too():
 async def test_a_path_that_nobody_serves_is_told_so_in_json(path, port):
     status, _, body = await exchanged(port, request(KEYED, path=path))
     assert status == 404
-    assert "is not served here" in orjson.loads(body)["error"]["message"]
+    assert "does not exist" in orjson.loads(body)["error"]["message"]

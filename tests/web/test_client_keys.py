@@ -11,9 +11,8 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from streamkit.errors import UsageError
-from streamkit.web import client_keys
 from streamkit.web.client_dialect import client_dialect
-from streamkit.web.client_keys import SENT, KeyRing, admit
+from streamkit.web.hosts import SENT, KeyRing, admit, client_keys
 from streamkit.web.refusals import Refused
 from tests.web import official
 from tests.web.asking import ASKS, DIALECTS, error_in, message_of
@@ -23,7 +22,7 @@ KEY = "sk-canary-7f3a"
 
 def keys_of(path: str = "/v1/models", **headers: str) -> list[str]:
     headers = {name.replace("_", "-"): value for name, value in headers.items()}
-    return client_keys.client_keys(make_mocked_request("GET", path, headers=headers))
+    return client_keys(make_mocked_request("GET", path, headers=headers))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +61,7 @@ def test_a_client_is_let_in_by_whichever_of_its_keys_is_known(known, other):
     request = make_mocked_request("GET", path, headers=headers)
     admit(request, KeyRing(["another", KEY]))
     assert KeyRing([KEY]).accepted(request) == KEY
-    with pytest.raises(Refused, match="this key is not known"):
+    with pytest.raises(Refused, match="this API key is not valid"):
         admit(request, KeyRing(["another"]))
 
 
@@ -82,7 +81,7 @@ def test_a_key_that_is_no_ascii_is_compared_by_its_bytes():
 def test_every_key_is_compared_whichever_matches(monkeypatch):
     compared: list[tuple[bytes, bytes]] = []
     real = hmac.compare_digest
-    monkeypatch.setattr(client_keys.hmac, "compare_digest", lambda a, b: compared.append((a, b)) or real(a, b))
+    monkeypatch.setattr(hmac, "compare_digest", lambda a, b: compared.append((a, b)) or real(a, b))
     ring = KeyRing(["first", "second", "third"])
     for key in "first", "third", "none", "":
         compared.clear()
@@ -93,7 +92,7 @@ def test_every_key_is_compared_whichever_matches(monkeypatch):
 
 @pytest.mark.parametrize("keys", [[], [""], [KEY, " "]])
 def test_a_ring_that_would_let_in_everybody_or_nobody_is_a_mistake(keys):
-    with pytest.raises(UsageError, match="client keys") as caught:
+    with pytest.raises(UsageError, match="key ring") as caught:
         KeyRing(keys)
     assert KEY not in str(caught.value)
 
@@ -130,7 +129,7 @@ async def server(aiohttp_server) -> Any:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize(("headers", "told"), [({}, "none was sent"), ({"x-api-key": "wrong-key"}, "not known here")])
+@pytest.mark.parametrize(("headers", "told"), [({}, "has no API key"), ({"x-api-key": "wrong-key"}, "not valid here")])
 async def test_who_is_not_let_in_is_told_in_the_dialect(server, aiohttp_client, dialect, headers, told):
     client = await aiohttp_client(server)
     async with client.post(ASKS[dialect][0], headers=headers) as response:
@@ -163,7 +162,7 @@ async def test_the_official_clients_keys_are_found(server, connected, raised):
             client.list() if connected is official.ollama else list(client.models.list())
 
     await asyncio.to_thread(ask, KEY)
-    with pytest.raises(Exception, match="not known here") as caught:
+    with pytest.raises(Exception, match="not valid here") as caught:
         await asyncio.to_thread(ask, "wrong-key")
     assert type(caught.value).__name__ == raised
 

@@ -8,7 +8,7 @@ import pytest
 from streamkit.gateway.checks import warnings
 from streamkit.gateway.config import Config, Server, describe
 from streamkit.toml.findings import Refusal
-from streamkit.web.cors import is_origin
+from streamkit.web.hosts import is_origin
 from streamkit.web.upstream import Secret
 from tests.gateway.running import asking, behind
 from tests.web.faults import as_asked, status
@@ -75,12 +75,12 @@ async def test_headers_that_are_no_list_of_names_are_not_repeated(wanted):
 )
 def test_what_no_browser_says_of_a_page_is_refused_in_the_configuration(origin):
     assert not is_origin(origin)
-    with pytest.raises(Refusal, match="as a browser says them"):
+    with pytest.raises(Refusal, match="must be an origin"):
         Server(cors=(origin,))
 
 
 def test_any_page_without_keys_is_warned_of():
     config = Config(server=Server(cors=(PAGE, "*")), upstreams={}, routes=())
     assert [path for path, _ in warnings(config, {}, {})][:1] == [("server", "cors", 1)]
-    assert f"pages of {PAGE}, * may ask" in describe(config)
+    assert f"pages of {PAGE}, * may send requests" in describe(config)
     assert not list(warnings(Config(server=Server(cors=(PAGE,)), upstreams={}, routes=()), {}, {}))

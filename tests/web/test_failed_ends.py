@@ -10,8 +10,7 @@ from streamkit import transcode
 from streamkit.dialects import DIALECTS
 from streamkit.errors import SourceFailed
 from streamkit.web import relay
-from streamkit.web.reply import Delivery, Reply
-from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
+from streamkit.web.reply import LIVE, Delivery, Reply, end_streams_on_shutdown
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource
 from tests.gateway.running import behind
 from tests.web import evil

@@ -22,7 +22,7 @@ from attrs import evolve
 from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest
 from streamkit.translation.bodies import decode_request, encode_request
-from streamkit.web import upstream_request
+from streamkit.web import exchange
 from streamkit.web.budget import UNCOUNTED_BYTES, Budget, Hold
 from streamkit.web.fetching import HELD_TIMES, Fetcher, FetchLimits, is_public, with_fetched_media
 from streamkit.web.refusals import Refused
@@ -184,8 +184,8 @@ async def test_what_a_tool_gave_is_fetched_for_gemini_and_what_the_user_sent_sta
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("http://pictures.test/a", "only https"),
-        ("https://user:word@pictures.test/a", "a user or a password"),
+        ("http://pictures.test/a", "must use https"),
+        ("https://user:word@pictures.test/a", "must not contain a user or a password"),
         ("https://private.test/a", "no public address"),
         ("https://link-local.test/latest/meta-data", "no public address"),
         ("https://six.test/a", "no public address"),
@@ -193,18 +193,18 @@ async def test_what_a_tool_gave_is_fetched_for_gemini_and_what_the_user_sent_sta
         ("https://10.0.0.1/a", "no public address"),
         ("https://[::1]/a", "no public address"),
         ("https://[::ffff:10.0.0.1]/a", "no public address"),
-        ("https://2130706434/a", "can't be read"),
+        ("https://2130706434/a", "is invalid"),
         ("https://nobody.test/a", "could not be reached"),
-        ("https://pictures.test/big", "more than 1000 bytes"),
-        ("https://pictures.test/endless", "more than 1000 bytes"),
-        ("https://pictures.test/page", "its type is none of"),
+        ("https://pictures.test/big", "exceeds 1000 bytes"),
+        ("https://pictures.test/endless", "exceeds 1000 bytes"),
+        ("https://pictures.test/page", "its content type must be one of"),
         ("https://pictures.test/zipped", "compressed"),
         ("https://pictures.test/gone", "status 404"),
-        ("https://pictures.test/around", "more than 3 redirects"),
-        ("https://pictures.test/to/?url=http://pictures.test/a", "only https"),
+        ("https://pictures.test/around", "redirects more than 3 times"),
+        ("https://pictures.test/to/?url=http://pictures.test/a", "must use https"),
         ("https://pictures.test/to/?url=https://private.test/a", "no public address"),
         ("https://pictures.test/to/?url=https://169.254.169.254/latest", "no public address"),
-        ("https://pictures.test/to/?url=file:///etc/passwd", "only https"),
+        ("https://pictures.test/to/?url=file:///etc/passwd", "must use https"),
     ],
 )
 async def test_what_may_not_be_fetched_is_refused_with_its_place(certificate, url, reason):
@@ -225,7 +225,7 @@ async def test_the_address_that_is_connected_to_is_looked_at_whatever_the_resolv
 async def test_the_number_of_files_and_the_time_for_them_are_bounded(certificate):
     async with pictures(certificate) as (server, fetcher):
         refused = await told(fetcher, *(f"https://pictures.test/{number}" for number in range(4)))
-        assert "4 files at URLs are to be fetched, of 3 at most" in refused.reason
+        assert "the request names 4 files by URL; at most 3 are fetched" in refused.reason
         assert not server.asked
         hasty = evolve(fetcher, limits=evolve(fetcher.limits, total_s=0.000001))
         assert "seconds" in (await told(hasty, "https://pictures.test/a")).reason or "in time" in refused.reason
@@ -236,7 +236,7 @@ async def test_all_files_together_are_bounded(certificate):
         small = evolve(fetcher, limits=evolve(fetcher.limits, total_bytes=len(PNG) * 2))
         two, three = (asked(*(f"https://pictures.test/{at}" for at in range(count))) for count in (2, 3))
         assert await with_fetched_media(two, DIALECTS["ollama"], small)
-        with pytest.raises(BadRequest, match=f"the files have more than {len(PNG) * 2} bytes together"):
+        with pytest.raises(BadRequest, match=f"the files together exceed {len(PNG) * 2} bytes"):
             await with_fetched_media(three, DIALECTS["ollama"], small)
 
 
@@ -249,7 +249,7 @@ async def test_a_file_counts_as_often_as_it_is_named(certificate):
         assert await with_fetched_media(five, DIALECTS["ollama"], small, hold=hold)
         assert hold.budget.held_bytes == 5 * HELD_TIMES * len(PNG)
         assert len(server.asked) == 1
-        with pytest.raises(BadRequest, match=f"the files have more than {len(PNG) * 5} bytes together"):
+        with pytest.raises(BadRequest, match=f"the files together exceed {len(PNG) * 5} bytes"):
             await with_fetched_media(six, DIALECTS["ollama"], small)
 
 
@@ -276,7 +276,7 @@ async def test_a_request_gives_back_what_its_files_took_and_is_told_where_there_
     body = {"model": "m", "messages": [{"role": "user", "content": content}]}
     async with pictures(certificate) as (_, fetcher), EvilUpstream(as_asked("ollama")) as evil:
         large, holds, most = evolve(fetcher, limits=evolve(fetcher.limits, file_bytes=10**6)), [], []
-        fetch = upstream_request.with_fetched_media
+        fetch = exchange.with_fetched_media
 
         async def fetched(*given, hold):
             holds.append(hold)
@@ -285,7 +285,7 @@ async def test_a_request_gives_back_what_its_files_took_and_is_told_where_there_
             finally:
                 most.append(hold.budget.held_bytes)
 
-        monkeypatch.setattr(upstream_request, "with_fetched_media", fetched)
+        monkeypatch.setattr(exchange, "with_fetched_media", fetched)
         monkeypatch.setattr("streamkit.web.budget.UNCOUNTED_BYTES", 0)
         config = config_of([upstream_at(evil, "ollama", linked_media="fetch")])
         for bound, status in ((10**6, 200), (39_000, 503)):

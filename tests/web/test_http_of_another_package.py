@@ -13,8 +13,8 @@ from streamkit.dialects import DIALECTS, dialect_named, key_headers
 from streamkit.dialects.http import HTTP, Endpoint, Models, Surface, TokenCount
 from streamkit.web import ModelCard, Secret, Upstream, add_inventory, setup
 from streamkit.web.surfaces import surfaces
-from streamkit.web.upstream.headers import _passed
 from streamkit.web.upstream.hiding import _public
+from streamkit.web.upstream.requests import _passed
 
 ANSWER = {
     "id": "1",
@@ -124,7 +124,7 @@ async def test_models_are_listed_and_errors_said_in_the_dialect(client):
 
 
 def test_a_key_is_shown_in_its_way_or_not_at_all():
-    with pytest.raises(UsageError, match='key: auth = "other-token" needs one'):
+    with pytest.raises(UsageError, match='key: auth = "other-token" needs a key'):
         Upstream(name="u", dialect="other", base_url="https://h", auth="other-token")
     with pytest.raises(UsageError, match=r"auth: write one of none, bearer, .*, other-token"):
         Upstream(name="u", dialect="other", base_url="https://h", auth="anything")

@@ -11,13 +11,13 @@ import pytest
 from attrs import asdict
 
 from streamkit import collect, parse_json_array, pipe, transcode
-from streamkit.dialects.gemini.array import ARRAY, ArrayWriter
+from streamkit.dialects.gemini.framing import ARRAY, ArrayWriter
 from streamkit.errors import BrokenFrame, EventTooLong, SourceFailed
 from streamkit.events import ProviderFailed
 from streamkit.limits import Limits
 from streamkit.read_options import ReadOptions
 from streamkit.report import StreamReport
-from streamkit.web.json_array import as_array, events_to_array
+from streamkit.web.reply import as_array, events_to_array
 from tests.vectors import VECTORS
 from tests.vectors.gemini import STOP, array, chunk, events, text
 from tests.vectors.vector import Vector

@@ -10,7 +10,7 @@ from streamkit.machines import Chain
 from streamkit.report import StreamReport
 from streamkit.testing import cut_at
 from streamkit.tool_calls.accumulate import SPOKEN_ASIDES
-from streamkit.web.output_times import GAP_BOUNDS, OutputTimes
+from streamkit.web.observers import GAP_BOUNDS, OutputTimes
 from tests.laws.running import machines
 from tests.vectors import VECTORS
 

@@ -14,7 +14,7 @@ from streamkit.errors import (
     Stopped,
     TotalTimeout,
 )
-from streamkit.web.recording import end_of
+from streamkit.web.observers import end_of
 
 
 def reset() -> SourceFailed:

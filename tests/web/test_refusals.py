@@ -73,8 +73,8 @@ def test_a_refusal_is_an_exception_with_its_answer(dialect):
 
 
 def test_a_bad_request_keeps_its_path():
-    failed = bad_request(BadRequest("messages[3].content", "text is needed, not a list"))
-    assert (failed.type, failed.message) == ("invalid_request", "messages[3].content: text is needed, not a list")
+    failed = bad_request(BadRequest("messages[3].content", "must be a string, not a list"))
+    assert (failed.type, failed.message) == ("invalid_request", "messages[3].content: must be a string, not a list")
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -65,7 +65,7 @@ async def test_what_is_no_answer_is_an_error_in_the_dialect(fault):
 
 async def test_timers_are_the_callers():
     answer = await relayed(FAULTS["silence mid-stream"]("openai-chat"), timeouts=Timeouts(idle_s=0.2))
-    assert b"fell silent" in answer.body
+    assert b"sent no further bytes" in answer.body
     assert b"message_stop" not in answer.body
 
 

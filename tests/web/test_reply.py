@@ -13,10 +13,9 @@ from streamkit import transcode
 from streamkit.errors import Interrupted, SourceFailed
 from streamkit.events import ProviderFailed
 from streamkit.resume import MemoryStore
-from streamkit.web.reply import Delivery, Reply
+from streamkit.web.reply import LIVE, Delivery, Reply, end_streams_on_shutdown
 from streamkit.web.resume.answer import resumable_outlet
 from streamkit.web.resume.settings import RESUMING, Resuming
-from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, Timeouts
 from tests.web import raw_client
 from tests.web.serving import answering, eventually, serving
@@ -103,7 +102,7 @@ FAILURES = {
     "a cut behind text": ((ROLE, TEXT), {}, 200, [b"event: error"], []),
     "a transport that breaks": ((ROLE, TEXT, BROKE), {}, 200, [b"the connection to the upstream broke"], []),
     "no first byte": ((5.0, ROLE), {"timeouts": Timeouts(first_byte_s=0.1)}, 504, [b"no first byte within 0.1 s"], []),
-    "silence": ((ROLE, 5.0), {"timeouts": Timeouts(idle_s=0.1)}, 504, [b"fell silent"], []),
+    "silence": ((ROLE, 5.0), {"timeouts": Timeouts(idle_s=0.1)}, 504, [b"sent no further bytes"], []),
     "no end": ((ROLE, 5.0), {"timeouts": Timeouts(total_s=0.1)}, 504, [b"did not end within 0.1 s"], []),
 }  # fmt: skip
 

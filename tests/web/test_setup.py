@@ -73,7 +73,7 @@ async def test_counts_are_asked_of_an_upstream_that_counts(path, member):
             counted = await ask(url, path, body=orjson.dumps(body))
             assert (counted.status, counted.json()) == (200, {member: 7})
             refused = await ask(url, f"/chat{path}", body=orjson.dumps(body))
-            assert (refused.status, b"counts tokens" in refused.body) == (404, True)
+            assert (refused.status, b"can count tokens" in refused.body) == (404, True)
             about = await ask(url, f"/about{path}", body=orjson.dumps(body))
             assert (about.status, "x-streamkit-count" in about.headers) == (200, True)
             assert 0 < about.json()[member] < 20
@@ -111,7 +111,7 @@ async def test_bad_requests_and_refusals_are_in_the_clients_dialect():
 
 
 def test_a_dialect_without_a_surface_is_refused():
-    with pytest.raises(UsageError, match="no clients of 'bedrock' are served; there are openai-chat"):
+    with pytest.raises(UsageError, match="clients of 'bedrock' are not served; the served dialects are openai-chat"):
         setup(web.Application(), None, clients=["bedrock"])
 
 
@@ -181,7 +181,7 @@ async def test_a_fault_that_nobody_foresaw_is_told_and_logged(monkeypatch, caplo
     ):
         await ws.send_json(ASKED)
         assert (await ws.receive_json())["status"] == 500
-    assert "the answer to a message of '/v1/responses' failed" in caplog.text
+    assert "the response to a message on '/v1/responses' failed" in caplog.text
 
 
 async def test_more_websockets_than_allowed_are_refused_and_messages_are_bounded_as_bodies():

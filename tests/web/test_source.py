@@ -136,7 +136,7 @@ CLOCKS = {
     **{
         f"silence for {idle_s} s": Clock(
             [X], {"first_byte_s": 120, "idle_s": idle_s}, 1 + idle_s, IdleTimeout,
-            f"fell silent and sent nothing within {idle_s} s", 1,
+            f"sent no further bytes within {idle_s} s", 1,
         )
         for idle_s in (300, 50, 120)  # longer and shorter than the first byte's
     },
@@ -144,7 +144,7 @@ CLOCKS = {
         [(1, b"data: x\n\n"), *[(299, b": ping\n")] * 10], {"first_byte_s": 300, "idle_s": 300}, 2991, None, "", 11
     ),
     "the whole, though bytes flow": Clock(
-        [(99, b"x")] * 100, {"total_s": 1000}, 1000, TotalTimeout, "answer did not end within 1000 s", 10
+        [(99, b"x")] * 100, {"total_s": 1000}, 1000, TotalTimeout, "response did not end within 1000 s", 10
     ),
     "the whole, and the request was before": Clock(
         [X], {"first_byte_s": 900, "idle_s": 10_000, "total_s": 1000}, 600, TotalTimeout, "", 1, asked_s=400
@@ -310,7 +310,7 @@ async def test_the_client_is_told_in_its_dialect_that_it_took_too_long():
         output = b"".join([piece async for piece in stream])
     found = read("anthropic", [output])
     assert "It " in found.text()
-    assert found.error == "The upstream fell silent and sent nothing within 5 s"
+    assert found.error == "The upstream sent no further bytes within 5 s"
     assert not found.clean
     assert isinstance(report.error, IdleTimeout)
 

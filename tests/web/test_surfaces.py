@@ -52,7 +52,7 @@ IN_PATH = {"gemini", "ag-ui", "ai-sdk"}
         ({"model": "m", "previous_interaction_id": "v1_1"}, "previous_interaction_id: this gateway is stateless"),
         ({"model": "m", "continuation_token": "t"}, "continuation_token: this gateway is stateless"),
         ({"model": "m", "background": True}, "background: this gateway is stateless"),
-        ({"agent": "deep-research"}, "agent: this gateway asks models and runs no agents"),
+        ({"agent": "deep-research"}, "agent: this gateway sends requests to models and runs no agents"),
     ],
 )
 @pytest.mark.parametrize("path", ["/v1/interactions", "/v1beta/interactions"])
@@ -128,7 +128,7 @@ async def test_geminis_models_have_slashes_colons_and_prefixes(asked, path, mode
 
 async def test_gemini_has_no_other_framing(asked):
     status, message = await refused(asked, "/v1/models/m:streamGenerateContent?alt=proto", CONTENTS)
-    assert (status, message) == (400, "alt: 'sse' or 'json' is needed, not 'proto'")
+    assert (status, message) == (400, "alt: must be 'sse' or 'json', not 'proto'")
 
 
 # -- counts ------------------------------------------------------------------------------------------------------------
@@ -160,9 +160,9 @@ async def test_the_numbers_of_a_request_inside_a_request_keep_their_digits(asked
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({"generateContentRequest": CONTENTS, **CONTENTS}, "contents: this stands beside generateContentRequest"),
-        ({"generateContentRequest": "x"}, "generateContentRequest: an object is needed"),
-        ({"generateContentRequest": {}}, "generateContentRequest.contents: a list is needed"),
+        ({"generateContentRequest": CONTENTS, **CONTENTS}, "contents: a count has either contents or"),
+        ({"generateContentRequest": "x"}, "generateContentRequest: must be an object"),
+        ({"generateContentRequest": {}}, "generateContentRequest.contents: is missing; must be a list"),
     ],
 )
 async def test_a_count_that_cant_be_is_refused_with_its_path(asked, body, message):
@@ -178,11 +178,11 @@ async def test_a_count_that_cant_be_is_refused_with_its_path(asked, body, messag
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"", "the body is no JSON"),
-        (b"{", "the body is no JSON"),
-        (b"[]", "the body is a list, and an object is needed"),
-        (b'{"model":"\xff"}', "the body is no JSON"),
-        (b'{"model":"m","x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "the body is no JSON"),
+        (b"", "the body is not JSON"),
+        (b"{", "the body is not JSON"),
+        (b"[]", "the body must be an object, not a list"),
+        (b'{"model":"\xff"}', "the body is not JSON"),
+        (b'{"model":"m","x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "the body is not JSON"),
         (b'{"model":"m","x":' + b"[" * 300 + b"]" * 300 + b"}", "x: nested deeper than 200 levels"),
     ],
     ids=["empty", "cut", "list", "no UTF-8", "too deep to parse", "too deep to write"],
@@ -207,7 +207,7 @@ async def test_a_request_without_a_model_is_refused(asked, dialect, model):
     [
         ({"previous_response_id": "resp_1"}, "previous_response_id", "send the whole input with each request"),
         ({"conversation": {"id": "conv_1"}}, "conversation", "without a conversation"),
-        ({"background": True}, "background", "ask without background"),
+        ({"background": True}, "background", "send the request without background"),
         ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input[0]", "providerOptions.openai.store = false"),
         ({"input": [{"role": "user", "content": "a"}, {"id": "msg_1"}]}, "input[1]", "ModelSettings(store=False)"),
     ],
@@ -237,7 +237,7 @@ async def test_a_body_over_the_limit_is_too_large_in_the_dialect(aiohttp_client,
         async with client.post(path, data=data, headers=headers) as response:
             told = message_of(error_in(await response.read()))
         assert response.status == (400 if dialect == "gemini" else 413)  # Google has no word for it
-        assert "larger than the 400 bytes" in told
+        assert "exceeds the limit of 400 bytes" in told
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -259,14 +259,14 @@ async def test_an_encoding_that_nobody_reads_is_refused_with_those_that_are(aske
         told = error_in(await response.read())
     assert response.status == 415
     assert response.headers["Accept-Encoding"] == "gzip, deflate, identity"
-    assert "send gzip, or none" in message_of(told)
+    assert "use gzip, or none" in message_of(told)
     assert len(message_of(told)) < 400
     assert asks == []
 
 
 async def test_a_body_that_is_not_what_its_encoding_says_is_the_clients_fault(asked):
     status, told = await refused(asked, "/api/chat", b"no gzip", headers={"Content-Encoding": "gzip"})
-    assert (status, told) == (400, "the body broke off, or is not what its Content-Encoding says")
+    assert (status, told) == (400, "the body was interrupted, or does not match its Content-Encoding")
 
 
 async def test_a_body_that_drips_is_cut_off(aiohttp_client):

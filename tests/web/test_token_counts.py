@@ -27,5 +27,5 @@ def test_each_dialect_with_a_path_for_counts_has_an_answer_and_no_other(dialect)
     if surfaces()[dialect].count:
         assert count_response(dialect, 0)
     else:
-        with pytest.raises(UsageError, match="; openai-responses, anthropic, gemini have a path for it"):
+        with pytest.raises(UsageError, match="these dialects have one: openai-responses, anthropic, gemini"):
             count_response(dialect, 0)

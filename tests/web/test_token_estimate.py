@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from streamkit.translation.bodies import decode_request
-from streamkit.web import token_estimate as module
-from streamkit.web.token_estimate import (
+from streamkit.web import token_counts as module
+from streamkit.web.token_counts import (
     FILE_TOKENS,
     IMAGE_TOKENS,
     MOST_CHARS,

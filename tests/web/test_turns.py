@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from streamkit.web.turns import AT_ONCE, Turns
+from streamkit.web.heavy import AT_ONCE, Turns
 from tests.web.serving import counted_turns
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from streamkit.dialects.ag_ui.decode import AgUiDecoder, recognises
 from streamkit.dialects.ag_ui.encode import AgUiEncoder, settings_of
-from streamkit.dialects.ag_ui.errors import ERRORS
-from streamkit.dialects.ag_ui.http import HTTP_HALF
+from streamkit.dialects.ag_ui.http import ERRORS, HTTP_HALF
 from streamkit.dialects.ag_ui.lint import AgUiLinter
 from streamkit.dialects.ag_ui.quirks import QUIRKS
 from streamkit.dialects.ag_ui.requests import AgUiRequestReader, capabilities, write

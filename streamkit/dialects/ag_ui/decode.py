@@ -22,29 +22,14 @@ from typing import Any, Final, Literal, TypeAlias
 
 from attrs import define
 
-from streamkit.dialects.ag_ui.wire import (
-    ANSWERED_CALL,
-    ERROR_CODES,
-    EVENTS,
-    FINISH_REASON,
-    NOT_RUN_ID,
-    PASSED_OVER,
-    RUN_FINISHED,
-    STOP_REASONS,
-    STOP_SEQUENCE,
-    VENDOR,
-    decode_usage,
-    sound_entry,
-)
-from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.members.known import Members
-from streamkit.dialects.members.values import has_value, text_of
+from streamkit.dialects.ag_ui import wire
+from streamkit.dialects.members.fields import without_none
+from streamkit.dialects.members.values import Members, has_value, text_of
 from streamkit.dialects.streams.waiting_calls import WaitingCall, WaitingCallDecoder
-from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
+from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal, unsealed
 from streamkit.errors import TooManyBlocks, TooManyToolCalls
 from streamkit.events import (
     Aside,
-    ChoiceStarted,
     ReasoningDelta,
     ReasoningOpaque,
     ReasoningSignature,
@@ -58,27 +43,21 @@ from streamkit.events import (
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
-#: Members of RUN_STARTED that do not become extras of the response: the decoder reads or ignores them.
-STARTED_FIELDS: Final = PASSED_OVER | {"runId", "input"}
-#: Members of RUN_FINISHED that the decoder reads or ignores. It keeps other members as asides.
-FINISHED_FIELDS: Final = PASSED_OVER | {"threadId", "runId", "usage", "metadata", "outcome"}
-#: Types of an outcome that mean failure, from agents that do not send RUN_ERROR.
-FAILED: Final = frozenset({"error", "failed", "failure"})
+STARTED_FIELDS: Final = wire.PASSED_OVER | {"runId", "input"}  # members of RUN_STARTED that are no extras
+FAILED: Final = frozenset({"error", "failed", "failure"})  # outcomes of agents that do not send RUN_ERROR
 #: Members of TOOL_CALL_RESULT that the decoder reads or ignores if this result says that the call was not run.
-RESULT: Final = Members(*PASSED_OVER, "messageId", "toolCallId", "content", "role")
-#: How the types of some events of version 0 begin. The messages of these events have no ids.
-THINKING: Final = "THINKING"
+RESULT: Final = Members(*wire.PASSED_OVER, "messageId", "toolCallId", "content", "role")
+THINKING: Final = "THINKING"  # how some events of version 0 begin, whose messages have no ids
 #: A message or call can be sent as chunks, without an event for its end. Any other event ends it, except these.
 PASSING_CHUNKS: Final = frozenset(
     {"RAW", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "REASONING_ENCRYPTED_VALUE", "SUBAGENT_STARTED", "RUN_ERROR"}
 )
-#: Whether a message is text (not reasoning), and its id.
-Key: TypeAlias = tuple[bool, str]
+Key: TypeAlias = tuple[bool, str]  # whether a message is text (not reasoning), and its id
 
 
 def recognises(_event: str, document: Any) -> bool:
     """Return whether a payload may be an AG-UI event."""
-    return isinstance(document, dict) and isinstance(kind := document.get("type"), str) and kind in EVENTS
+    return isinstance(document, dict) and isinstance(kind := document.get("type"), str) and kind in wire.EVENTS
 
 
 @define
@@ -89,7 +68,7 @@ class Message:
     block: int
     is_open: bool = True
     #: Whether the model wrote the message. Events of any other message are kept whole as asides.
-    is_said: bool = True
+    is_from_model: bool = True
 
 
 @define
@@ -99,26 +78,23 @@ class ReadCall(WaitingCall):
     parent: str | None
     is_open: bool = True
     encrypted: str = ""
-    #: Whether its result says that the call was not run.
-    is_refused: bool = False
+    is_refused: bool = False  # whether its result says that the call was not run
 
 
 class AgUiDecoder(WaitingCallDecoder[ReadCall]):
     """Decodes the events of a stream."""
 
-    dialect = VENDOR
-    vendor = VENDOR
+    dialect = wire.VENDOR
+    vendor = wire.VENDOR
     idle = frozenset({"timestamp"})
-    error_types = ERROR_CODES
+    error_types = wire.ERROR_CODES
     _run: str | None = None
     _blocks = 0
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._over = False
-        self._chunked: Message | ReadCall | None = (
-            None  # the message or call of the latest chunks, whose end has no event
-        )
+        self._chunked: Message | ReadCall | None = None  # that of the latest chunks, whose end has no event
         self._messages: dict[Key, Message] = {}
         self._calls: dict[str, ReadCall] = {}
         self._latest: dict[str, str] = {}  # for the first word of an event: the id of the latest message or call
@@ -129,11 +105,11 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
 
     def decode(self, document: dict[str, Any]) -> None:
         kind = self.string(document.get("type"))
-        if kind not in EVENTS:
+        if kind not in wire.EVENTS:
             self.unknown_frame(kind or "event", document)
             return
         self.recognised = True
-        event = EVENTS[kind]
+        event = wire.EVENTS[kind]
         reader = getattr(self, event.method)
         if document["type"] is not kind:  # a faulty server wrote the type as an object around the text
             document = {**document, "type": kind}
@@ -141,38 +117,27 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
             self.behind_end(reader, document)
             return
         if self._chunked is not None and kind not in PASSING_CHUNKS:
-            self._end_chunks(document, kind)
+            self._end_chunks(self._chunked, document, kind)
         before = self.before_frame()
         reader(document)
         self.keep_unread(document, event.members, where=f"{kind}.")
         self.after_frame(before)
-
-    # -- the run ---------------------------------------------------------------------------------------------------
 
     def _run_started(self, document: dict[str, Any]) -> None:
         run = text_of(document.get("runId"))
         if self._started:
             self.restarted(self._run, run)
             return
+        self._run = run
         others = {name: value for name, value in document.items() if name not in STARTED_FIELDS and has_value(value)}
-        self._start(run, others)
-
-    def _start(self, run: str | None, others: dict[str, Any]) -> None:
-        self._started, self._run = True, run
-        self.out += (ResponseStarted(run, vendor=VENDOR, extras=others or None), ChoiceStarted())
-
-    def _ensure_started(self) -> None:
-        if not self._started:
-            self._start(None, {})
+        self.start(ResponseStarted(run, vendor=wire.VENDOR, extras=others or None))
 
     def _span(self, _document: dict[str, Any]) -> None:
-        self._ensure_started()
+        self.ensure_started()
 
     def _kept(self, document: dict[str, Any]) -> None:
-        self._ensure_started()
-        self.out.append(Aside(VENDOR, "metadata", document["type"], document))
-
-    # -- messages --------------------------------------------------------------------------------------------------
+        self.ensure_started()
+        self.out.append(Aside(wire.VENDOR, "metadata", document["type"], document))
 
     def _id(self, document: dict[str, Any], name: str) -> str:
         """Return the id of an event's message or call. If the event has no id, return that of the latest message or call."""
@@ -183,7 +148,8 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
             return self._latest.get(kind, THINKING)
         found = text_of(document.get(name))
         if found is None:
-            self.report.repair("index_missing")
+            if self._chunked is None or kind not in self._latest or not step.endswith("CHUNK"):
+                self.report.repair("index_missing")  # only chunks after the first may leave it out
             found = self._latest.get(kind, "")
         self._latest[kind] = found
         return found
@@ -202,14 +168,14 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
         elif message.block != self._blocks - 1:  # another message came between, so the rest needs a new block
             message.block = self._new_block()
         message.is_open = True
-        if not message.is_said:
+        if not message.is_from_model:
             self._kept(document)
 
     def _begin(self, key: Key, document: dict[str, Any]) -> Message:
-        self._ensure_started()
-        is_text, _ = key
+        self.ensure_started()
+        is_text = key[0]
         message = self._messages[key] = Message(not is_text, self._new_block())
-        message.is_said = not is_text or self.string(document.get("role")) in {"", "assistant"}
+        message.is_from_model = not is_text or self.string(document.get("role")) in {"", "assistant"}
         return message
 
     def _new_block(self) -> int:
@@ -228,7 +194,7 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
         self._say(message, document)
 
     def _say(self, message: Message, document: dict[str, Any]) -> None:
-        if not message.is_said:
+        if not message.is_from_model:
             self._kept(document)
         elif text := self.string(document.get("delta")):
             make = ReasoningDelta if message.is_reasoning else TextDelta
@@ -240,36 +206,25 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
             self.report.repair("block_unopened")
             return
         message.is_open = False
-        if not message.is_said:
+        if not message.is_from_model:
             self._kept(document)
 
     def _message_chunk(self, document: dict[str, Any]) -> None:
         """Read a piece of a message without start and end. The first piece has its id."""
-        key = document["type"].startswith("TEXT_"), self._chunk_id(document, "messageId")
+        key = self._key(document)
         message = self._chunked = self._messages.get(key) or self._begin(key, document)
         message.is_open = True
         self._say(message, document)
 
-    def _chunk_id(self, document: dict[str, Any], name: str) -> str:
-        """Return the id of a chunk's message or call. All chunks but the first may leave it out."""
-        kind = document["type"].partition("_")[0]
-        if self._chunked is not None and text_of(document.get(name)) is None and kind in self._latest:
-            return self._latest[kind]
-        return self._id(document, name)
-
-    def _end_chunks(self, document: dict[str, Any], kind: str) -> None:
+    def _end_chunks(self, chunked: Message | ReadCall, document: dict[str, Any], kind: str) -> None:
         """End the message or call that was sent as chunks, unless this event is its next chunk."""
-        chunked, name = self._chunked, "toolCallId" if kind == "TOOL_CALL_CHUNK" else "messageId"
-        if chunked is None:
-            return
+        name = "toolCallId" if kind == "TOOL_CALL_CHUNK" else "messageId"
         word = kind.partition("_")[0]
         named = text_of(document.get(name)) or self._latest.get(word, "")
         meant = self._calls.get(named) if word == "TOOL" else self._messages.get((word == "TEXT", named))
         if not kind.endswith("_CHUNK") or meant is not chunked:
             chunked.is_open = False
             self._chunked = None
-
-    # -- opaque values of vendors ----------------------------------------------------------------------------------------
 
     def _encrypted_value(self, document: dict[str, Any]) -> None:
         entity, value = self.string(document.get("entityId")), self.string(document.get("encryptedValue"))
@@ -282,17 +237,12 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
             self._kept(document)
 
     def _sign(self, message: Message, value: str) -> None:
-        sealed, block = unseal(value), message.block
-        if sealed is None:
-            on: Literal["reasoning", "text"] = "reasoning" if message.is_reasoning else "text"
-            self.out.append(ReasoningSignature(value, VENDOR, 0, block, on))
-        elif sealed.kind == "opaque":
-            self.out.append(ReasoningOpaque(sealed.blob, sealed.vendor, 0, block))
+        sealed = unseal(value) or Sealed("reasoning" if message.is_reasoning else "text", wire.VENDOR, value)
+        if sealed.kind == "opaque":
+            self.out.append(ReasoningOpaque(sealed.blob, sealed.vendor, 0, message.block))
         else:
-            on = "reasoning" if sealed.kind == "reasoning" else "text"
-            self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, block, on))
-
-    # -- tool calls ------------------------------------------------------------------------------------------------
+            on: Literal["reasoning", "text"] = "reasoning" if sealed.kind == "reasoning" else "text"
+            self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, message.block, on))
 
     def _call_start(self, document: dict[str, Any]) -> None:
         call_id = self._id(document, "toolCallId")
@@ -303,7 +253,7 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
         call.is_open = call.answered is None
 
     def _begin_call(self, call_id: str, document: dict[str, Any]) -> ReadCall:
-        self._ensure_started()
+        self.ensure_started()
         # not ``limits.tool_calls``, since calls with results do not count there
         if len(self._calls) >= self.limits.content_blocks:
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
@@ -338,7 +288,7 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
 
     def _call_chunk(self, document: dict[str, Any]) -> None:
         """Read a piece of a call without start and end. The first piece has its id."""
-        call_id = self._chunk_id(document, "toolCallId")
+        call_id = self._id(document, "toolCallId")
         call = self._chunked = self._calls.get(call_id) or self._begin_call(call_id, document)
         call.is_open = call.answered is None
         self.append_arguments(call, self._fragment(document), late=call.answered is not None)
@@ -348,40 +298,36 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
         call_id = self._id(document, "toolCallId")
         call = self._calls.get(call_id)
         if call is None or call.answered is not None:  # a result for a call of the history, or a second result
-            self._ensure_started()
-            self.out.append(Aside(VENDOR, "server_tool", document["type"], document))
-        elif self.string(document.get("messageId")).startswith(NOT_RUN_ID):
+            self.ensure_started()
+            self.out.append(Aside(wire.VENDOR, "server_tool", document["type"], document))
+        elif self.string(document.get("messageId")).startswith(wire.NOT_RUN_ID):
             call.is_refused = True
             self.keep_unread(document, RESULT, where="TOOL_CALL_RESULT.")
         else:
             call.is_open = False
             raw = {"toolCallId": call.id, "toolCallName": call.name, "arguments": call.arguments.whole()}
             raw |= without_none(parentMessageId=call.parent, encryptedValue=call.encrypted or None)
-            call.answered = Aside(VENDOR, "server_tool", ANSWERED_CALL, {**raw, "result": document})
+            call.answered = Aside(wire.VENDOR, "server_tool", wire.ANSWERED_CALL, {**raw, "result": document})
 
     def hand_on(self, call: ReadCall) -> None:
         delta = ToolCallDelta(self.handed_on, call.id or None, call.name or None, call.arguments.whole())
         delta.is_ended_by_wire = True
         if call.encrypted:
-            delta.signature = unsealed(call.encrypted, VENDOR)
+            delta.signature = unsealed(call.encrypted, wire.VENDOR)
         self.out.append(delta)
         if not call.is_open:
             self.out.append(ToolCallEnded(self.handed_on))
         self.handed_on += 1
 
-    # -- the end ---------------------------------------------------------------------------------------------------
-
-    def close(self) -> None:
-        self.release()
-
     def _run_finished(self, document: dict[str, Any]) -> None:
-        self._ensure_started()
+        self.ensure_started()
         outcome, metadata = self.fields(document.get("outcome")), self.fields(document.get("metadata"))
         kind = self.string(outcome.get("type"))
         if outcome != {"type": "success"}:
-            self.keep_others({"outcome": outcome}, (), RUN_FINISHED)
-        self.keep_others(document, FINISHED_FIELDS, RUN_FINISHED)
-        self.keep_others(metadata, {FINISH_REASON, STOP_SEQUENCE}, f"{RUN_FINISHED}metadata.")
+            self.keep_others({"outcome": outcome}, (), wire.RUN_FINISHED)
+        known = wire.PASSED_OVER | {"threadId", "runId", "usage", "metadata", "outcome"}
+        self.keep_others(document, known, wire.RUN_FINISHED)
+        self.keep_others(metadata, {wire.FINISH_REASON, wire.STOP_SEQUENCE}, f"{wire.RUN_FINISHED}metadata.")
         self._over = True
         self._usage(document)
         if kind in FAILED:
@@ -393,40 +339,38 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
         if kind == "cancelled":
             self.release()
             return
-        for message in self._messages.values():
-            if message.is_open:  # the run succeeded, and ended its messages
+        parts: list[Message | ReadCall] = [*self._messages.values(), *self._calls.values()]
+        for part in parts:
+            if part.is_open:
                 self.report.repair("block_unclosed")
-                message.is_open = False
-        for call in self._calls.values():  # an open call may lack arguments
-            if call.is_open:
-                self.report.repair("block_unclosed")
+                part.is_open = isinstance(part, ReadCall)  # the run ended its messages, but a call may lack arguments
         self.release()
         self.out += (self._reason(kind, metadata), TerminatorSeen())
 
     def _reason(self, outcome: str, metadata: dict[str, Any]) -> StopReasonSeen:
         """Return the stop reason, which is in ``metadata``. After an interrupt, the run waits for the client's answer."""
-        native = text_of(metadata.get(FINISH_REASON))
+        native = text_of(metadata.get(wire.FINISH_REASON))
         if outcome == "interrupt":
             return StopReasonSeen("tool_calls", outcome, waits=True)
         if native is None:
             return StopReasonSeen("stop", outcome or "success", covers_calls=True)
-        stop_sequence = self.string(metadata.get(STOP_SEQUENCE)) or None
-        return StopReasonSeen(self.stop_reason(native, STOP_REASONS), native, stop_sequence=stop_sequence)
+        stop_sequence = self.string(metadata.get(wire.STOP_SEQUENCE)) or None
+        return StopReasonSeen(self.stop_reason(native, wire.STOP_REASONS), native, stop_sequence=stop_sequence)
 
     def _usage(self, document: dict[str, Any]) -> None:
         entries = [self.fields(entry) for entry in self.items(document.get("usage"))]
         if not entries:
             return
-        self.tell_counts(decode_usage(entries))
+        self.tell_counts(wire.decode_usage(entries))
         for entry in entries:
-            if (sound := sound_entry(entry)) != entry:
+            if (sound := wire.sound_entry(entry)) != entry:
                 self.keep_invalid({name: value for name, value in entry.items() if sound.get(name) != value})
 
     def _run_error(self, document: dict[str, Any]) -> None:
         self._usage(document)
         if self.begun:
             self.report.repair("calls_unanswered")
-        self.fail({name: value for name, value in document.items() if name not in PASSED_OVER})
+        self.fail({name: value for name, value in document.items() if name not in wire.PASSED_OVER})
 
     def settle_starts(self) -> None:
         """End the run, and emit the held calls."""

@@ -19,26 +19,11 @@ import orjson
 from attrs import define
 
 from streamkit.conversation.messages import Request
-from streamkit.dialects.ag_ui.wire import (
-    ALONE,
-    ANSWERED_CALL,
-    FINISH_REASON,
-    NO_OBJECT,
-    NOT_RUN_ID,
-    RUN_FAILED,
-    RUN_FINISHED,
-    STOP_SEQUENCE,
-    VENDOR,
-    WAS_REFUSED,
-    encode_usage,
-    error_code,
-    finish_reason,
-    wrong_members,
-)
-from streamkit.dialects.bodies.json_members import without_none
+from streamkit.dialects.ag_ui import wire
+from streamkit.dialects.members.fields import without_none
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, wrapped_input
-from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
+from streamkit.dialects.vocabulary.sealed_reasoning import Kind, signature_text
 from streamkit.dialects.vocabulary.stop_reasons import REFUSED
 from streamkit.events import (
     Aside,
@@ -50,6 +35,7 @@ from streamkit.events import (
     RefusalDelta,
     ResponseFinished,
     ResponseStarted,
+    StopReason,
     TextDelta,
     ToolCallArguments,
     ToolCallFinished,
@@ -61,10 +47,7 @@ from streamkit.report import StreamReport
 from streamkit.tool_calls.check import check_arguments
 
 dumps = orjson.dumps
-#: White space between the tokens of a JSON text (RFC 8259 §2).
-JSON_BLANKS: Final = " \t\r\n"
-#: The kinds of messages. The events of each kind have other types.
-MessageKind: TypeAlias = Literal["TEXT", "REASONING"]
+MessageKind: TypeAlias = Literal["TEXT", "REASONING"]  # each has its own types of events
 #: Events that open, continue and close a message of each kind, with ``%b`` for its id as JSON.
 OPENINGS: Final[dict[MessageKind, bytes]] = {
     "TEXT": b'data: {"type":"TEXT_MESSAGE_START","messageId":%b,"role":"assistant"}\n\n',
@@ -83,23 +66,15 @@ CLOSINGS: Final[dict[MessageKind, bytes]] = {
         b'data: {"type":"REASONING_MESSAGE_END","messageId":%b}\n\ndata: {"type":"REASONING_END","messageId":%b}\n\n'
     ),
 }
-#: The most extra members of RUN_FINISHED that are kept. A run with more is not a sensible response.
-FEW: Final = 64
-#: The beginning of the type of an aside for a member of ``metadata`` in RUN_FINISHED.
-METADATA: Final = f"{RUN_FINISHED}metadata."
-OUTCOME: Final = f"{RUN_FINISHED}outcome"
-#: Members of a request that RUN_STARTED of its response repeats.
-ECHOED: Final = ("threadId", "runId", "parentRunId")
+FEW: Final = 64  # the most extra members of RUN_FINISHED that are kept
+METADATA: Final = f"{wire.RUN_FINISHED}metadata."  # how the types of asides for members of ``metadata`` begin
+OUTCOMES: Final = ("success", "interrupt")  # the types that clients know
 
 
 def settings_of(request: Request) -> dict[str, Any]:
     """Return the settings of a request that its response repeats (``Profile.settings``)."""
-    return {name: value for name in ECHOED if isinstance(value := request.exchange.get(name), str)}
-
-
-def _is_refused(name: str, raw: Any) -> bool:
-    """Return whether clients refuse a RUN_FINISHED with this member: an outcome of an unknown type."""
-    return name == OUTCOME and (not isinstance(raw, dict) or raw.get("type") not in ("success", "interrupt"))
+    names = ("threadId", "runId", "parentRunId")
+    return {name: value for name in names if isinstance(value := request.exchange.get(name), str)}
 
 
 @define
@@ -129,15 +104,15 @@ class WrittenCall:
         if call is None or self.is_custom or not call.ended:
             return call is not None and call.ended
         verdict = call.verdict or check_arguments(call.arguments, depth=limits.json_depth)
-        if verdict.kind == "empty" and call.arguments.strip(JSON_BLANKS):  # more than white space
-            return False
+        if verdict.kind == "empty":
+            return not call.arguments.strip(" \t\r\n")  # nothing but white space of JSON (RFC 8259 §2)
         return verdict.kind not in {"truncated", "malformed", "not_an_object"}
 
 
 class AgUiEncoder(OneChoiceEncoder):
     """Encodes one choice of a response as the events of a run."""
 
-    vendor = native = VENDOR
+    vendor = native = wire.VENDOR
     _ids = b""  # JSON members with the ids of the run; empty before its start
     _model: str | None = None
     _open: Message | None = None
@@ -154,23 +129,21 @@ class AgUiEncoder(OneChoiceEncoder):
         self._last: dict[str, Any] = {}  # members of RUN_FINISHED
         self._metadata: dict[str, Any] = {}
 
-    # -- the run ---------------------------------------------------------------------------------------------------
-
     def response_started(self, event: ResponseStarted) -> None:
         """Start the run, with the ids of the request."""
-        asked, extras = self.encoding.profile.settings, dict(self.response_extras(event))
+        settings, extras = self.encoding.profile.settings, dict(self.response_extras(event))
         thread, make_id = extras.pop("threadId", None), self.encoding.make_id
-        for name in wrong_members("RUN_STARTED", {"threadId": thread or "", "runId": "", **extras}):
+        for name in wire.wrong_members("RUN_STARTED", {"threadId": thread or "", "runId": "", **extras}):
             self.lose("response_fields")
             thread = None if name == "threadId" else thread
             extras.pop(name, None)
         ids = {
-            "threadId": asked.get("threadId") or thread or make_id("thread_"),
-            "runId": asked.get("runId") or event.id or make_id("run_"),
+            "threadId": settings.get("threadId") or thread or make_id("thread_"),
+            "runId": settings.get("runId") or event.id or make_id("run_"),
         }
         self._ids = dumps(ids)[1:-1]
         self._model = event.model
-        self._event("RUN_STARTED", {**extras, **asked, **ids})
+        self._event("RUN_STARTED", {**extras, **settings, **ids})
 
     def _ensure_started(self) -> None:
         if not self._ids:
@@ -182,8 +155,6 @@ class AgUiEncoder(OneChoiceEncoder):
     def follow(self, start: ResponseStarted | None, last: Frame, begun: Collection[str]) -> None:  # noqa: ARG002 - see base
         """Continue a stream whose first events were forwarded unchanged. ``begun`` has the ids of calls without a result."""
         self._passed = begun
-
-    # -- messages --------------------------------------------------------------------------------------------------
 
     def text(self, event: TextDelta) -> None:
         self._say("TEXT", "text", event)
@@ -221,8 +192,6 @@ class AgUiEncoder(OneChoiceEncoder):
             self.write(self._open.written(CLOSINGS))
             self._open = None
 
-    # -- opaque values of vendors ----------------------------------------------------------------------------------------
-
     def signature(self, event: ReasoningSignature) -> None:
         """Write the signature of a message; without a message, write it in a reasoning message without text."""
         message = self._messages.get((event.on, event.block)) or self._message("REASONING", ("signed", event.block))
@@ -239,11 +208,9 @@ class AgUiEncoder(OneChoiceEncoder):
         self._encrypted("message", message.id, kind, value)
 
     def _encrypted(self, subtype: str, entity: bytes, kind: Kind, value: Opaque) -> None:
-        text = value.blob if value.vendor == VENDOR else seal(kind, value.vendor, value.blob)
+        text = signature_text(value, wire.VENDOR, kind)
         members = {"subtype": subtype, "entityId": orjson.Fragment(entity), "encryptedValue": text}
         self._event("REASONING_ENCRYPTED_VALUE", members)
-
-    # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_started(self, event: ToolCallStarted) -> None:
         self._ensure_started()
@@ -278,31 +245,32 @@ class AgUiEncoder(OneChoiceEncoder):
             self.lose("custom_tool_wrapped")
             self._of_call("TOOL_CALL_ARGS", call.id, delta=wrapped_input(event.arguments))
 
-    def _end_calls(self) -> None:
+    def _end_calls(self, reason: StopReason) -> None:
         """Write the end of each call. If clients must not run a call, first write a result that says that it was not run."""
-        is_refused = self._stop is not None and self._stop.reason in REFUSED
+        is_refused = reason in REFUSED
         for call in self._calls.values():
             if is_refused or not call.can_run(self.encoding.limits):
-                self._not_run(call.id, WAS_REFUSED if is_refused else NO_OBJECT)
+                self._not_run(call.id, wire.WAS_REFUSED if is_refused else wire.NO_OBJECT)
             elif not call.is_custom and call.end is not None and not call.end.arguments.strip():
                 self._of_call("TOOL_CALL_ARGS", call.id, delta="{}")
             self._of_call("TOOL_CALL_END", call.id)
 
     def _not_run(self, call_id: bytes, why: str) -> None:
-        message = self.encoding.make_id(NOT_RUN_ID)
+        message = self.encoding.make_id(wire.NOT_RUN_ID)
         self._of_call("TOOL_CALL_RESULT", call_id, messageId=message, role="tool", content=why)
-
-    # -- asides ----------------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
         name, raw = event.type, event.raw
-        if name.startswith(RUN_FINISHED) and len(self._last) + len(self._metadata) < FEW and not _is_refused(name, raw):
+        is_event = name in wire.ALONE and isinstance(raw, dict) and raw.get("type") == name
+        if name == f"{wire.RUN_FINISHED}outcome" and (not isinstance(raw, dict) or raw.get("type") not in OUTCOMES):
+            self.lose(event.kind)  # clients refuse an unknown outcome
+        elif name.startswith(wire.RUN_FINISHED) and len(self._last) + len(self._metadata) < FEW:
             place = self._metadata if name.startswith(METADATA) else self._last
-            place[name.removeprefix(METADATA).removeprefix(RUN_FINISHED)] = raw
-        elif name == ANSWERED_CALL and isinstance(raw, dict):
+            place[name.removeprefix(METADATA).removeprefix(wire.RUN_FINISHED)] = raw
+        elif name == wire.ANSWERED_CALL and isinstance(raw, dict):
             self._ensure_started()
             self._answered(dumps(raw["toolCallId"]), raw)
-        elif name in ALONE and isinstance(raw, dict) and raw.get("type") == name and not wrong_members(name, raw):
+        elif is_event and not wire.wrong_members(name, raw):
             self._ensure_started()
             self._event(name, raw)
         else:
@@ -313,13 +281,11 @@ class AgUiEncoder(OneChoiceEncoder):
         start = {name: value for name, value in call.items() if name in {"toolCallName", "parentMessageId"}}
         self._of_call("TOOL_CALL_START", call_id, **start)
         if "encryptedValue" in call:
-            self._encrypted("tool-call", call_id, "call", Opaque(VENDOR, call["encryptedValue"]))
+            self._encrypted("tool-call", call_id, "call", Opaque(wire.VENDOR, call["encryptedValue"]))
         if call["arguments"]:
             self._of_call("TOOL_CALL_ARGS", call_id, delta=call["arguments"])
         self._of_call("TOOL_CALL_END", call_id)
         self._event("TOOL_CALL_RESULT", call["result"])
-
-    # -- the end ---------------------------------------------------------------------------------------------------
 
     def finished(self, event: ResponseFinished) -> None:
         self._stop = event
@@ -327,28 +293,25 @@ class AgUiEncoder(OneChoiceEncoder):
     def terminate(self) -> None:
         self._ensure_started()
         self._close()
-        self._end_calls()
         stop = self._stop or ResponseFinished("stop")
-        word, is_less = finish_reason(stop.reason)
+        self._end_calls(stop.reason)
+        word, is_less = wire.finish_reason(stop.reason)
         if is_less:
             self.lose("stop_reason")
-        told = without_none(**{FINISH_REASON: word, STOP_SEQUENCE: stop.stop_sequence})
-        members = {**self._last, **self._usage_member(), "metadata": {**self._metadata, **told}}
+        metadata = self._metadata | without_none(**{wire.FINISH_REASON: word, wire.STOP_SEQUENCE: stop.stop_sequence})
+        members = {**self._last, **self._usage_member(), "metadata": metadata}
         self.write(b'data: {"type":"RUN_FINISHED",%b,%b}\n\n' % (self._ids, dumps(members)[1:-1]))
 
     def _usage_member(self) -> dict[str, Any]:
         if self._usage is None:
             return {}
-        return {"usage": encode_usage(self._usage, self._model or self.encoding.profile.model, self.report)}
+        return {"usage": wire.encode_usage(self._usage, self._model or self.encoding.profile.model, self.report)}
 
     def error(self, event: ProviderFailed) -> None:
         """Write a result for each call, because a client would otherwise run it, and then the error, even without a start."""
         for call_id in *(dumps(passed) for passed in self._passed), *(call.id for call in self._calls.values()):
-            self._not_run(call_id, RUN_FAILED)
+            self._not_run(call_id, wire.RUN_FAILED)
         for _ in (*self._last, *self._metadata):
             self.lose("metadata")
-        self._run_error(event)
-
-    def _run_error(self, event: ProviderFailed) -> None:
-        code = error_code(event, self.report)
+        code = wire.error_code(event, self.report)
         self._event("RUN_ERROR", {"message": event.message, "code": code, **self._usage_member()})

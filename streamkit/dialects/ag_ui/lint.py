@@ -11,35 +11,39 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from streamkit.dialects.ag_ui.wire import COUNTS, EVENTS, HIDDEN_CODE, RunEvent, wrong_members
-from streamkit.dialects.linting.explain import COMMON_HINTS, READS, TORN, Hint, Hints, like
-from streamkit.dialects.linting.grammar import (
+from streamkit.dialects.linting import (
+    COMMON_HINTS,
     COMMON_RULES,
+    READS,
+    TORN,
     CallInput,
     GrammarChecker,
-    is_filled,
+    Hint,
+    Hints,
     is_index,
     is_text,
+    like,
     shown,
 )
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "unterminated": "LF LF ends each event, the last too; clients read it without (§2.1).",
-    "blank": "A `data:` line has a payload: clients fail at an empty one, and at `[DONE]` (§2.1).",
-    "event_type": "An event has a `type` that version 0.0.59 knows: that one fails at another (§2.2).",
-    "member": "Members have the types of the schema, and none is null (§2.2).",
+    "unterminated": "LF LF ends each event, also the last one; clients read an event without it (§2.1).",
+    "blank": "A `data:` line has a payload: clients raise at an empty one, and at `[DONE]` (§2.1).",
+    "event_type": "An event has a `type` that version 0.0.59 knows: it raises at an unknown type (§2.2).",
+    "member": "Members have the types of the schema, and no member is null (§2.2).",
     "run_started": "The first event is RUN_STARTED, with a `threadId` and a `runId`, or RUN_ERROR (§2.3).",
-    "after_finished": "After RUN_FINISHED comes nothing, or RUN_STARTED or RUN_ERROR (§2.3).",
-    "after_error": "After RUN_ERROR comes nothing, or RUN_STARTED (§2.3).",
-    "not_open": "A message or call is started before it goes on or ends, and is not started while it is open (§2.3).",
-    "left_open": "When RUN_FINISHED comes, no message, call, reasoning, step or subagent is open (§2.3).",
-    "chunks": "No message or call comes in `_CHUNK` events: clients end a call that was cut (§2.4).",
-    "version_0": "No `THINKING_` event comes: 0.0.59 shows nothing of it (§2.2).",
-    "arguments": "The arguments of a call that ended are one JSON object, or a result says that it was not run (§2.5).",
-    "unanswered": "When RUN_ERROR comes, each call has a result: clients run the others, whatever there is of them (§2.5).",
-    "hidden_error": "The `code` of RUN_ERROR is not `abort`: CopilotKit shows no such error (§2.5).",
-    "outcome": "`outcome` is of the type `success` or `interrupt`: 0.0.59 fails at another (§2.2).",
+    "after_finished": "Only RUN_STARTED or RUN_ERROR may follow RUN_FINISHED (§2.3).",
+    "after_error": "Only RUN_STARTED may follow RUN_ERROR (§2.3).",
+    "not_open": "A message or call starts before it continues or ends, and does not start while it is open (§2.3).",
+    "left_open": "At RUN_FINISHED, no message, call, reasoning, step or subagent is open (§2.3).",
+    "chunks": "No message or call is sent in `_CHUNK` events: clients end a truncated call (§2.4).",
+    "version_0": "A stream has no `THINKING_` event: 0.0.59 does not show it (§2.2).",
+    "arguments": "The arguments of an ended call are one JSON object, or a result says that the call was not run (§2.5).",
+    "unanswered": "At RUN_ERROR, each call has a result: clients run the others, even if they are truncated (§2.5).",
+    "hidden_error": "The `code` of RUN_ERROR is not `abort`: CopilotKit does not show such an error (§2.5).",
+    "outcome": "`outcome` has the type `success` or `interrupt`: 0.0.59 raises at another (§2.2).",
     "usage": "`usage` is a list of objects, whose counts are integers from 0 (§2.2).",
 }
 HINTS: Hints = {
@@ -89,19 +93,22 @@ class AgUiLinter(GrammarChecker):
             self.broken(rule, f"{name} of {kind} is {shown(document.get(name))}")
         self._order(kind)
         if kind.endswith("_CHUNK"):
-            self.broken("chunks", f"{kind} came", "note")
+            self.broken("chunks", f"the event is {kind}", "note")
         elif kind.startswith("THINKING_"):
-            self.broken("version_0", f"{kind} came", "note")
+            self.broken("version_0", f"the event is {kind}", "note")
         self._part(EVENTS[kind], document)
+        call_id = str(document.get("toolCallId"))
         match kind:
             case "TOOL_CALL_START":
-                self._inputs.setdefault(str(document.get("toolCallId")), CallInput())
-            case "TOOL_CALL_ARGS":
-                self._argument(str(document.get("toolCallId")), document.get("delta"))
+                self._inputs.setdefault(call_id, CallInput())
+            case "TOOL_CALL_ARGS" if call_id in self._inputs and is_text(document.get("delta")):
+                self._inputs[call_id].append(document["delta"])
             case "TOOL_CALL_END":
-                self._call_ended(str(document.get("toolCallId")))
+                self._broken_inputs.pop(call_id, None)
+                if call_id in self._inputs and (text := self._inputs[call_id].unparsable()) is not None:
+                    self._broken_inputs[call_id] = text
             case "TOOL_CALL_RESULT":
-                self._answered.add(str(document.get("toolCallId")))
+                self._answered.add(call_id)
             case "RUN_FINISHED":
                 self._finished(document)
             case "RUN_ERROR":
@@ -110,8 +117,6 @@ class AgUiLinter(GrammarChecker):
     def close(self) -> None:
         if self._last not in {"RUN_FINISHED", "RUN_ERROR"}:
             self.broken("truncated", "the stream ends before RUN_FINISHED")
-
-    # -- the run ---------------------------------------------------------------------------------------------------
 
     def _usage(self, usage: object) -> None:
         if not isinstance(usage, list):
@@ -127,7 +132,7 @@ class AgUiLinter(GrammarChecker):
 
     def _order(self, kind: str) -> None:
         if not self._last and kind not in {"RUN_STARTED", "RUN_ERROR"}:
-            self.broken("run_started", f"{kind} comes first")
+            self.broken("run_started", f"the first event is {kind}")
         elif self._last == "RUN_STARTED" and kind == "RUN_STARTED":
             self.broken("not_open", "RUN_STARTED while a run is open")
         elif self._last == "RUN_FINISHED" and kind not in {"RUN_STARTED", "RUN_ERROR"}:
@@ -158,12 +163,10 @@ class AgUiLinter(GrammarChecker):
                 self.broken("unanswered", f"{shown(call_id)} has no result")
         if document.get("code") == HIDDEN_CODE:
             self.broken("hidden_error", "code is 'abort'")
-        if is_text(document.get("message")) and not is_filled(document["message"]):
+        if is_text(document.get("message")) and not document["message"].strip():
             self.broken("member", "message of RUN_ERROR is blank", "note")
         if "usage" in document:
             self._usage(document["usage"])
-
-    # -- messages and calls ----------------------------------------------------------------------------------------
 
     def _part(self, event: RunEvent, document: dict[str, Any]) -> None:
         """Check the message, call or other part of the run that the event opens, continues or ends."""
@@ -173,22 +176,10 @@ class AgUiLinter(GrammarChecker):
         name = str(document.get(event.needs[0]))
         is_open = (what, name) in self._open
         if event.opens and is_open:
-            self.broken("not_open", f"{what} {shown(name)} is started while it is open")
+            self.broken("not_open", f"{what} {shown(name)} starts while it is open")
         elif not event.opens and not is_open:
             self.broken("not_open", f"{what} {shown(name)} is not open")
         if event.opens:
             self._open[what, name] = None
         elif event.ends:
             self._open.pop((what, name), None)
-
-    def _argument(self, call_id: str, delta: object) -> None:
-        call = self._inputs.get(call_id)
-        if call is not None and is_text(delta):
-            call.append(delta)
-
-    def _call_ended(self, call_id: str) -> None:
-        call = self._inputs.get(call_id)
-        text = call.unparsable() if call is not None else None
-        self._broken_inputs.pop(call_id, None)
-        if text is not None:
-            self._broken_inputs[call_id] = text

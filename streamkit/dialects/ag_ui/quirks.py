@@ -6,27 +6,32 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from streamkit.dialects.quirks.calls import Fragments
-from streamkit.dialects.quirks.changes import Change, cut, every, first, last, put, turn
-from streamkit.dialects.quirks.common import (
+from streamkit.dialects.quirks import (
     EVENTS,
+    Change,
+    Fragments,
     bare_input,
+    cut,
     end_quirks,
     event_quirks,
+    every,
+    first,
+    last,
+    put,
     stop_quirks,
     stray_errors,
     text_quirks,
+    turn,
 )
 
 TEXT: Final = "TEXT_MESSAGE_CONTENT"
-ARGS: Final = "TOOL_CALL_ARGS"
 NAME: Final = "toolCallName"
-ID: Final = "toolCallId"
-FRAGMENTS: Final = Fragments(changes=EVENTS, start=every(NAME), fragment=every("type", ARGS), key=ID, text="delta")
+FRAGMENTS: Final = Fragments(
+    changes=EVENTS, start=every(NAME), fragment=every("type", "TOOL_CALL_ARGS"), key="toolCallId", text="delta"
+)
 ENDED: Final = every("type", "RUN_FINISHED")
 ERROR: Final = every("type", "RUN_ERROR")
 FOREIGN: Final = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
-REASON: Final = "metadata.finishReason"
 
 edit, add = EVENTS.edit, EVENTS.add
 
@@ -35,7 +40,7 @@ QUIRKS: Final[Mapping[str, Change]] = {
     **stray_errors(ERROR),
     **text_quirks(EVENTS, first("type", TEXT), "delta"),
     **end_quirks(EVENTS, first("type", "TEXT_MESSAGE_START"), put("messageId", "msg_more"), end=ENDED, error=None),
-    **stop_quirks(EVENTS, every(NAME), REASON, FOREIGN, called="tool_calls", stopped="stop"),
+    **stop_quirks(EVENTS, every(NAME), "metadata.finishReason", FOREIGN, called="tool_calls", stopped="stop"),
     "number_out_of_range": edit(first("type", TEXT), put("timestamp", 10**400)),
     "field_invalid": edit(every("usage"), put("usage.0.outputTokens", -1)),
     "error_shape": edit(ERROR, lambda error: put("error", {"message": error.pop("message")})(error), cut("type")),

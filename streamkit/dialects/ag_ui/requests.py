@@ -7,24 +7,24 @@ are for agents and never reach a model.
 A reasoning message becomes a part of the assistant turn after it. An activity message is only for the user interface: it is
 dropped and counted.
 
-What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
-``capabilities`` says what agents take, and this module has the passes that only AG-UI needs. The ids of the run and of its
-messages are the client's, or made up. Reasoning is written as a message before the assistant's, opaque reasoning as one with
-no text; each call and each message has a member for data that only a vendor can read. The agent chooses its options itself: no
-member sets them, and the tools that may be called are the only ones offered. A model is named in ``forwardedProps``, which
-agents may ignore.
+Before a request is written, everything that agents do not take (``capabilities``) is dropped (``translation/lowering``). The
+ids of the run and of its messages are the client's, or made up. Reasoning is written as a message before the assistant's,
+opaque reasoning as one with no text; each call and each message has a member for data that only a vendor can read. The agent
+chooses its options itself: no member sets them, and the tools that may be called are the only ones offered. A model is named
+in ``forwardedProps``, which agents may ignore.
 
 Source: ui-protocols.md §2.6; @ag-ui/core 1.0.0, ``RunAgentInputSchema``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count, dropwhile
-from typing import Any, Final, Literal, TypeAlias, TypeGuard, cast
+from typing import Any, Final, TypeAlias, cast
 
 from attrs import evolve
 
+from streamkit.conversation.media import KINDS, TYPES, media_type_of
 from streamkit.conversation.messages import (
     Media,
     Options,
@@ -39,38 +39,31 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.ag_ui.wire import CONTEXT, EXCHANGE, NOT_RUN_ID, VENDOR
-from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
-from streamkit.dialects.bodies.media_types import media_type_of
-from streamkit.dialects.bodies.request_reader import (
+from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, of_parts, told_by
+from streamkit.dialects.members.fields import (
     CONTENT,
+    Fields,
     TurnReader,
+    add_missing,
+    base64_of,
     content_of,
     function_call,
     function_tool,
+    is_data_uri,
+    media_of,
+    plain_or_list,
     unknown_part,
+    without_none,
 )
-from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, of_parts, told_by
-from streamkit.dialects.members.fields import Fields, base64_of, is_data_uri, media_of
 from streamkit.dialects.profiles import Target
-from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal, unseal, unsealed
+from streamkit.dialects.vocabulary.sealed_reasoning import signature_text, unseal, unsealed
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
 from streamkit.text.quoting import quoted
 
-#: The kind of media for each type of part.
-MEDIA: Final[Mapping[str, Literal["image", "audio", "video", "file"]]] = {
-    "image": "image",
-    "audio": "audio",
-    "video": "video",
-    "document": "file",
-}
 Message: TypeAlias = dict[str, Any]
-Thought: TypeAlias = Reasoning | RedactedReasoning | Text
-#: The type of part for each kind of media.
-TYPES: Final = {"image": "image", "audio": "audio", "video": "video", "file": "document"}
-#: The ``error`` of a tool that failed without a message.
-FAILED: Final = "Error"
+FAILED: Final = "Error"  # the ``error`` of a tool that failed without a message
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -96,8 +89,6 @@ class AgUiRequestReader(TurnReader):
 
     def tool(self, tool: Fields) -> Tool:
         return function_tool(tool, tool)
-
-    # -- messages --------------------------------------------------------------------------------------------------
 
     def read_turns(self, fields: Fields) -> None:
         if context := [f"{entry.needed('description')}: {entry.needed('value')}" for entry in fields.each(CONTEXT)]:
@@ -166,10 +157,10 @@ class AgUiRequestReader(TurnReader):
             return Text(part.needed("text"), extras=part.rest() or None)
         if kind == "binary" and "mimeType" in part:
             return self._binary(part)
-        if kind not in MEDIA:
+        if kind not in KINDS:
             return unknown_part(VENDOR, kind, part)
         source = part.needed_fields("source")
-        media = Media(MEDIA[kind], source.string("mimeType"), place=part.place)
+        media = Media(KINDS[kind], source.string("mimeType"), place=part.place)
         value, at = source.needed("value"), source.at("value")
         match source.needed("type"):
             case "data":
@@ -181,23 +172,21 @@ class AgUiRequestReader(TurnReader):
             case "file":
                 media.file_id = value
             case other:
-                raise source.wrong(f"there is no source of type {quoted(other)}", "type")
+                raise source.wrong(f"must be 'data', 'url' or 'file', not {quoted(other)}", "type")
         media.extras = part.rest() or None
         return media
 
     def _binary(self, part: Fields) -> Media:
         """Read media in the form of version 0, in which the media type says what kind they are."""
         media_type = part.needed("mimeType")
-        kind = MEDIA.get(media_type.partition("/")[0], "file")
+        kind = KINDS.get(media_type.partition("/")[0], "file")
         media = Media(kind, media_type, part.string("data"), part.string("url"), part.string("id"), place=part.place)
         media.name, media.extras = part.string("filename"), part.rest() or None
         if media.data is not None:
             base64_of(media.data, part.at("data"))
         elif media.url is None and media.file_id is None:
-            raise part.wrong("data, a url or an id is needed, and there is none")
+            raise part.wrong("must have `data`, `url` or `id`")
         return media
-
-    # -- calls and results -----------------------------------------------------------------------------------------
 
     def assistant(self, message: Fields) -> Turn:
         parts: list[Part] = []
@@ -215,7 +204,6 @@ class AgUiRequestReader(TurnReader):
         return read
 
     def result(self, message: Fields) -> ToolResult:
-        """Read a tool result: the output, or the error message."""
         result = ToolResult(message.string("toolCallId") or "", place=message.place)
         result.parts = content_of(message, self._part)
         error = message.string("error")
@@ -352,17 +340,17 @@ class Messages:
         """Yield the reasoning messages of an assistant turn, then its message."""
         ids, rest = [*turn.native_ids], list[Part]()
         for part in turn.parts:
-            if not _is_thought(part):
+            thought = _thought(part)
+            if thought is None:
                 rest.append(part)
                 continue
             if rest:
                 self._report.lose("block_order")
-            message = {"id": self._id(ids.pop(0) if ids else None), "role": "reasoning"}
-            yield add_missing(message | _thought(part), part.extras)
+            yield {"id": self._id(ids.pop(0) if ids else None), "role": "reasoning", **thought}
         if rest or not turn.parts:
-            yield self._message(turn, ids, "assistant", **self._said(rest))
+            yield self._message(turn, ids, "assistant", **self._members(rest))
 
-    def _said(self, parts: Sequence[Part]) -> dict[str, Any]:
+    def _members(self, parts: Sequence[Part]) -> dict[str, Any]:
         """Return the members of an assistant message: one text with the last of the signatures, and the calls after it."""
         texts = [part for part in parts if isinstance(part, Text)]
         calls = [_call(part) for part in parts if isinstance(part, ToolCall)]
@@ -375,7 +363,7 @@ class Messages:
         return without_none(
             content=_joined([text.text for text in texts], self._report) or None,
             toolCalls=calls or None,
-            encryptedValue=_value("text", signatures[-1] if signatures else None),
+            encryptedValue=signature_text(signatures[-1] if signatures else None, VENDOR, "text"),
         )
 
     def _result(self, result: ToolResult) -> Message:
@@ -384,25 +372,18 @@ class Messages:
         return add_missing({"id": self._id(result.native_id)} | written | without_none(error=error), result.extras)
 
 
-def _is_thought(part: Part) -> TypeGuard[Thought]:
-    """Return whether a part is written as a separate message: reasoning, or a text with only a signature."""
-    if isinstance(part, Text):
-        return not part.text and part.signature is not None
-    return isinstance(part, Reasoning | RedactedReasoning)
-
-
-def _thought(part: Thought) -> dict[str, Any]:
-    if isinstance(part, RedactedReasoning):
-        return {"content": "", "encryptedValue": _value("opaque", part.opaque)}
-    value = _value("text" if isinstance(part, Text) else "reasoning", part.signature)
-    return {"content": part.text, **without_none(encryptedValue=value)}
-
-
-def _value(kind: Kind, opaque: Opaque | None) -> str | None:
-    """Return opaque data as text: AG-UI's own unchanged, another vendor's in streamkit's marked form with its name."""
-    if opaque is None or opaque.vendor == VENDOR:
-        return None if opaque is None else opaque.blob
-    return seal(kind, opaque.vendor, opaque.blob)
+def _thought(part: Part) -> Message | None:
+    """Return a message for reasoning, or for a text with only a signature; None for a part that is no separate message."""
+    match part:
+        case RedactedReasoning():
+            text, value = "", signature_text(part.opaque, VENDOR, "opaque")
+        case Reasoning():
+            text, value = part.text, signature_text(part.signature, VENDOR)
+        case Text(text="", signature=Opaque()):
+            text, value = "", signature_text(part.signature, VENDOR, "text")
+        case _:
+            return None
+    return add_missing({"content": text, **without_none(encryptedValue=value)}, part.extras)
 
 
 def _joined(texts: Sequence[str], report: StreamReport, between: str = "") -> str:
@@ -437,4 +418,6 @@ def _source(media: Media) -> dict[str, Any]:
 
 def _call(call: ToolCall) -> dict[str, Any]:
     written = {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-    return add_missing(written | without_none(encryptedValue=_value("call", call.signature)), call.extras)
+    return add_missing(
+        written | without_none(encryptedValue=signature_text(call.signature, VENDOR, "call")), call.extras
+    )

@@ -8,32 +8,26 @@ from typing import Any, Final, cast, get_args
 
 from attrs import frozen
 
-from streamkit.conversation.tool_definitions import ToolRules
-from streamkit.dialects.members.known import KEPT, Event, Members
-from streamkit.dialects.members.values import count_of
+from streamkit.conversation.checks import ToolRules
+from streamkit.dialects.members.values import KEPT, Event, Members, count_of
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.dialects.vocabulary.usage_counts import UI_COUNTS, has_more
 from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
 from streamkit.report import StreamReport
-from streamkit.tool_calls.failed_turns import FAILING
+from streamkit.tool_calls.ending import FAILING
 
 VENDOR: Final = "ag-ui"
 
-#: The beginning of the id of a tool message which says that its call was not run.
-NOT_RUN_ID: Final = f"{MADE}_not_run_"
-#: The content of a tool message for a call that was not run because the run failed.
-RUN_FAILED: Final = "Error: not run, since the answer of the model broke off"
-#: The content of a tool message for a call that was not run because the response was refused or filtered.
-WAS_REFUSED: Final = "Error: not run, since the answer was refused or filtered"
-#: The content of a tool message for a call that was not run because its arguments are no JSON object.
-NO_OBJECT: Final = "Error: not run, since the arguments are no JSON object"
+NOT_RUN_ID: Final = f"{MADE}_not_run_"  # how the id of a tool message for a call that was not run begins
+RUN_FAILED: Final = "Error: this tool call was not run, because the response of the model was interrupted"
+WAS_REFUSED: Final = "Error: this tool call was not run, because the response was refused or filtered"
+NO_OBJECT: Final = "Error: this tool call was not run, because its arguments are not a JSON object"
 
 #: Events about the state of an application. Each is independent of others, and is written again unchanged.
 ALONE: Final = frozenset(
     {"STATE_SNAPSHOT", "STATE_DELTA", "MESSAGES_SNAPSHOT", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "RAW", "CUSTOM"}
 )
-#: Members of any event that clients ignore.
-PASSED_OVER: Final = frozenset({"type", "timestamp", "rawEvent"})
+PASSED_OVER: Final = frozenset({"type", "timestamp", "rawEvent"})  # clients ignore them
 
 
 @frozen
@@ -89,12 +83,9 @@ EVENTS: Final[Mapping[str, RunEvent]] = {
     **dict.fromkeys(("ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA"), _whole("_kept", "messageId", "activityType")),
     "CUSTOM": _whole("_kept", "name"),
 }
-#: Members that must be text in any event that has them.
-OPTIONAL: Final = ("code", "name", "parentRunId", "subagentRunId")
-#: The beginning of the type of an aside for a member of RUN_FINISHED.
-RUN_FINISHED: Final = "RUN_FINISHED."
-#: The type of an aside for a call that the agent ran, with its result.
-ANSWERED_CALL: Final = "TOOL_CALL"
+OPTIONAL: Final = ("code", "name", "parentRunId", "subagentRunId")  # in any event
+RUN_FINISHED: Final = "RUN_FINISHED."  # how the types of asides for members of this event begin
+ANSWERED_CALL: Final = "TOOL_CALL"  # the type of an aside for a call that the agent ran, with its result
 #: The members of ``metadata`` in RUN_FINISHED for the stop reason. The protocol itself has no field for it.
 FINISH_REASON: Final = "finishReason"
 STOP_SEQUENCE: Final = "stopSequence"
@@ -102,19 +93,15 @@ STOP_SEQUENCE: Final = "stopSequence"
 STOP_REASONS: Final[Mapping[str, StopReason]] = {
     reason: reason for reason in cast("tuple[StopReason, ...]", get_args(StopReason)) if reason not in FAILING
 }
-#: A ``code`` of RUN_ERROR for which CopilotKit shows no error.
-HIDDEN_CODE: Final = "abort"
-#: Codes that streamkit reads and writes: the names of its own types of errors.
+HIDDEN_CODE: Final = "abort"  # CopilotKit shows no error with this code
 ERROR_CODES: Final[Mapping[str, ErrorType]] = {
     kind: kind for kind in cast("tuple[ErrorType, ...]", get_args(ErrorType))
 }
 #: By the field of ``UsageReported``: the count in ``usage``. In both, input includes the cache, and output the reasoning.
 COUNTS: Final[Mapping[str, str]] = {**UI_COUNTS, "input_cache_write": "cacheWriteInputTokens"}
-#: Members of a request that identify the exchange or belong to the conversation (``EXCHANGE``). They are written unchanged.
 CONTEXT: Final = "context"
 EXCHANGE: Final = ("threadId", "runId", "parentRunId", "protocolVersion", CONTEXT)
-#: Any tool name is accepted, because no limits on tools are documented.
-TOOLS: Final = ToolRules(names=re.compile(r"(?s).+"))
+TOOLS: Final = ToolRules(names=re.compile(r"(?s).+"))  # no limits on names are documented
 
 
 def finish_reason(reason: StopReason) -> tuple[str, bool]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from streamkit.dialects.ai_sdk.asides import CITATIONS, SEARCHES
 from streamkit.dialects.ai_sdk.decode import AISDKDecoder, recognises
 from streamkit.dialects.ai_sdk.encode import AISDKEncoder, settings_of
-from streamkit.dialects.ai_sdk.errors import ERRORS
-from streamkit.dialects.ai_sdk.http import HTTP_HALF
+from streamkit.dialects.ai_sdk.http import ERRORS, HTTP_HALF
 from streamkit.dialects.ai_sdk.lint import AISDKLinter
 from streamkit.dialects.ai_sdk.quirks import QUIRKS
 from streamkit.dialects.ai_sdk.requests import AISDKRequestReader, capabilities, write
-from streamkit.dialects.ai_sdk.sources import CITATIONS, SEARCHES
 from streamkit.dialects.ai_sdk.wire import CLIENTS, TOOLS, VENDOR
 from streamkit.dialects.base import Bodies, Dialect
 from streamkit.framing.sse import KEEP_ALIVE

@@ -17,19 +17,8 @@ from typing import Any, Literal
 
 from attrs import define, field
 
-from streamkit.dialects.ai_sdk.media import read_file
-from streamkit.dialects.ai_sdk.provider_metadata import Read, read_metadata
-from streamkit.dialects.ai_sdk.wire import (
-    ANSWERED_CALL,
-    ASIDES,
-    CHUNKS,
-    FILE,
-    NEWEST,
-    SHOWN,
-    STOP_REASONS,
-    VENDOR,
-    decode_usage,
-)
+from streamkit.dialects.ai_sdk import wire
+from streamkit.dialects.ai_sdk.asides import read_file
 from streamkit.dialects.members.values import has_value, text_of
 from streamkit.dialects.streams.waiting_calls import WaitingCall, WaitingCallDecoder
 from streamkit.errors import HeldTooLong, TooManyBlocks, TooManyToolCalls
@@ -53,12 +42,9 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import lenient_text
 
-#: Chunks with the output of a tool.
 OUTPUTS = frozenset({"tool-output-available", "tool-output-error", "tool-output-denied"})
-#: Chunks that belong to the whole response: if one has an error, the response failed, not only a tool.
-OF_RESPONSE = frozenset({"start", "start-step", "finish-step", "finish"})
-#: Chunks that no other dialect has.
-OWN = CHUNKS.keys() - {"start", "error", "abort", "finish"}
+OF_RESPONSE = frozenset({"start", "start-step", "finish-step", "finish"})  # in these, an error is not of a tool
+OWN = wire.CHUNKS.keys() - {"start", "error", "abort", "finish"}  # chunks that no other dialect has
 
 
 @define
@@ -101,7 +87,7 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
     """Decodes the chunks of a UI message stream."""
 
     dialect = "ai-sdk"
-    vendor = VENDOR
+    vendor = wire.VENDOR
     idle = frozenset()
 
     _id: str | None = None
@@ -121,40 +107,38 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
 
     def decode(self, document: dict[str, Any]) -> None:
         before = self.before_frame()
-        self._take_in(document)
-        self.after_frame(before)
-
-    def _take_in(self, document: dict[str, Any]) -> None:
         kind = self.string(document.get("type"))
-        if kind in CHUNKS:
+        if kind in wire.CHUNKS:
             self.recognised = True
             if self._finished:
                 self.behind_end(self._read, document)
             else:
                 self._read(document)
-        elif kind in ASIDES or kind in NEWEST or kind.startswith("data-"):
+        elif kind in wire.ASIDES or kind in wire.NEWEST or kind.startswith("data-"):
             self.recognised = True
             if self._finished:
                 self.report.repair("after_end")
-                return
-            self.ensure_started()
-            if kind == FILE and (media := read_file(document)) is not None:
-                self.out.append(media)
             elif kind not in OUTPUTS or not self._is_answer(document):
                 self._aside(kind, document)
         else:
             self.unknown_frame(kind or "chunk", document)
+        self.after_frame(before)
 
     def _aside(self, kind: str, document: dict[str, Any], means: AsideKind | None = None) -> None:
-        if means is None:
-            means = ASIDES[kind][0] if kind in ASIDES else "unknown_event" if kind in NEWEST else "metadata"
-        self.out.append(Aside(VENDOR, means, kind, document))
+        self.ensure_started()
+        if kind == wire.FILE and (media := read_file(document)) is not None:
+            self.out.append(media)
+            return
+        if means is None and kind in wire.ASIDES:
+            means = wire.ASIDES[kind][0]
+        other: AsideKind = "unknown_event" if kind in wire.NEWEST else "metadata"
+        self.out.append(Aside(wire.VENDOR, means or other, kind, document))
 
     def _read(self, document: dict[str, Any]) -> None:
         kind = document["type"]
         if kind not in {"start", "error"}:
             self.ensure_started()
-        chunk = CHUNKS[kind]
+        chunk = wire.CHUNKS[kind]
         self.read_and_keep(getattr(self, chunk.method), document, chunk.members, f"{kind}.")
         if kind in OF_RESPONSE:
             self.read_error(document)
@@ -169,9 +153,9 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
             return
         self._id = name
         metadata = self.fields(document.get("messageMetadata"))
-        self.start(ResponseStarted(name, vendor=VENDOR, extras={"messageMetadata": metadata} if metadata else None))
-
-    # -- text and reasoning ----------------------------------------------------------------------------------------
+        self.start(
+            ResponseStarted(name, vendor=wire.VENDOR, extras={"messageMetadata": metadata} if metadata else None)
+        )
 
     def _opened(self, document: dict[str, Any], *, starts: bool = False) -> ReadPart:
         """Return the part that a chunk belongs to; open a new one if none is open. Raises TooManyBlocks."""
@@ -198,9 +182,8 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         part = self._opened(document)
         if text := self.string(document.get("delta")):
             part.is_empty = False
-            self.out.append(
-                TextDelta(text, 0, part.block) if part.kind == "text" else ReasoningDelta(text, 0, part.block)
-            )
+            make = TextDelta if part.kind == "text" else ReasoningDelta
+            self.out.append(make(text, 0, part.block))
         self._keep_metadata(part, document)
 
     def _part_end(self, document: dict[str, Any]) -> None:
@@ -223,27 +206,20 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         self._held_bytes -= part.held_bytes
         if part.metadata is None:
             return
-        read = read_metadata(part.metadata, is_empty=part.is_empty and part.kind == "reasoning")
+        read = wire.read_metadata(part.metadata, is_empty=part.is_empty and part.kind == "reasoning")
         on: Literal["text", "reasoning"] = "text" if part.kind == "text" else "reasoning"
         self.out += [ReasoningSignature(each.blob, each.vendor, 0, part.block, on) for each in read.signatures]
         self.out += [ReasoningOpaque(each.blob, each.vendor, 0, part.block) for each in read.redacted]
-        self._tell_others(read, part.kind)
+        self._keep_metadata_of_others(read, part.kind)
 
-    def _end_parts(self) -> None:
-        for part in self._parts.values():
-            self._end_part(part)
-        self._parts.clear()
-
-    def _tell_others(self, read: Read, of: str) -> None:
+    def _keep_metadata_of_others(self, read: wire.Read, of: str) -> None:
         if read.others:
-            self.out.append(Aside(VENDOR, "metadata", f"{of}.providerMetadata", read.others))
+            self.out.append(Aside(wire.VENDOR, "metadata", f"{of}.providerMetadata", read.others))
 
-    # -- tool calls ------------------------------------------------------------------------------------------------
-
-    def _call(self, document: dict[str, Any]) -> ReadCall:
+    def _call(self, document: dict[str, Any]) -> ReadCall | None:
         """Return the call that a chunk names: a new one for a new id, or if its call has ended and starts again.
 
-        Raises TooManyToolCalls.
+        Return None, and keep the chunk as an aside, if the provider runs the call. Raises TooManyToolCalls.
         """
         name = self.string(document.get("toolCallId"))
         call = self._calls.get(name)
@@ -254,24 +230,21 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
             call = self._calls[name] = ReadCall(name, self.string(document.get("toolName")))
             call.kind = "custom" if document.get("inputEncoding") == "text" else "function"
             call.executed = self.truth(document.get("providerExecuted"))
-            call.shown = {name: value for name in SHOWN if has_value(value := document.get(name))}
+            call.shown = {name: value for name in wire.SHOWN if has_value(value := document.get(name))}
             if not call.executed:
                 self.begin_waiting(call)
                 self.waiting_bytes += len(self.frame.data)
+        if call.executed:
+            self._aside(document["type"], document, "server_tool")
+            return None
         return call
 
     def _call_start(self, document: dict[str, Any]) -> None:
-        call = self._call(document)
-        if call.executed:
-            self._aside(document["type"], document, "server_tool")
-        else:
+        if (call := self._call(document)) is not None:
             self._sign(call, document)
 
     def _call_delta(self, document: dict[str, Any]) -> None:
-        call = self._call(document)
-        if call.executed:
-            self._aside(document["type"], document, "server_tool")
-        else:
+        if (call := self._call(document)) is not None:
             self._append(call, self.string(document.get("inputTextDelta")))
 
     def _append(self, call: ReadCall, fragment: str) -> None:
@@ -282,28 +255,26 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         """Read the opaque values in a call's chunk. They replace earlier ones, because clients keep only the last."""
         if document.get("providerMetadata") is None:
             return
-        read = read_metadata(self.fields(document["providerMetadata"]), is_empty=False)
+        read = wire.read_metadata(self.fields(document["providerMetadata"]), is_empty=False)
         for signature in (*read.signatures, *read.redacted):
             call.signature = signature
-        self._tell_others(read, "tool")
+        self._keep_metadata_of_others(read, "tool")
 
     def _call_end(self, document: dict[str, Any]) -> None:
         call = self._call(document)
-        if call.executed:
-            self._aside(document["type"], document, "server_tool")
+        if call is None:
             return
         self._sign(call, document)
         if "input" in document and (call.ended or not call.arguments.chars):
             value = document["input"]
             is_text = isinstance(value, str) and (call.kind == "custom" or document["type"] == "tool-input-error")
             text = str(value) if is_text else lenient_text(self.frame.data, "input")
-            if not call.ended:
-                self._append(call, text)
-                self.inputs_at_once = [*self.inputs_at_once, (call.id, call.name, text)]
-            elif call.arguments.equals(text):
+            if call.ended and call.arguments.equals(text):
                 self.report.repair("arguments_repeated")
             else:
                 self._append(call, text)
+            if not call.ended:
+                self.inputs_at_once = [*self.inputs_at_once, (call.id, call.name, text)]
         call.ended = True
         if not call.available:
             call.available = True
@@ -319,7 +290,7 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         self._available -= call.available
         self.runs_calls = self._available > 0
         raw = {"toolCallId": call.id, "toolName": call.name, **call.shown, "arguments": call.arguments.whole()}
-        call.answered = Aside(VENDOR, "server_tool", ANSWERED_CALL, {**raw, "output": document})
+        call.answered = Aside(wire.VENDOR, "server_tool", wire.ANSWERED_CALL, {**raw, "output": document})
         return True
 
     def hand_on(self, call: ReadCall) -> None:
@@ -335,28 +306,25 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
     def release(self) -> None:
         """Emit the held calls and chunks, and end the open parts."""
         super().release()
-        self._end_parts()
-
-    def close(self) -> None:
-        self.release()
-
-    # -- the end ---------------------------------------------------------------------------------------------------
+        for part in self._parts.values():
+            self._end_part(part)
+        self._parts.clear()
 
     def _finish(self, document: dict[str, Any]) -> None:
         self._finished = True
         self.release()
         metadata = self.fields(document.get("messageMetadata"))
         if usage := self.fields(metadata.get("usage")):
-            self.tell_counts(decode_usage(usage))
+            self.tell_counts(wire.decode_usage(usage))
         self.keep_others(metadata, {"usage"}, "finish.messageMetadata.")
         native = self.string(document.get("finishReason"))
-        reason = self.stop_reason(native, STOP_REASONS) if native else "stop"
+        reason = self.stop_reason(native, wire.STOP_REASONS) if native else "stop"
         self.out += (StopReasonSeen(reason, native or "finish", covers_calls=not native), TerminatorSeen())
 
     def _error(self, document: dict[str, Any]) -> None:
         self.release()
         if text := text_of(document.get("errorText")):
-            self.out.append(ProviderFailed("server", text, raw=document, vendor=VENDOR))
+            self.out.append(ProviderFailed("server", text, raw=document, vendor=wire.VENDOR))
         else:
             self.report.repair("error_shape")
             self.fail(document)
@@ -364,5 +332,5 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
     def _abort(self, document: dict[str, Any]) -> None:
         """Read an abort by the server as a failure, although the SDK's client takes the response so far for a success."""
         self.release()
-        reason = self.string(document.get("reason")) or "the answer was aborted"
-        self.out.append(ProviderFailed("truncated", reason, raw=document, vendor=VENDOR))
+        reason = self.string(document.get("reason")) or "the server aborted the response"
+        self.out.append(ProviderFailed("truncated", reason, raw=document, vendor=wire.VENDOR))

@@ -11,35 +11,22 @@ Source: ui-protocols.md §1.2 to §1.6.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 import orjson
 from attrs import define, field
 
 from streamkit.conversation.messages import Request
-from streamkit.dialects.ai_sdk.media import write_file
-from streamkit.dialects.ai_sdk.provider_metadata import write_metadata
-from streamkit.dialects.ai_sdk.sources import MADE_SOURCE
-from streamkit.dialects.ai_sdk.wire import (
-    ANSWER_ID,
-    ANSWERED_CALL,
-    ASIDES,
-    VENDOR,
-    encode_usage,
-    finish_reason,
-    is_refused,
-    is_strict,
-)
+from streamkit.dialects.ai_sdk import wire
+from streamkit.dialects.ai_sdk.asides import MADE_SOURCE, write_file
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, stop_word
 from streamkit.dialects.vocabulary.error_bodies import has_detail
-from streamkit.dialects.vocabulary.sealed_reasoning import Kind
 from streamkit.dialects.vocabulary.stop_reasons import REFUSED
 from streamkit.errors import HeldTooLong
 from streamkit.events import (
     Aside,
-    MediaGenerated,
     Opaque,
     ProviderFailed,
     ReasoningDelta,
@@ -66,7 +53,7 @@ DONE: Final = b"data: [DONE]\n\n"
 
 def settings_of(request: Request) -> dict[str, Any]:
     """Return the members for the ``start`` of a response (``Profile.settings``): the id that the application chose."""
-    return {"messageId": request.exchange[ANSWER_ID]} if ANSWER_ID in request.exchange else {}
+    return {"messageId": request.exchange[wire.ANSWER_ID]} if wire.ANSWER_ID in request.exchange else {}
 
 
 @define
@@ -92,8 +79,9 @@ class WrittenCall:
 class AISDKEncoder(OneChoiceEncoder):
     """Encodes one choice of a response as a UI message stream."""
 
-    native = VENDOR
-    vendor = VENDOR
+    native = wire.VENDOR
+    vendor = wire.VENDOR
+    media_form = staticmethod(write_file)
 
     _begun = False
     _drawn = False  # whether the step has content
@@ -105,19 +93,19 @@ class AISDKEncoder(OneChoiceEncoder):
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
-        self._strict = is_strict(encoding.profile)
+        self._strict = wire.is_strict(encoding.profile)
         self._calls: dict[int, WrittenCall] = {}
         self._sources: set[str] = set()  # ids of cited pages
-        self._said: set[tuple[str, int]] = set()  # kinds and blocks of the parts that were begun
-
-    # -- the message -----------------------------------------------------------------------------------------------
+        self._parts_seen: set[tuple[str, int]] = set()  # kinds and blocks of the parts that were begun
 
     def _chunk(self, kind: str, **members: Any) -> None:
-        """Write a chunk of the step."""
+        self._payload(dumps({"type": kind, **members}))
+
+    def _payload(self, payload: bytes) -> None:
         if not self._begun:
             self.response_started(ResponseStarted())
         self._drawn = True
-        self.write(b"data: %b\n\n" % dumps({"type": kind, **members}))
+        self.write(b"data: %b\n\n" % payload)
 
     def response_started(self, event: ResponseStarted) -> None:
         """Begin the message with the application's id, and without the provider's.
@@ -127,16 +115,14 @@ class AISDKEncoder(OneChoiceEncoder):
         self._begun = True
         self._vendor = event.vendor
         start: dict[str, Any] = {"type": "start", **self.encoding.profile.settings}
-        if event.vendor == VENDOR and event.id:
+        if event.vendor == wire.VENDOR and event.id:
             start["messageId"] = event.id
         extras = dict(self.response_extras(event))
-        if is_refused(dumps(extras)):
+        if wire.is_refused(dumps(extras)):
             self.lose("response_fields")
         else:
             start |= extras
         self.write(b"data: %b\n\n" % dumps(start) + START_STEP)
-
-    # -- text and reasoning ----------------------------------------------------------------------------------------
 
     def _open(self, kind: Literal["text", "reasoning"], block: int) -> WrittenPart:
         """Return the part for a delta: the open one, or a new one with a new id."""
@@ -144,9 +130,9 @@ class AISDKEncoder(OneChoiceEncoder):
         if part is not None and part.kind == kind and part.block == block:
             return part
         self._close_part()
-        if (kind, block) in self._said:  # clients do not accept deltas for a part that has ended
+        if (kind, block) in self._parts_seen:  # clients do not accept deltas for a part that has ended
             self.lose("block_boundary")
-        self._said.add((kind, block))
+        self._parts_seen.add((kind, block))
         part = self._part = WrittenPart(kind, block, b"%b%d" % (kind[:1].encode(), self._parts_begun))
         self._parts_begun += 1
         self._chunk(f"{kind}-start", id=part.id.decode())
@@ -156,7 +142,7 @@ class AISDKEncoder(OneChoiceEncoder):
         part, self._part = self._part, None
         if part is not None:
             opaque = Opaque(part.signer, "".join(part.signature)) if part.signature else None
-            self._chunk(f"{part.kind}-end", id=part.id.decode(), **_metadata(part.kind, opaque))
+            self._chunk(f"{part.kind}-end", id=part.id.decode(), **wire.metadata_of(part.kind, opaque))
 
     def _delta(self, part: WrittenPart, text: str) -> bytes:
         return b'data: {"type":"%b-delta","id":"%b","delta":%b}\n\n' % (part.kind.encode(), part.id, dumps(text))
@@ -176,15 +162,9 @@ class AISDKEncoder(OneChoiceEncoder):
     def signature(self, event: ReasoningSignature) -> None:
         """Keep a signature for the end of its part, because clients keep the last metadata. Begin a part if there is none."""
         kind: Literal["text", "reasoning"] = "text" if event.on == "text" else "reasoning"
-        part = self._part
-        if (part is None or part.kind != kind or part.block != event.block) and (kind, event.block) not in self._said:
-            part = self._open(kind, event.block)
-        if (
-            part is None
-            or part.kind != kind
-            or part.block != event.block
-            or (part.signature and part.signer != event.vendor)
-        ):
+        part = self._part if (kind, event.block) in self._parts_seen else self._open(kind, event.block)
+        is_open = part is not None and (part.kind, part.block) == (kind, event.block)
+        if part is None or not is_open or (part.signature and part.signer != event.vendor):
             self.lose("reasoning_signature")
             return
         self._hold(len(event.blob))
@@ -196,10 +176,8 @@ class AISDKEncoder(OneChoiceEncoder):
         self._close_part()
         name = f"r{self._parts_begun}"
         self._parts_begun += 1
-        self._chunk("reasoning-start", id=name, **_metadata("opaque", Opaque(event.vendor, event.blob)))
+        self._chunk("reasoning-start", id=name, **wire.metadata_of("opaque", Opaque(event.vendor, event.blob)))
         self._chunk("reasoning-end", id=name)
-
-    # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_started(self, event: ToolCallStarted) -> None:
         if not event.name:
@@ -233,53 +211,34 @@ class AISDKEncoder(OneChoiceEncoder):
         if not call.ended or verdict.kind == "truncated":
             return  # a client shows the call as still streaming, and does not run it
         text = call.arguments.strip()
-        signed = {**begun.shown, **_metadata("call", begun.start.signature)}
-        if call.kind == "custom":
-            self._end_input("tool-input-available", call, input=call.arguments, **signed)
-        elif not text:
-            self._end_input("tool-input-available", call, input={}, **signed)
-        elif verdict.kind in {"malformed", "not_an_object"} or is_refused(text.encode()):
-            reason = verdict.reason or "the arguments can't be read"
-            self._end_input("tool-input-error", call, input=call.arguments, errorText=reason, **signed)
-        else:
-            plain = text.replace("\r", " ").replace("\n", " ")  # in valid JSON, line ends are only between tokens
-            self._end_input("tool-input-available", call, input=orjson.Fragment(plain.encode()), **signed)
-
-    def _end_input(self, kind: str, call: ToolCallFinished, **members: Any) -> None:
+        kind, members = "tool-input-available", dict[str, Any](input=call.arguments)
+        if not text and call.kind != "custom":
+            members["input"] = {}
+        elif call.kind != "custom" and (
+            verdict.kind in {"malformed", "not_an_object"} or wire.is_refused(text.encode())
+        ):
+            kind, members["errorText"] = "tool-input-error", verdict.reason or "the arguments cannot be read"
+        elif call.kind != "custom":  # in valid JSON, line ends are only between tokens
+            members["input"] = orjson.Fragment(text.replace("\r", " ").replace("\n", " ").encode())
+        members |= {**begun.shown, **wire.metadata_of("call", begun.start.signature)}
         self._chunk(kind, toolCallId=call.id, toolName=call.name, **members)
-
-    # -- asides ----------------------------------------------------------------------------------------------------
-
-    def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
-        return write_file(media)
 
     def aside(self, event: Aside) -> None:
         raw = event.raw
         is_chunk = isinstance(raw, dict) and raw.get("type") == event.type
-        if is_chunk and (event.type in ASIDES or event.type.startswith(("data-", "tool-input-"))):
-            written = dumps(raw)
-            if self._is_repeated(raw):
+        if is_chunk and (event.type in wire.ASIDES or event.type.startswith(("data-", "tool-input-"))):
+            source, written = raw.get("sourceId"), dumps(raw)
+            if isinstance(source, str) and source.startswith(MADE_SOURCE):  # an id that streamkit made from a URL
+                if source in self._sources:
+                    return
+                self._sources.add(source)
+            if not wire.is_refused(written):
+                self._payload(written)
                 return
-            if not is_refused(written):
-                if not self._begun:
-                    self.response_started(ResponseStarted())
-                self._drawn = True
-                self.write(b"data: %b\n\n" % written)
-                return
-        elif event.type == ANSWERED_CALL and not is_refused(dumps(raw)):
+        elif event.type == wire.ANSWERED_CALL and not wire.is_refused(dumps(raw)):
             self._answered(raw)
             return
         self.lose(event.kind)
-
-    def _is_repeated(self, raw: Mapping[str, Any]) -> bool:
-        """Return whether a page was cited before. Only ids that streamkit made from a URL are compared."""
-        source = raw.get("sourceId")
-        if not isinstance(source, str) or not source.startswith(MADE_SOURCE):
-            return False
-        if source in self._sources:
-            return True
-        self._sources.add(source)
-        return False
 
     def _answered(self, raw: Mapping[str, Any]) -> None:
         """Write a call that the server ran. Its input never becomes available, because a client would run the call, too."""
@@ -288,8 +247,6 @@ class AISDKEncoder(OneChoiceEncoder):
         if raw["arguments"]:
             self._chunk("tool-input-delta", toolCallId=raw["toolCallId"], inputTextDelta=raw["arguments"])
         self.write(b"data: %b\n\n" % dumps(raw["output"]))
-
-    # -- the end ---------------------------------------------------------------------------------------------------
 
     def finished(self, event: ResponseFinished) -> None:
         self._stop = event
@@ -308,14 +265,14 @@ class AISDKEncoder(OneChoiceEncoder):
                 self.withhold(call.finished)
             else:
                 self._end_call(call, call.finished)
-        word = stop_word(finish_reason(stop.reason, called=bool(self._calls)), stop.stop_sequence, self.report)
+        word = stop_word(wire.finish_reason(stop.reason, called=bool(self._calls)), stop.stop_sequence, self.report)
         finish: dict[str, Any] = {"type": "finish"}
         if self._strict:
             self.lose("stop_reason")
         else:
             finish["finishReason"] = word
-        if self._usage is not None and (usage := encode_usage(self._usage, self.report)):
-            if is_refused(dumps(usage)):
+        if self._usage is not None and (usage := wire.encode_usage(self._usage, self.report)):
+            if wire.is_refused(dumps(usage)):
                 self.lose("usage_detail")
             else:
                 finish["messageMetadata"] = {"usage": usage}
@@ -323,12 +280,6 @@ class AISDKEncoder(OneChoiceEncoder):
 
     def error(self, event: ProviderFailed) -> None:
         """Write the last chunk of a failed response. Open parts are not ended, because they would look complete."""
-        if has_detail(event, VENDOR):
+        if has_detail(event, wire.VENDOR):
             self.lose("error_detail")
         self.write(b"data: %b\n\n" % dumps({"type": "error", "errorText": event.message}))
-
-
-def _metadata(kind: Kind, opaque: Opaque | None) -> dict[str, Any]:
-    """Return the member ``providerMetadata`` for an opaque value; an empty object if there is no value."""
-    metadata = write_metadata(kind, opaque)
-    return {"providerMetadata": metadata} if metadata else {}

@@ -9,28 +9,37 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from streamkit.dialects.ai_sdk.wire import ASIDES, CHUNKS, FINISH_REASONS, NEWEST, is_refused
-from streamkit.dialects.linting.explain import COMMON_HINTS, MESSAGE_HINTS, Hints, like
-from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, Severity, is_text, shown
+from streamkit.dialects.linting import (
+    COMMON_HINTS,
+    COMMON_RULES,
+    MESSAGE_HINTS,
+    GrammarChecker,
+    Hints,
+    Severity,
+    is_text,
+    like,
+    shown,
+)
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "unterminated": "A blank line ends each event, the last too: the client drops one that lacks it (§1.1).",
-    "empty_data": "An event without data ends the stream with an error; what keeps it alive is a comment (§1.1).",
-    "chunk_type": "Readers know the `type` of each chunk: another one ends the stream with an error (§1.2).",
-    "member": "Members have the type that readers demand, and none is null (§1.2, §1.7).",
-    "part": "A part's deltas and end name a part of their kind that is open (§1.7).",
-    "part_again": "The id of a part is not used again while it is open: the first one would never end (§1.7).",
-    "part_open": "Parts end before `finish`; an open one is shown as one that still streams (§1.7).",
-    "call": "A delta of a call, and its output, name a call that was started (§1.7).",
-    "call_twice": "A call becomes available once: each time it is run (§1.7).",
-    "finish_reason": "`finishReason` is one of the words that readers know (§1.2).",
-    "proto_key": "No key is `__proto__`, or `constructor` over `prototype`: readers refuse the chunk (§1.3).",
-    "step": "A step is begun before its parts, or a client that sent a result may ask without end (§1.6).",
-    "empty_step": "A step has a part, or a client that sent a result asks without end (§1.6).",
-    "run_and_failed": "No call becomes available in a stream that fails: it is run, and the error goes unseen (§1.6).",
-    "failed_success": "A failure is told by an `error`: `abort` and `finishReason` `error` look like a success (§1.6).",
-    "after_end": "Nothing but `[DONE]` follows `finish` or `error` (§1.6).",
+    "unterminated": "A blank line ends each event, also the last one: the client drops an event without it (§1.1).",
+    "empty_data": "Each event has data: the client ends the stream with an error otherwise; a keep-alive is a comment (§1.1).",
+    "chunk_type": "Readers know the `type` of each chunk: an unknown type ends the stream with an error (§1.2).",
+    "member": "Members have the type that readers require, and no member is null (§1.2, §1.7).",
+    "part": "The deltas and the end of a part name an open part of their kind (§1.7).",
+    "part_again": "The id of an open part is not used for another part: the first part would never end (§1.7).",
+    "part_open": "Parts end before `finish`: clients show an open part as still streaming (§1.7).",
+    "call": "The deltas and the output of a call name a call that started (§1.7).",
+    "call_twice": "A call becomes available once: clients run it each time (§1.7).",
+    "finish_reason": "`finishReason` is a word that readers know (§1.2).",
+    "proto_key": "No key is `__proto__`, or `constructor` with a `prototype` inside: readers refuse the chunk (§1.3).",
+    "step": "A step starts before its parts: otherwise a client that sent a result may repeat its request endlessly (§1.6).",
+    "empty_step": "A step has a part: otherwise a client that sent a result repeats its request endlessly (§1.6).",
+    "run_and_failed": "No call becomes available in a stream that fails: clients run it and do not show the error (§1.6).",
+    "failed_success": "A failure is an `error` chunk: `abort` and the `finishReason` `error` look like a success (§1.6).",
+    "after_end": "Only `[DONE]` may follow `finish` or `error` (§1.6).",
 }
 HINTS: Hints = {
     **{rule: hints for rule, hints in MESSAGE_HINTS.items() if rule in RULES or rule in COMMON_HINTS},
@@ -47,8 +56,7 @@ TEXTS: Mapping[str, tuple[str, ...]] = {
     **{kind: chunk.needs for kind, chunk in CHUNKS.items()},
     **{kind: needs for kind, (_, needs) in ASIDES.items()},
 }
-#: Members that may be missing, but otherwise must be strings.
-OPTIONAL: tuple[str, ...] = ("messageId", "title", "filename", "reason")
+OPTIONAL: tuple[str, ...] = ("messageId", "title", "filename", "reason")  # must be strings, too
 OUTSIDE = frozenset({"start", "start-step", "finish-step", "finish", "abort", "error", "message-metadata"})
 
 
@@ -76,7 +84,7 @@ class AISDKLinter(GrammarChecker):
             self.broken("empty_data", "an event without data")
         elif not done:
             if is_refused(frame.data):
-                self.broken("proto_key", f"a key that is refused: {shown(frame.text)}")
+                self.broken("proto_key", f"clients refuse a key of {shown(frame.text)}")
             super().take(frame)
 
     def check(self, document: dict[str, Any]) -> None:
@@ -101,7 +109,7 @@ class AISDKLinter(GrammarChecker):
             self._in_step, self._drawn = True, False
         elif kind in {"finish-step", "finish"}:
             if self._in_step and not self._drawn:
-                self.broken("empty_step", "nothing stands in the step")
+                self.broken("empty_step", "the step is empty")
             self._drawn = True
         if kind in {"finish", "error", "abort"}:
             self._end(kind, document)
@@ -157,8 +165,8 @@ class AISDKLinter(GrammarChecker):
             if not is_text(reason) or reason not in FINISH_REASONS:
                 self.broken("finish_reason", f"finishReason is {shown(reason)}")
             for part, name in sorted(self._open):
-                self.broken("part_open", f"{part} {shown(name)} has no end", "note")
+                self.broken("part_open", f"{part} {shown(name)} does not end", "note")
         if kind == "abort" or (kind == "finish" and reason == "error"):
-            self.broken("failed_success", f"{kind} tells a failure", "note")
+            self.broken("failed_success", f"the failure is in {kind}", "note")
         if kind == "error" and self._runs:
-            self.broken("run_and_failed", "an error behind calls that are available")
+            self.broken("run_and_failed", "an error after available calls")

@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from streamkit.dialects.quirks.changes import Change, both, cut, every, first, put
-from streamkit.dialects.quirks.common import EVENTS, event_quirks, stop_quirks, stray_errors, text_quirks, unterminated
+from streamkit.dialects.quirks import (
+    EVENTS,
+    Change,
+    both,
+    cut,
+    event_quirks,
+    every,
+    first,
+    put,
+    stop_quirks,
+    stray_errors,
+    text_quirks,
+    unterminated,
+)
 
 TEXT: Final = "text-delta"
-INPUT: Final = "inputTextDelta"
 ENDED: Final = every("type", "finish")
 ERROR: Final = every("type", "error")
 FOREIGN: Final = {"stop": "end_turn", "tool-calls": "tool_use", "length": "max_tokens"}
-REASON: Final = "finishReason"
 MARK: Final = b"data: [DONE]\n\n"
 
 #: A change that adds another part of text at the end of the stream.
@@ -27,7 +37,15 @@ QUIRKS: Final[Mapping[str, Change]] = {
     **event_quirks(done_mark=True),
     **stray_errors(ERROR),
     **text_quirks(EVENTS, first("type", TEXT), "delta"),
-    **stop_quirks(EVENTS, every(INPUT), REASON, FOREIGN, called="tool-calls", stopped="stop", unknown="done-calling"),
+    **stop_quirks(
+        EVENTS,
+        every("inputTextDelta"),
+        "finishReason",
+        FOREIGN,
+        called="tool-calls",
+        stopped="stop",
+        unknown="done-calling",
+    ),
     # a missing end of the mark would be no loss, because clients ignore the mark
     "last_event_unterminated": lambda frames: unterminated(tuple(frame for frame in frames if frame != MARK)),
     "after_end": EVENTS.when(ENDED, AGAIN),

@@ -7,11 +7,10 @@ whose input was still streaming is truncated, so it is dropped and counted: the 
 Parts that are only for a user interface (sources, data, metadata) are kept for this dialect, and are a counted loss for
 others. Whether a text was still streaming (``state``) is ignored.
 
-What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
-``capabilities`` says what a route of the AI SDK takes. A result is in the part of its call, so all turns between two user
-messages are one assistant message, with a step for each. The model and the tools (by name) are members next to the messages,
-as assistant-ui writes them; a route may ignore them. The route chooses its options itself, and the tools that may be called
-are the only ones offered.
+Before a request is written, everything that a route does not take (``capabilities``) is dropped (``translation/lowering``). A
+result is in the part of its call, so all turns between two user messages are one assistant message, with a step for each. The
+model and the tools (by name) are members next to the messages, as assistant-ui writes them; a route may ignore them. The route
+chooses its options itself, and the tools that may be called are the only ones offered.
 
 Source: ui-protocols.md §1.4, §1.8; ai 7.0.173, ``convertToModelMessages``, ``validateUIMessages``.
 """
@@ -24,6 +23,7 @@ from typing import Any, Final, TypeAlias
 import orjson
 from attrs import evolve
 
+from streamkit.conversation.media import data_uri, kind_of_type, media_type_of
 from streamkit.conversation.messages import (
     Extras,
     Media,
@@ -39,16 +39,21 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.ai_sdk import wire
-from streamkit.dialects.ai_sdk.media import kind_of
-from streamkit.dialects.ai_sdk.provider_metadata import Read, read_metadata, write_metadata
-from streamkit.dialects.bodies.json_members import add_missing, members_of, without_none
-from streamkit.dialects.bodies.media_types import media_type_of
-from streamkit.dialects.bodies.request_reader import CONTENT, RequestReader, read_options, unknown_part
 from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, told_by
-from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
+from streamkit.dialects.members.fields import (
+    CONTENT,
+    Fields,
+    RequestReader,
+    add_missing,
+    is_data_uri,
+    media_of,
+    members_of,
+    read_options,
+    unknown_part,
+    without_none,
+)
 from streamkit.dialects.profiles import Target
-from streamkit.dialects.vocabulary.sealed_reasoning import Kind
-from streamkit.events import Aside, Opaque
+from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
 from streamkit.text.quoting import quoted
@@ -59,10 +64,8 @@ STATES: Final = ("input-streaming", "input-available", "approval-requested", wir
 #: The beginnings of part types in user messages that are only for a user interface: the AI SDK sends none to a model.
 SHOWN: Final = ("data-", "source-", wire.STEP_START, wire.TOOL, wire.DYNAMIC_TOOL, "reasoning", "custom")
 Message: TypeAlias = dict[str, Any]
-#: The states by which a client says that a call was not run.
-_REFUSED: Final = frozenset({wire.DENIED, wire.RESPONDED})
-#: The ``errorText`` of a tool that failed without a message.
-FAILED: Final = "Error"
+_REFUSED: Final = frozenset({wire.DENIED, wire.RESPONDED})  # the client did not run the call
+FAILED: Final = "Error"  # the ``errorText`` of a tool that failed without a message
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -90,8 +93,6 @@ class AISDKRequestReader(RequestReader):
     def _tool(self, name: str, tool: Fields) -> Tool:
         return Tool(name, tool.string("description"), tool.mapping("parameters"), extras=tool.rest() or None)
 
-    # -- messages --------------------------------------------------------------------------------------------------
-
     def read_turns(self, fields: Fields) -> None:
         if system := fields.string(wire.SYSTEM):
             self.turns.append(Turn("system", [Text(system)], native_role=wire.SYSTEM))
@@ -104,7 +105,7 @@ class AISDKRequestReader(RequestReader):
                 parts = [self._part(part, part.needed("type")) for part in message.needed_each("parts")]
                 self.turns.append(Turn("system" if role == "system" else "user", [*parts], native_ids=(name,)))
             else:
-                raise message.wrong(f"there is no role {quoted(role)}", "role")
+                raise message.wrong(f"unknown role {quoted(role)}; must be 'system', 'user' or 'assistant'", "role")
             self.turns[begin].extras = message.rest() or None
 
     def _assistant(self, message: Fields, name: str) -> None:
@@ -182,15 +183,12 @@ class AISDKRequestReader(RequestReader):
     def _file(self, part: Fields) -> Media:
         """Read a file at a URL (which may be a ``data:`` URI), or by its id at a provider."""
         media_type, url, reference = part.string("mediaType"), part.string("url"), part.peek("providerReference")
-        media = Media(kind_of(media_type), media_type, name=part.string("filename"), place=part.place)
-        if (
-            isinstance(reference, dict)
-            and len(reference) == 1
-            and isinstance(each := next(iter(reference.values())), str)
-        ):
-            media.file_id = each
+        media = Media(kind_of_type(media_type), media_type, name=part.string("filename"), place=part.place)
+        ids = [*reference.values()] if isinstance(reference, dict) else []
+        if len(ids) == 1 and isinstance(ids[0], str):
+            media.file_id = ids[0]
         elif url is None:
-            raise part.wrong("text is needed, and there is none", "url")
+            raise part.wrong("is missing; must be a string", "url")
         elif is_data_uri(url):
             declared, media.data = media_of(url, part.at("url"))
             media.media_type = media_type if media_type and "/" in media_type else declared
@@ -200,7 +198,6 @@ class AISDKRequestReader(RequestReader):
         return media
 
     def _reasoning(self, part: Fields) -> list[Part]:
-        """Read reasoning: its text, and data that only a vendor can read."""
         text = part.string("text") or ""
         read = self._metadata(part, "providerMetadata", is_empty=not text)
         part.take("state")
@@ -213,20 +210,17 @@ class AISDKRequestReader(RequestReader):
             first.extras = extras
         return parts
 
-    def _metadata(self, part: Fields, name: str, *, is_empty: bool) -> Read:
+    def _metadata(self, part: Fields, name: str, *, is_empty: bool) -> wire.Read:
         """Read the opaque values in ``providerMetadata``; its other members stay in the part."""
         metadata = part.mapping(name)
-        read = read_metadata(metadata or {}, is_empty=is_empty)
+        read = wire.read_metadata(metadata or {}, is_empty=is_empty)
         for _ in read.signatures[1:]:  # a part has room for one signature
             self.report.lose("reasoning_signature")
         if read.others:
             part.replace(name, read.others)
         return read
 
-    # -- calls and results -----------------------------------------------------------------------------------------
-
     def _call(self, part: Fields, kind: str, answer: list[Part], results: list[Part]) -> None:
-        """Read a call, and the result if its part has one."""
         if part.peek("providerExecuted") is True:
             answer.append(Aside(wire.VENDOR, "server_tool", f"{CONTENT}{kind}", {"type": kind, **part.rest()}))
             return
@@ -264,21 +258,17 @@ class AISDKRequestReader(RequestReader):
         refused = isinstance(approval, dict) and approval.get("approved") is False
         result = ToolResult(call.id, name=call.name, place=part.place)
         match state:
-            case "output-available":
-                if part.peek("preliminary") is True:
-                    return None
+            case "output-available" if part.peek("preliminary") is not True:
                 return self._output(part, result)
             case "output-error":
                 text = part.string("errorText") or ""
             case _ if state == wire.DENIED or (state == wire.RESPONDED and refused):
                 reason = approval.get("reason") if isinstance(approval, dict) else None
                 text, result.native = reason if isinstance(reason, str) and reason else wire.NOT_ALLOWED, state
-            case "input-available" | "approval-requested":
-                return None
-            case _ if state == wire.RESPONDED:
+            case "output-available" | "input-available" | "approval-requested" | wire.RESPONDED:
                 return None
             case _:
-                raise part.wrong(f"there is no state {quoted(state)}", "state")
+                raise part.wrong(f"unknown state {quoted(state)} of a tool call", "state")
         result.parts, result.is_error = [Text(text)], True
         return result
 
@@ -428,14 +418,13 @@ class Messages:
 
 
 def _part(part: Part) -> dict[str, Any]:
-    """Return one part of a message."""
     match part:
         case Text():
-            written = {"type": "text", "text": part.text, **_metadata("text", part.signature)}
+            written = {"type": "text", "text": part.text, **wire.metadata_of("text", part.signature)}
         case Reasoning():
-            written = {"type": "reasoning", "text": part.text, **_metadata("reasoning", part.signature)}
+            written = {"type": "reasoning", "text": part.text, **wire.metadata_of("reasoning", part.signature)}
         case RedactedReasoning():
-            written = {"type": "reasoning", "text": "", **_metadata("opaque", part.opaque)}
+            written = {"type": "reasoning", "text": "", **wire.metadata_of("opaque", part.opaque)}
         case Media():
             written = _file(part)
         case ToolCall():
@@ -447,29 +436,22 @@ def _part(part: Part) -> dict[str, Any]:
     return add_missing(written, part.extras)
 
 
-def _metadata(kind: Kind, opaque: Opaque | None, name: str = "providerMetadata") -> dict[str, Any]:
-    """Return the member called ``name`` with data that only a vendor can read; an empty object if there is none."""
-    metadata = write_metadata(kind, opaque)
-    return {name: metadata} if metadata else {}
-
-
 def _file(media: Media) -> dict[str, Any]:
     """Return a file part with a URL, or with the bytes as a ``data:`` URI."""
     url = media.url or ""
     if media.data is not None:
-        url = f"data:{media_type_of(media)};base64,{media.data}"
+        url = data_uri(media)
     kind = media.media_type or (media.kind if media.kind != "file" and media.data is None else media_type_of(media))
     return {"type": wire.FILE, "mediaType": kind, **without_none(filename=media.name), "url": url}
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    """Return the part of a call without a result."""
     extras = call.extras or {}
     named: dict[str, Any] = {"type": f"{wire.TOOL}{call.name}"}
     if extras.get("type") == wire.DYNAMIC_TOOL:
         named = {"type": wire.DYNAMIC_TOOL, "toolName": call.name}
     part = {**named, "toolCallId": call.id, "state": _waiting(extras), "input": _input(call)}
-    return part | _metadata("call", call.signature, "callProviderMetadata")
+    return part | wire.metadata_of("call", call.signature, "callProviderMetadata")
 
 
 def _waiting(extras: Extras) -> str:

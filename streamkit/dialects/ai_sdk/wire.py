@@ -1,6 +1,9 @@
 """Names and values of the AI SDK's stream: reasons, token counts, types of chunks, and JSON that its client refuses.
 
-Source: ui-protocols.md §1.2, §1.3, §1.4.
+Vendors' opaque values are in ``providerMetadata``: as the SDK's own providers write them, or in streamkit's entry. Clients
+return them unchanged in the parts of the next request. A value belongs to the part that contains it.
+
+Source: ui-protocols.md §1.2, §1.3, §1.4; dialects.md §7.4.
 """
 
 from __future__ import annotations
@@ -9,45 +12,40 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import define, field, frozen
 
-from streamkit.conversation.tool_definitions import ToolRules
-from streamkit.dialects.members.known import Event, Members
-from streamkit.dialects.members.values import count_of
+from streamkit.conversation.checks import ToolRules
+from streamkit.dialects.members.values import Event, Members, count_of
 from streamkit.dialects.profiles import Profile
+from streamkit.dialects.vocabulary.sealed_reasoning import MADE, Kind, seal, unseal
 from streamkit.dialects.vocabulary.usage_counts import UI_COUNTS, has_more
-from streamkit.events import AsideKind, StopReason, UsageReported
+from streamkit.events import AsideKind, Opaque, StopReason, UsageReported
 from streamkit.report import StreamReport
 
 VENDOR: Final = "ai-sdk"
-#: The type of the chunk and of the part for media.
-FILE: Final = "file"
-#: All words that clients accept. Another word ends the stream with an error.
-FINISH_REASONS: Final = frozenset({"stop", "length", "content-filter", "tool-calls", "error", "other"})
-#: Stop reasons to write. ``error`` is not written, because clients show it as a success.
-WORDS: Final[Mapping[StopReason, str]] = {
+FILE: Final = "file"  # the type of the chunk and of the part for media
+#: The stop reasons that have a word of their own. For any other, a loss is counted.
+EXACT: Final[Mapping[StopReason, str]] = {
     "stop": "stop",
-    "stop_sequence": "stop",
     "length": "length",
-    "context_full": "length",
     "tool_calls": "tool-calls",
     "content_filter": "content-filter",
+}
+#: Stop reasons to write. ``error`` is not written, because clients show it as a success.
+WORDS: Final[Mapping[StopReason, str]] = {
+    **EXACT,
+    "stop_sequence": "stop",
+    "context_full": "length",
     "refusal": "content-filter",
 }
-#: The stop reasons that a word in ``WORDS`` expresses exactly. For any other a loss is counted.
-EXACT: Final = frozenset({"stop", "length", "tool_calls", "content_filter"})
 STOP_REASONS: Final[Mapping[str, StopReason]] = {
-    "stop": "stop",
-    "length": "length",
-    "tool-calls": "tool_calls",
-    "content-filter": "content_filter",
-    "error": "error",
-    "interrupted": "error",
-    "other": "other",
-    "unknown": "other",  # only version 5 writes this word
+    **{word: reason for reason, word in EXACT.items()},
+    **dict.fromkeys(("error", "interrupted"), "error"),
+    **dict.fromkeys(("other", "unknown"), "other"),  # only version 5 writes ``unknown``
 }
-#: Members of a call's chunks that say how to display the call.
-SHOWN: Final = ("dynamic", "title", "toolMetadata")
+#: All words that clients accept. Another word ends the stream with an error.
+FINISH_REASONS: Final = frozenset({*EXACT.values(), "error", "other"})
+SHOWN: Final = ("dynamic", "title", "toolMetadata")  # members that say how to display a call
 _METADATA: Final = "providerMetadata"
 _CALL: Final = ("inputEncoding", "input", _METADATA, "providerExecuted", *SHOWN)
 
@@ -85,8 +83,7 @@ ASIDES: Final[Mapping[str, tuple[AsideKind, tuple[str, ...]]]] = {
     FILE: ("metadata", ("url", "mediaType")),
     "message-metadata": ("metadata", ()),
 }
-#: The type of the aside for a call that the server ran, with its output.
-ANSWERED_CALL: Final = "tool"
+ANSWERED_CALL: Final = "tool"  # the type of the aside for a call that the server ran, with its output
 #: Chunks that only clients of version 7 know. They are read, but not written.
 NEWEST: Final = frozenset({"custom", "reasoning-file", "steering-message", "reset-step", "tool-approval-response"})
 
@@ -134,13 +131,10 @@ def decode_usage(counts: dict[str, Any]) -> UsageReported:
     return UsageReported(**found, raw=counts, vendor=VENDOR)
 
 
-#: Any tool name is accepted, because no limits on tools are documented.
-TOOLS: Final = ToolRules(names=re.compile(r"(?s).+"))
-#: Members of a request that identify the exchange or belong to the conversation (``EXCHANGE``). They are written unchanged.
+TOOLS: Final = ToolRules(names=re.compile(r"(?s).+"))  # no limits on names are documented
 SYSTEM: Final = "system"
 EXCHANGE: Final = ("id", "messageId", "trigger", SYSTEM)
-#: The key in ``Request.exchange`` for the response's id, which the application chose. Clients do not send this member.
-ANSWER_ID: Final = "answerId"
+ANSWER_ID: Final = "answerId"  # the key in ``Request.exchange`` for the response's id, which the application chose
 #: By the field of streamkit's ``Options``: the setting that assistant-ui adds to a request (in ``callSettings``).
 OPTIONS: Final[Mapping[str, str]] = {
     "max_tokens": "maxTokens",
@@ -150,19 +144,13 @@ OPTIONS: Final[Mapping[str, str]] = {
     "frequency_penalty": "frequencyPenalty",
     "seed": "seed",
 }
-#: The beginning of the type of a part for a call. The tool's name follows.
-TOOL: Final = "tool-"
-#: The type of a part for a call that has the tool's name in a separate member.
-DYNAMIC_TOOL: Final = "dynamic-tool"
+TOOL: Final = "tool-"  # how the type of a call's part begins, before the tool's name
+DYNAMIC_TOOL: Final = "dynamic-tool"  # the type of a call's part with the tool's name in a separate member
 STEP_START: Final = "step-start"
-#: A message of the user between two steps, and the native role of its turn.
-STEERING: Final = "steering-message"
-#: The state of a call that the user did not allow. Its result is an error.
-DENIED: Final = "output-denied"
-#: The state of a call after the user's answer. If the answer is no, its result is an error.
-RESPONDED: Final = "approval-responded"
-#: The result for a call that the user did not allow, if no reason was given.
-NOT_ALLOWED: Final = "Tool call execution denied."
+STEERING: Final = "steering-message"  # a message of the user between two steps, and the native role of its turn
+DENIED: Final = "output-denied"  # the user did not allow the call: its result is an error
+RESPONDED: Final = "approval-responded"  # the user answered; if the answer is no, the result is an error
+NOT_ALLOWED: Final = "Tool call execution denied."  # the result if the user gave no reason
 
 
 @frozen(kw_only=True)
@@ -180,3 +168,71 @@ CLIENTS: Final = (UIClient(name="ai-sdk-5", title="the AI SDK 5 before 5.0.217, 
 def is_strict(profile: Profile) -> bool:
     """Return whether the client refuses members of later versions."""
     return isinstance(profile, UIClient) and profile.strict
+
+
+#: For each provider, which has its vendor's name: its member for a signature, or for encrypted reasoning.
+SIGNATURES: Final[Mapping[str, str]] = {
+    "anthropic": "signature",
+    "bedrock": "signature",
+    "google": "thoughtSignature",
+    "openai": "reasoningEncryptedContent",
+}
+REDACTED: Final[Mapping[str, str]] = {
+    "anthropic": "redactedData",
+    "bedrock": "redactedData",
+    "openai": "reasoningEncryptedContent",
+}
+SEALED: Final = "sealed"  # the member of streamkit's entry, for vendors without an SDK provider
+
+
+@define
+class Read:
+    """The contents of one ``providerMetadata``."""
+
+    signatures: list[Opaque] = field(factory=list)  # values that a vendor bound to the part or the call
+    redacted: list[Opaque] = field(factory=list)  # encrypted reasoning that is a part itself
+    others: dict[str, Any] = field(factory=dict)  # other members, by provider
+
+
+def read_metadata(metadata: Mapping[str, Any], *, is_empty: bool) -> Read:
+    """Return the metadata of a part or call. ``is_empty``: it has no text, only OpenAI's encrypted reasoning."""
+    read = Read()
+    for provider, members in metadata.items():
+        if not isinstance(members, dict):
+            read.others[provider] = members
+            continue
+        left = {name: value for name, value in members.items() if not _take(read, provider, name, value, is_empty)}
+        if left:
+            read.others[provider] = left
+    return read
+
+
+def _take(read: Read, provider: str, name: str, value: Any, is_empty: bool) -> bool:
+    """Add a member with a known meaning to ``read``. Return False if the member must be kept among the others."""
+    if value is None:
+        return True
+    if not isinstance(value, str) or not value:
+        return False
+    if provider == MADE and name == SEALED:
+        sealed = unseal(value)
+        if sealed is None:
+            return False
+        (read.redacted if sealed.kind == "opaque" else read.signatures).append(sealed.opaque)
+        return True
+    if REDACTED.get(provider) == name and (is_empty or SIGNATURES[provider] != name):
+        read.redacted.append(Opaque(provider, value))
+        return True
+    if SIGNATURES.get(provider) == name:
+        read.signatures.append(Opaque(provider, value))
+        return True
+    return False
+
+
+def metadata_of(kind: Kind, opaque: Opaque | None, name: str = "providerMetadata") -> dict[str, Any]:
+    """Return the member called ``name`` with the opaque value of a part of that kind; an empty object if there is none."""
+    if opaque is None:
+        return {}
+    member = (REDACTED if kind == "opaque" else SIGNATURES).get(opaque.vendor)
+    if member is None:
+        return {name: {MADE: {SEALED: seal(kind, opaque.vendor, opaque.blob)}}}
+    return {name: {opaque.vendor: {member: opaque.blob}}}

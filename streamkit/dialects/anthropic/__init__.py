@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from streamkit.dialects.anthropic.asides import CITATIONS, SEARCHES
-from streamkit.dialects.anthropic.decode import AnthropicDecoder, recognises
-from streamkit.dialects.anthropic.encode import AnthropicEncoder
-from streamkit.dialects.anthropic.errors import ERRORS
-from streamkit.dialects.anthropic.http import HTTP_HALF
+from streamkit.dialects.anthropic.decode import AnthropicBodyDecoder, AnthropicDecoder, recognises
+from streamkit.dialects.anthropic.encode import AnthropicEncoder, AnthropicResponseWriter
+from streamkit.dialects.anthropic.http import ERRORS, HTTP_HALF
 from streamkit.dialects.anthropic.lint import AnthropicLinter
 from streamkit.dialects.anthropic.quirks import QUIRKS
 from streamkit.dialects.anthropic.requests import AnthropicRequestReader, capabilities, features_of, write
-from streamkit.dialects.anthropic.response import AnthropicBodyDecoder, AnthropicResponseWriter
 from streamkit.dialects.anthropic.wire import TOOLS, VERTEX
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace
 from streamkit.dialects.profiles import Prefill, Profile

@@ -22,9 +22,8 @@ from attrs import define, field
 from streamkit.conversation.messages import Citation, WebSearched
 from streamkit.dialects.anthropic.wire import VENDOR
 from streamkit.dialects.base import CitationForm, SearchForm
-from streamkit.dialects.bodies.block_list import Block, BlockList
+from streamkit.dialects.bodies.responses import Block, BlockList, joined_input
 from streamkit.dialects.members.values import details_of, json_value
-from streamkit.dialects.streams.event_encoder import wrapped_arguments
 from streamkit.dialects.vocabulary.document_places import DocumentForm, read_place, write_place
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, seal, unseal
 from streamkit.dialects.vocabulary.web_search import read_pages
@@ -32,7 +31,6 @@ from streamkit.events import Aside, AsideKind
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import hashed
-from streamkit.tool_calls.check import check_arguments
 
 
 def is_server_tool(kind: str) -> bool:
@@ -42,8 +40,7 @@ def is_server_tool(kind: str) -> bool:
 
 def aside_of(frame: dict[str, Any], kind: str, number: int) -> Aside:
     """Return a frame of a block of that kind as an aside."""
-    server = is_server_tool(kind)
-    what: AsideKind = "server_tool" if server else "unknown_event"
+    what: AsideKind = "server_tool" if is_server_tool(kind) else "unknown_event"
     return Aside(VENDOR, what, str(frame.get("type")), frame, block=number)
 
 
@@ -78,12 +75,8 @@ class _GrowingBlock:
         return False
 
     def finish(self, report: StreamReport) -> None:
-        text = "".join(self.input)
-        if check_arguments(text).kind == "complete":
-            self.block["input"] = orjson.Fragment(text)
-        elif text.strip():
-            report.lose("arguments_wrapped", what=str(self.block.get("name")))
-            self.block["input"] = orjson.Fragment(wrapped_arguments(text))
+        if (whole := joined_input(self.input, self.block.get("name"), report)) is not None:
+            self.block["input"] = whole
 
 
 class AnthropicBlocks(BlockList):
@@ -104,8 +97,6 @@ class AnthropicBlocks(BlockList):
 # -- citations ---------------------------------------------------------------------------------------------------------
 
 WEB: Final = "web_search_result_location"
-
-
 #: For each type of document citation: the unit of its positions, and the members with document number, start and end.
 DOCUMENTS: Final[Mapping[str, DocumentForm]] = {
     "char_location": ("char", "document_index", "start_char_index", "end_char_index"),

@@ -1,4 +1,4 @@
-"""Decode Anthropic events to wire events: the message, and its content blocks.
+"""Decode Anthropic events, and whole bodies, to wire events. A whole message is split into the frames of a stream.
 
 The decoder remembers the kind of each block from its start: an ``input_json_delta`` in a block of a server tool becomes an
 aside (an event with content of one vendor), but in a ``tool_use`` block it is a call's argument. The decoder ignores
@@ -12,25 +12,13 @@ Source: dialects.md §3.1, §3.3, quirks.md §8.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from attrs import define
 
+from streamkit.dialects.anthropic import wire
 from streamkit.dialects.anthropic.asides import aside_of, frames_of
-from streamkit.dialects.anthropic.wire import (
-    BLOCK,
-    DELTA_SIBLING,
-    DELTAS,
-    ERROR_TYPES,
-    EVENTS,
-    MESSAGE_DELTA,
-    STOP_REASONS,
-    VENDOR,
-    decode_usage,
-    without_defaults,
-)
-from streamkit.dialects.members.known import UNREAD, Members
-from streamkit.dialects.members.values import has_value, others_of, text_of
+from streamkit.dialects.members.values import UNREAD, Members, has_value, others_of, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.dialects.streams.running_text import StartText
 from streamkit.dialects.vocabulary.error_bodies import ERROR_MEMBERS
@@ -47,23 +35,25 @@ from streamkit.events import (
 from streamkit.tool_calls.value_text import lenient_text
 
 #: Names in an ``event:`` line that identify Anthropic's dialect. Other dialects have a ``ping`` and an ``error``, too.
-STREAMED = EVENTS.keys() - {"error", "ping"}
+STREAMED = wire.EVENTS.keys() - {"error", "ping"}
 MESSAGE_FIELDS = frozenset(
     {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage", "stop_details"}
 )
+#: Members of a message that a stream sends inside the ``delta`` of ``message_delta``, and next to it.
+LAST: Final = ("stop_reason", "stop_sequence", "stop_details", "container")
+LAST_EVENT_MEMBERS: Final = ("context_management",)
 #: The members of a call's start event. Unknown members of its ``content_block`` are kept with the call.
 CALL_START = Members("type", "index", "content_block")
 #: The counts that add up to all input tokens. If all of them are 0 in ``message_delta``, a gateway did not know the numbers
 #: there, and the counts of ``message_start`` remain.
 INPUT_COUNTS = frozenset({"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"})
-NONE: frozenset[str] = frozenset()
-#: The members that the decoder reads in the ``delta`` of a ``message_delta``.
-ENDINGS = frozenset({"stop_reason", "stop_sequence"})
-#: The most counts kept from usage objects, since each ``message_delta`` may add some.
-COUNTS = 64
+ENDINGS = frozenset({"stop_reason", "stop_sequence"})  # the members of a message_delta's ``delta`` that are read
+COUNTS = 64  # the most counts kept from usage objects, since each ``message_delta`` may add some
 #: For each kind of block: the type of delta that has its text, and the member with the text.
 BLOCK_TEXTS = {
-    DELTAS[kind][0]: (kind, DELTAS[kind][1]) for kind in ("text_delta", "thinking_delta", "input_json_delta")
+    "text": ("text_delta", "text"),
+    "thinking": ("thinking_delta", "thinking"),
+    "tool_use": ("input_json_delta", "partial_json"),
 }
 TEXTUAL = frozenset({"text", "thinking"})
 OWN_BLOCKS = frozenset({"text", "thinking", "tool_use", "redacted_thinking"})
@@ -72,7 +62,7 @@ CALL_FIELDS = frozenset({"type", "id", "name", "input"})
 
 @define
 class Block(DecodedBlock):
-    """The state of a block."""
+    """A content block that is being read."""
 
     #: The ``input`` in the block's start. It is emitted at the block's stop, or dropped if a delta with input follows.
     whole_input: str | None = None
@@ -94,16 +84,15 @@ class AnthropicDecoder(BlockDecoder[Block]):
     """Decodes the events of a stream, and the frames that a whole block or message is split into."""
 
     dialect = "anthropic"
-    vendor = VENDOR
-    error_types = ERROR_TYPES
+    vendor = wire.VENDOR
+    error_types = wire.ERROR_TYPES
     envelope = frozenset({"type", "error"})
-    signer = VENDOR
+    signer = wire.VENDOR
     call_kind = "tool_use"
     idle = frozenset()
     learns_alone = False
     block_type = Block
-    #: For each type of event: the members that the decoder reads.
-    members: ClassVar[Mapping[str, Members]] = {kind: event.members for kind, event in EVENTS.items()}
+    members: ClassVar[Mapping[str, Members]] = {kind: event.members for kind, event in wire.EVENTS.items()}
 
     _id: str | None = None
     # A pattern of the last delta, by which ``decode`` recognises the next delta of the same block quickly:
@@ -111,7 +100,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
     _like_delta: dict[str, Any]
     _member, _index, _block = "", 0, Block("", 0)
     block_text = b""  #: the JSON of the block that ``whole_block`` reads at the moment
-    _usage: Mapping[str, Any] = {}
+    _usage: Mapping[str, Any] = {}  # the token counts so far
     #: Blocks that ``message_start`` contains, with their JSON, by index. A block is removed when an event for it arrives.
     in_start: Mapping[int, tuple[Any, bytes]] = {}
 
@@ -126,11 +115,11 @@ class AnthropicDecoder(BlockDecoder[Block]):
                 if not text:
                     return
                 if self._frame is not None:
-                    self.out.append(self._said(text))
+                    self.out.append(self._more(text))
                     return
-                self._say(text, self._block)
+                self._push_more(text, self._block)
                 if self._payload[-2:] == b"}}" and self.may_learn():  # the API may pad each payload differently
-                    self.learn_text(document, AnthropicDecoder._say, self._block, ("delta", self._member))
+                    self.learn_text(document, AnthropicDecoder._push_more, self._block, ("delta", self._member))
                 return
         kind = self.event
         if (
@@ -141,11 +130,11 @@ class AnthropicDecoder(BlockDecoder[Block]):
             and not self._stopped
         ):  # nearly all other events: no checks are needed
             self.recognised = True
-            getattr(self, EVENTS[kind].method)(document)
+            getattr(self, wire.EVENTS[kind].method)(document)
             return
         self._event(document)
 
-    def _say(self, text: str, block: Block) -> None:
+    def _push_more(self, text: str, block: Block) -> None:
         """Give more text of a block to the next stage without making an event object."""
         if block.kind == "text":
             self.next.push_text(text, 0, block.number)
@@ -154,7 +143,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         else:
             self.next.push_reasoning(text, 0, block.number, "summary")
 
-    def _said(self, text: str) -> WireEvent:
+    def _more(self, text: str) -> WireEvent:
         """Return the event for more text of a block."""
         block = self._block
         if block.kind == "tool_use":
@@ -163,7 +152,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             return TextDelta(text, 0, block.number)
         return ReasoningDelta(text, 0, block.number, "summary")
 
-    def _goes_on(self, index: int, block: Block) -> None:
+    def _expect_more(self, index: int, block: Block) -> None:
         """Remember what the block's next delta will look like, unless text or input of the block's start is still held."""
         if block.kind not in BLOCK_TEXTS or block.start is not None or block.whole_input is not None or self._stopped:
             self._like, self._templates = None, ()
@@ -178,7 +167,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         """Read an event of any kind, and check its shape and its order."""
         if type(kind := document.get("type")) is not str:
             kind = self.string(kind)
-        if kind in EVENTS:
+        if kind in wire.EVENTS:
             self.recognised = True
             if self.event == "message":
                 self.report.repair("event_name_missing")
@@ -191,7 +180,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         if kind == "ping":
             self.keep_unread(document, self.members[kind])
         elif self._stopped:
-            self.behind_end(getattr(self, EVENTS[kind].method), document)
+            self.behind_end(getattr(self, wire.EVENTS[kind].method), document)
         else:
             self._read(document, kind)
         if kind != "error" and not ERROR_MEMBERS.isdisjoint(document):
@@ -199,16 +188,14 @@ class AnthropicDecoder(BlockDecoder[Block]):
 
     def _read(self, document: dict[str, Any], kind: str) -> None:
         """Read an event of the message, and keep its unread members."""
-        read, members, block = getattr(self, EVENTS[kind].method), self.members[kind], document.get("content_block")
+        read, members = getattr(self, wire.EVENTS[kind].method), self.members[kind]
+        block = document.get("content_block")
         if members.open or (document.keys() <= members.names and (not members.inner or _is_read(block))):
             read(document)
             return
         if members.inner and type(block) is dict and block.get("type") == "tool_use":
             members = CALL_START
         self.read_and_keep(read, document, members, f"{document['type']}.")
-
-    def close(self) -> None:
-        self.settle_starts()
 
     def _message_start(self, document: dict[str, Any]) -> None:
         message = self.fields(document.get("message"))
@@ -218,16 +205,16 @@ class AnthropicDecoder(BlockDecoder[Block]):
         extras = others_of(message, MESSAGE_FIELDS)
         usage = None
         if counts := self.fields(message.get("usage")):
-            self._usage, usage = counts, decode_usage(counts)
+            self._usage, usage = counts, wire.decode_usage(counts)
         self._id = text_of(message.get("id"))
-        self.start(ResponseStarted(self._id, text_of(message.get("model")), None, VENDOR, extras or None, usage))
+        self.start(ResponseStarted(self._id, text_of(message.get("model")), None, wire.VENDOR, extras or None, usage))
         if usage is not None:
             self.out.append(usage)  # the final counts are at the end of the response
         if (content := message.get("content")) != [] and (blocks := self.contents(content)):
             found = zip(blocks, self.texts_at(len(blocks), "message", "content"), strict=True)
             self.in_start = {number: pair for number, pair in enumerate(found) if _has_content(pair[0])}
         if has_value(reason := message.get("stop_reason")):  # a response cannot end before its content
-            self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}message.stop_reason", reason))
+            self.out.append(Aside(wire.VENDOR, "unknown_event", f"{UNREAD}message.stop_reason", reason))
 
     def _ping(self, _document: dict[str, Any]) -> None:
         """Ignore a ping."""
@@ -238,7 +225,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         for number, (block, text) in blocks.items():
             self.whole_block(block, number, text, ended=ended)
 
-    def _brought(self, index: int) -> None:
+    def _drop_copy(self, index: int) -> None:
         """Drop the copy of a block in ``message_start``, because an event sends this block again."""
         if index in self.in_start:
             self.in_start = {number: pair for number, pair in self.in_start.items() if number != index}
@@ -250,25 +237,23 @@ class AnthropicDecoder(BlockDecoder[Block]):
         self.ensure_started()
         delta = self.fields(document.get("delta"))
         if usage := self.fields(document.get("usage")):
-            empty = NONE if any(map(usage.get, INPUT_COUNTS)) else INPUT_COUNTS  # unknown if all are 0
-            counts = {**self._usage, **usage}  # this is the result unless a count is null or unknown
-            if None in usage.values() or not empty.isdisjoint(usage) or len(counts) > COUNTS:
-                counts = {**self._usage}
-                for name, value in usage.items():
-                    known = name in counts
-                    if value is not None and not (known and name in empty) and (known or len(counts) < COUNTS):
-                        counts[name] = value
-            self._usage = counts
-            self.tell_counts(decode_usage(counts))
+            knows_input = any(map(usage.get, INPUT_COUNTS))
+            counts = self._usage = {**self._usage}
+            for name, value in usage.items():
+                is_new = name not in counts and len(counts) < COUNTS
+                is_newer = name in counts and (knows_input or name not in INPUT_COUNTS)
+                if value is not None and (is_new or is_newer):
+                    counts[name] = value
+            self.tell_counts(wire.decode_usage(counts))
         if native := text_of(delta.get("stop_reason")):
             self._read_start(ended=True)
-            reason = self.stop_reason(native, STOP_REASONS)
+            reason = self.stop_reason(native, wire.STOP_REASONS)
             self.out.append(StopReasonSeen(reason, native, 0, text_of(delta.get("stop_sequence"))))
         if not delta.keys() <= ENDINGS:
             for name, value in delta.items():
                 if name not in ENDINGS and value is not None:
-                    self.out.append(Aside(VENDOR, "metadata", f"{MESSAGE_DELTA}{name}", value))
-        self.keep_others(document, self.members["message_delta"].names, DELTA_SIBLING)  # context_management
+                    self.out.append(Aside(wire.VENDOR, "metadata", f"{wire.MESSAGE_DELTA}{name}", value))
+        self.keep_others(document, self.members["message_delta"].names, wire.DELTA_SIBLING)  # context_management
 
     def _message_stop(self, _document: dict[str, Any]) -> None:
         self.ensure_started()
@@ -306,7 +291,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
 
     def _block_start(self, document: dict[str, Any]) -> None:
         index = self.start_index(document.get("index"))
-        self._brought(index)
+        self._drop_copy(index)
         start = self.fields(document.get("content_block"))
         block = self.open_block(index, self.string(start.get("type")))
         if block.kind == "text":
@@ -327,22 +312,22 @@ class AnthropicDecoder(BlockDecoder[Block]):
         elif block.kind == "tool_use":
             self._call(start, block)
         elif block.kind:
-            self._aside(document, block)
+            self.out.append(aside_of(document, block.kind, block.number))
         else:
             self.keep_invalid(document)
-        self._goes_on(index, block)
+        self._expect_more(index, block)
 
     def _block_delta(self, document: dict[str, Any]) -> None:
         delta = self.fields(document.get("delta"))
         kind = self.string(delta.get("type"))
-        belongs, name = DELTAS.get(kind, ("unknown", ""))
+        belongs, name = wire.DELTAS.get(kind, ("unknown", ""))
         index = self.block_index(document.get("index"))
         block = self.blocks.get(index)
         if block is None and (closed := self._closed.get(index)) is not None and closed.kind == belongs == "tool_use":
             block = closed  # arguments for a call that has ended: the accumulator reports them
         elif block is None:
             self.report.repair("block_unopened")
-            self._brought(index)
+            self._drop_copy(index)
             block = self.open_block(index, belongs)
         if name and (belongs == block.kind or (belongs in TEXTUAL and block.kind in TEXTUAL)):
             if belongs != block.kind:
@@ -351,11 +336,11 @@ class AnthropicDecoder(BlockDecoder[Block]):
             if len(delta) > 2:
                 self.keep_others(delta, ("type", name), "delta.")
             if self._like is None or self._index != index:
-                self._goes_on(index, block)
+                self._expect_more(index, block)
         elif not kind or (name and not (delta.get("type") == "input_json_delta" and isinstance(delta.get(name), str))):
-            self.keep_invalid(document)  # otherwise it is the input of a server tool
-        else:
-            self._aside(document, block)
+            self.keep_invalid(document)
+        else:  # a delta of a server tool, or of an unknown block
+            self.out.append(aside_of(document, block.kind, block.number))
 
     def _block_stop(self, document: dict[str, Any]) -> None:
         index = self.block_index(document.get("index"))
@@ -365,7 +350,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         elif block.kind in OWN_BLOCKS:
             self.close_block(index)
         else:
-            self._aside(document, block)
+            self.out.append(aside_of(document, block.kind, block.number))
             self._closed[index] = self.blocks.pop(index)
 
     def close_block(self, index: int) -> None:
@@ -382,7 +367,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             block.whole_input = None
 
     def _call(self, start: dict[str, Any], block: Block) -> None:
-        extras = without_defaults(others_of(start, CALL_FIELDS))
+        extras = wire.without_defaults(others_of(start, CALL_FIELDS))
         self.start_call(block, start.get("id"), start.get("name"), extras)
         if arguments := start.get("input"):
             if isinstance(arguments, str):
@@ -401,7 +386,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             self._settle(block)
             self._citation(self.fields(delta.get("citation")), block)
             return
-        value = delta.get(DELTAS[kind][1])
+        value = delta.get(wire.DELTAS[kind][1])
         if kind == "input_json_delta" and type(value) is dict:
             self.report.repair("arguments_not_text")
             block.whole_input = None
@@ -441,18 +426,42 @@ class AnthropicDecoder(BlockDecoder[Block]):
 
     def _citation(self, citation: dict[str, Any], block: Block) -> None:
         if citation:
-            self.out.append(Aside(VENDOR, "citation", "citations_delta", citation, block=block.number))
+            self.out.append(Aside(wire.VENDOR, "citation", "citations_delta", citation, block=block.number))
 
-    def _aside(self, document: dict[str, Any], block: Block) -> None:
-        """Emit a frame of a block that only this vendor understands as an aside, from which an encoder can write it again."""
-        self.out.append(aside_of(document, block.kind, block.number))
+
+def _has_content(block: object) -> bool:
+    """Return whether a block in the message's start has more than its type."""
+    return not isinstance(block, dict) or bool(others_of(block, {"type"}))
 
 
 def _is_read(block: Any) -> bool:
     """Return whether no member of a block's start is lost: all are known, or it is a call, which keeps unknown members."""
-    return type(block) is dict and (block.get("type") == "tool_use" or block.keys() <= BLOCK.names)
+    return type(block) is dict and (block.get("type") == "tool_use" or block.keys() <= wire.BLOCK.names)
 
 
-def _has_content(block: object) -> bool:
-    """Whether a block in the message's start has more than its type."""
-    return not isinstance(block, dict) or bool(others_of(block, {"type"}))
+class AnthropicBodyDecoder(AnthropicDecoder):
+    """Reads a whole body: a message or an error."""
+
+    def decode(self, document: dict[str, Any]) -> None:
+        kind = document.get("type")
+        if kind == "message":
+            self.recognised = True
+            self._message(document)
+            self.read_error(document)
+        elif kind == "error":
+            self.recognised = True
+            self._error(document)
+        else:
+            self.unknown_frame("body", document)
+
+    def _message(self, document: dict[str, Any]) -> None:
+        first = {name: value for name, value in document.items() if name not in (*LAST, *LAST_EVENT_MEMBERS, "content")}
+        last = {name: document.get(name) for name in LAST}
+        self._message_start({"message": first})
+        if blocks := self.contents(document.get("content")):
+            texts = self.texts_at(len(blocks), "content")
+            for number, (value, text) in enumerate(zip(blocks, texts, strict=True)):
+                self.whole_block(value, number, text)
+        siblings = {name: document[name] for name in LAST_EVENT_MEMBERS if name in document}
+        self._message_delta({"delta": last, "usage": document.get("usage"), **siblings})
+        self._message_stop({})

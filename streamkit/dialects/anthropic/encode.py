@@ -1,64 +1,51 @@
-"""Encode events as Anthropic events. The order is strict, because clients find blocks by their index.
+"""Encode events as Anthropic events, and whole responses as messages.
 
-``BlockWriter`` writes the events of blocks (one open at a time, indices without gaps, no block without content), and
-``BlockEncoder`` finds the block of an event. The end of the message waits for ``StreamEnded``, because usage may follow the
-stop reason. Only the first choice is written, because the dialect has no place for a second.
+The order of events is strict, because clients find blocks by their index. ``BlockWriter`` writes the events of blocks (one
+open at a time, indices without gaps, no block without content), and ``BlockEncoder`` finds the block of an event. The end of
+the message waits for ``StreamEnded``, because usage may follow the stop reason. Only the first choice is written, because the
+dialect has no place for a second.
 
-Source: design.md §5, dialects.md §0.4, §3.1, §3.3, quirks.md §8, §9.
+Source: design.md §5, dialects.md §0.4, §3.1, §3.3, §7.2, §7.5, quirks.md §8, §9.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeGuard
 
 import orjson
 
-from streamkit.dialects.anthropic.wire import (
-    CALL_DEFAULTS,
-    DELTA_SIBLING,
-    DELTA_USAGE_DEFAULTS,
-    EVENTS,
-    INEXACT_STOPS,
-    MESSAGE_DEFAULTS,
-    MESSAGE_DELTA,
-    STOP_NAMES,
-    VENDOR,
-    count_usage_losses,
-    encode_error,
-    encode_message,
-    encode_usage,
-)
-from streamkit.dialects.members.known import unknown_event
-from streamkit.dialects.members.values import details_of
-from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
-from streamkit.dialects.streams.block_queue import BlockQueue, Key, QueuedBlock
+from streamkit.conversation.messages import ToolCall
+from streamkit.dialects.anthropic import wire
+from streamkit.dialects.anthropic.asides import AnthropicBlocks
+from streamkit.dialects.bodies.responses import Block, BlockResponseWriter
+from streamkit.dialects.members.fields import add_missing
+from streamkit.dialects.members.values import details_of, unknown_event
+from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder, BlockQueue, Key, QueuedBlock
+from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.events import Aside, ProviderFailed, ResponseStarted, TextDelta, ToolCallStarted
 
-#: A template for the beginning of a ``content_block_delta``. The index of the block is filled in.
+# Templates for whole events, except ``DELTA`` and ``ARGUMENTS``. The index of the block is filled in.
 DELTA = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":'
 ARGUMENTS = b'{"type":"input_json_delta","partial_json":%b}'
-#: Templates for whole events.
 START = b'event: content_block_start\ndata: {"type":"content_block_start","index":%d,"content_block":%b}\n\n'
 DELTAS = DELTA + b"%b}\n\n"
 STOP = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n'
 FRAGMENT = DELTA + ARGUMENTS + b"}\n\n"
 TEXT = DELTA + b'{"type":"text_delta","text":%b}}\n\n'
 THINKING = DELTA + b'{"type":"thinking_delta","thinking":%b}}\n\n'
-#: An unsigned thinking block needs the member ``signature``, because a client sends the block back as it is.
-STARTS: Mapping[str, bytes] = {
-    "text": b'{"type":"text","text":""}',
-    "refusal": b'{"type":"text","text":""}',
-    "thinking": b'{"type":"thinking","thinking":"","signature":""}',
-}
 
 
 class BlockWriter(BlockQueue):
     """Writes the events of blocks."""
 
-    starts: ClassVar = STARTS
-
+    #: An unsigned thinking block needs the member ``signature``, because a client sends the block back as it is.
+    starts: ClassVar = {
+        "text": b'{"type":"text","text":""}',
+        "refusal": b'{"type":"text","text":""}',
+        "thinking": b'{"type":"thinking","thinking":"","signature":""}',
+    }
     arguments_template: ClassVar = ARGUMENTS
 
     def write_start(self, block: QueuedBlock) -> None:
@@ -72,65 +59,49 @@ class BlockWriter(BlockQueue):
         self.write(DELTAS % (block.index, delta))
 
     def write_stop(self, block: QueuedBlock) -> None:
-        """Write the stop. The signature is written whole, directly before it, because clients do not append signatures.
-
-        See dialects.md §0.4, how clients accumulate.
-        """
-        if block.signature:
-            self.write_delta(
-                block, b'{"type":"signature_delta","signature":%b}' % orjson.dumps(block.whole_signature())
-            )
+        if block.signature:  # whole, directly before the stop: clients do not append signatures (dialects.md §0.4)
+            signature = orjson.dumps(block.whole_signature())
+            self.write_delta(block, b'{"type":"signature_delta","signature":%b}' % signature)
         self.write(STOP % block.index)
 
 
 dumps, loads = orjson.dumps, orjson.loads
-#: The start of a message without extra members and usage: the output of ``encode_message``.
+#: What ``encode_message`` returns for the start of a message without extra members and usage.
 MESSAGE = (
     b'{"id":%%b,"type":"message","role":"assistant","model":%%b,"content":[],"stop_reason":null,"stop_sequence":null,'
-    b'%b,"usage":%b}' % (dumps(MESSAGE_DEFAULTS)[1:-1], dumps(encode_usage(None)))
+    b'%b,"usage":%b}' % (dumps(wire.MESSAGE_DEFAULTS)[1:-1], dumps(wire.encode_usage(None)))
 )
-#: A template for the ``content_block`` of a call's start.
-CALL = b'{"type":"tool_use","id":%%b,"name":%%b,"input":{},%b}' % dumps(CALL_DEFAULTS)[1:-1]
-#: A template for the ``delta`` of ``message_delta``, which ends a message.
-MESSAGE_END = b'{"stop_reason":%%b,"stop_sequence":%%b,%b}' % dumps(MESSAGE_DEFAULTS)[1:-1]
-#: A template for the last two events of a stream.
+CALL = b'{"type":"tool_use","id":%%b,"name":%%b,"input":{},%b}' % dumps(wire.CALL_DEFAULTS)[1:-1]
+MESSAGE_END = b'{"stop_reason":%%b,"stop_sequence":%%b,%b}' % dumps(wire.MESSAGE_DEFAULTS)[1:-1]
 END = (
     b'event: message_delta\ndata: {"type":"message_delta","delta":%b,"usage":%b%b}\n\n'
     b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
 )
-#: The events of a block that only Anthropic understands.
 BLOCK_FRAMES = frozenset({"content_block_start", "content_block_delta", "content_block_stop"})
 #: The form that the name of an unknown event or block needs to be copied into the output. A name with a line end could
 #: forge another event (limits.md T1).
 NAME = re.compile(r"[a-z][a-z_]{0,63}")
 
 
-def _is_name(kind: object) -> bool:
-    """Whether the type of an event, a block or a delta is a plain word, as clients expect."""
+def _is_name(kind: object) -> TypeGuard[str]:
+    """Return whether the type of an event, a block or a delta is a plain word, as clients expect."""
     return isinstance(kind, str) and NAME.fullmatch(kind) is not None
-
-
-def _is_event(name: str, raw: Any) -> bool:
-    """Whether an unknown event of this vendor can be written unchanged."""
-    return isinstance(raw, dict) and raw.get("type") == name and _is_name(name)
 
 
 class AnthropicEncoder(BlockEncoder):
     """Encodes one choice of a response as Anthropic events."""
 
-    vendor = native = VENDOR
+    vendor = native = wire.VENDOR
     writer = BlockWriter
-    signer = VENDOR
-    inexact_stops = INEXACT_STOPS
+    signer = wire.VENDOR
+    inexact_stops = wire.INEXACT_STOPS
     text_delta = b'{"type":"text_delta","text":%b}'
     thinking_delta = b'{"type":"thinking_delta","thinking":%b}'
 
     #: Citations that are held until the first text of their block. Only a stream of this dialect has such citations.
     _citations: dict[Key, list[bytes]] | None = None
     _message_delta: Mapping[str, Any] = {}
-    _beside_delta: Mapping[str, Any] = {}
-
-    # -- the message -----------------------------------------------------------------------------------------------
+    _siblings: Mapping[str, Any] = {}
 
     def _event(self, name: bytes, payload: bytes) -> None:
         self.parts.append(b"event: %b\ndata: %b\n\n" % (name, payload))
@@ -139,15 +110,11 @@ class AnthropicEncoder(BlockEncoder):
         self._started = True
         extras = self.response_extras(event)
         if extras or event.usage is not None:
-            message = dumps({**encode_message(event, self.encoding, []), **extras})
+            message = dumps({**wire.encode_message(event, self.encoding, []), **extras})
         else:  # nearly always: the template gives the same bytes as ``encode_message`` in a fifth of the time
-            message = MESSAGE % (
-                dumps(event.id or self.encoding.make_id("msg_")),
-                dumps(event.model or self.encoding.profile.model),
-            )
+            response_id, model = event.id or self.encoding.make_id("msg_"), event.model or self.encoding.profile.model
+            message = MESSAGE % (dumps(response_id), dumps(model))
         self.parts.append(b'event: message_start\ndata: {"type":"message_start","message":%b}\n\n' % message)
-
-    # -- blocks ----------------------------------------------------------------------------------------------------
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
         blocks = self._blocks
@@ -164,7 +131,6 @@ class AnthropicEncoder(BlockEncoder):
             super().push_reasoning(text, choice, block, kind)
 
     def text(self, event: TextDelta) -> None:
-        """Write a piece of text."""
         key = ("text", event.block)
         if self._citations:
             for citation in self._citations.pop(key, ()):  # held citations are written before the text
@@ -182,16 +148,16 @@ class AnthropicEncoder(BlockEncoder):
     def aside(self, event: Aside) -> None:
         if event.type == "citations_delta":
             self._citation(event)
-        elif event.type.startswith((MESSAGE_DELTA, DELTA_SIBLING)):
+        elif event.type.startswith((wire.MESSAGE_DELTA, wire.DELTA_SIBLING)):
             where, _, name = event.type.partition(".")
-            if len(self._message_delta) + len(self._beside_delta) >= FEW:
+            if len(self._message_delta) + len(self._siblings) >= FEW:
                 self.lose(event.kind)
-            elif where + "." == MESSAGE_DELTA:
+            elif where + "." == wire.MESSAGE_DELTA:
                 self._message_delta = {**self._message_delta, name: event.raw}
             else:
-                self._beside_delta = {**self._beside_delta, name: event.raw}
+                self._siblings = {**self._siblings, name: event.raw}
         elif event.type in BLOCK_FRAMES:
-            if not event.raw.keys() <= EVENTS[event.type].members.names:  # members next to the block have no place
+            if not event.raw.keys() <= wire.EVENTS[event.type].members.names:  # members next to the block have no place
                 self.lose(event.kind)
             key = ("raw", event.block)
             block, delta = self._blocks.find(key), details_of(event.raw, "delta")
@@ -203,7 +169,7 @@ class AnthropicEncoder(BlockEncoder):
                 self._blocks.delta(block, dumps(delta))
             else:
                 self.lose(event.kind)
-        elif (new := unknown_event(event)) is not None and _is_event(new, event.raw):
+        elif _is_name(new := unknown_event(event)) and isinstance(event.raw, dict) and event.raw.get("type") == new:
             self.begin()
             self._event(new.encode(), dumps(event.raw))
         else:
@@ -222,31 +188,70 @@ class AnthropicEncoder(BlockEncoder):
                 self._citations = {}
             self._citations.setdefault(key, []).append(delta)
 
-    # -- the end ---------------------------------------------------------------------------------------------------
-
     def terminate(self) -> None:
         self._blocks.finish()
         if self._citations:
             for citations in self._citations.values():
                 self.report.lose("citation", len(citations))
-        count_usage_losses(self._usage, self.report)
+        wire.count_usage_losses(self._usage, self.report)
         stop = self.stop()
         if not self._started:
             self.begin()
-        delta = MESSAGE_END % (dumps(STOP_NAMES[stop.reason]), dumps(stop.stop_sequence))
+        delta = MESSAGE_END % (dumps(wire.STOP_NAMES[stop.reason]), dumps(stop.stop_sequence))
         if self._message_delta:
             delta = dumps({**loads(delta), **self._message_delta})
-        usage = dumps(encode_usage(self._usage, DELTA_USAGE_DEFAULTS))
-        self.parts.append(END % (delta, usage, self._beside()))
+        usage = dumps(wire.encode_usage(self._usage, wire.DELTA_USAGE_DEFAULTS))
+        self.parts.append(END % (delta, usage, self._sibling_members()))
 
-    def _beside(self) -> bytes:
+    def _sibling_members(self) -> bytes:
         """Return the JSON of kept members that belong next to ``delta`` in the last event, with a comma before it."""
-        if not self._beside_delta:
+        if not self._siblings:
             return b""
-        fields = {name: value for name, value in self._beside_delta.items() if name not in {"type", "delta", "usage"}}
+        fields = {name: value for name, value in self._siblings.items() if name not in {"type", "delta", "usage"}}
         return b"," + dumps(fields)[1:-1] if fields else b""
 
     def error(self, event: ProviderFailed) -> None:
-        for _ in (*self._message_delta, *self._beside_delta):  # members kept for a last event that is never written
+        for _ in (*self._message_delta, *self._siblings):  # members kept for a last event that is never written
             self.lose("metadata")
-        self._event(b"error", dumps(encode_error(event, self.report)))
+        self._event(b"error", dumps(wire.encode_error(event, self.report)))
+
+
+class AnthropicResponseWriter(BlockResponseWriter):
+    """Writes a response as one message."""
+
+    vendor = wire.VENDOR
+    signer = wire.VENDOR
+    inexact_stops = wire.INEXACT_STOPS
+    block_list = AnthropicBlocks
+
+    def error(self, failure: ProviderFailed) -> dict[str, Any]:
+        return wire.encode_error(failure, self.report)
+
+    def answer(self) -> dict[str, Any]:
+        response = self.response
+        choice = only_choice(response, self.report)
+        content = self.content(choice)
+        reason = wire.STOP_NAMES[self.stop(choice)]
+        body = wire.encode_message(response, self.encoding, content, reason, choice.stop_sequence)
+        wire.count_usage_losses(response.usage, self.report)
+        return add_missing(add_missing(body, self.members), self.own_extras(response.extras, "response_fields"))
+
+    def text(self, text: str, label: int) -> None:
+        # ``citations`` is an empty list, because strict readers refuse null
+        self.blocks.add_text({"type": "text", "text": text, "citations": []}, label)
+
+    def thinking(self, text: str, signature: str | None) -> Block:
+        return {"type": "thinking", "thinking": text, "signature": signature or ""}  # the member is mandatory
+
+    def redacted(self, data: str) -> Block:
+        return {"type": "redacted_thinking", "data": data}
+
+    def use(self, call: ToolCall, arguments: bytes, extras: Mapping[str, Any]) -> Block:
+        block = {"type": "tool_use", "id": call.id, "name": call.name, "input": orjson.Fragment(arguments)}
+        return wire.with_defaults(add_missing(block, extras), wire.CALL_DEFAULTS)
+
+    def beside(self, part: Aside) -> bool:
+        if not part.type.startswith((wire.MESSAGE_DELTA, wire.DELTA_SIBLING)):
+            return False
+        self.members[part.type.partition(".")[2]] = part.raw
+        return True

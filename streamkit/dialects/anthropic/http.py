@@ -1,54 +1,44 @@
-"""Anthropic's Messages API over HTTP.
+"""Anthropic's Messages API over HTTP, and its error bodies: ``{"type": "error", "error": {type, message}, "request_id"}``.
 
 The SDK ``anthropic`` sends ``anthropic-version`` with every request, and the key as ``Authorization`` or ``x-api-key``. Its
 types require the member ``lifecycle`` of a model.
-Source: clients.md §10.1, §10.2; anthropic 2.12: ``message_count_tokens_params``, ``ModelInfo``, and ``AnthropicVertex`` for
-Google's addresses.
+Source: dialects.md §3.1, §7.5; clients.md §10.1, §10.2; anthropic 2.12: ``message_count_tokens_params``, ``ModelInfo``, and
+``AnthropicVertex`` for Google's addresses.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from streamkit.dialects.anthropic.wire import VERTEX, version_of
-from streamkit.dialects.http import (
-    HTTP,
-    Endpoint,
-    ModelCard,
-    Models,
-    Query,
-    Surface,
-    TokenCount,
-    page_size,
-    place_of,
-    segment,
-    with_root,
-)
+from streamkit.dialects import http
+from streamkit.dialects.anthropic.wire import ERROR_TYPES, VENDOR, VERTEX, encode_error, version_of
+from streamkit.dialects.base import STATUSES, Errors
 from streamkit.dialects.streams.event_encoder import encode_time
+from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.errors import BadRequest
+from streamkit.events import ProviderFailed
 
-#: How many models a page of the model list has if the request does not say.
-PAGE: Final = 20
+PAGE: Final = 20  # how many models a page of the model list has if the request does not say
 #: The members of a request that a token count accepts.
 _COUNTED = frozenset({
     "messages", "model", "cache_control", "output_config", "speed", "system", "thinking", "tool_choice", "tools",
 })  # fmt: skip
 
 
-def _list(models: Sequence[ModelCard], query: Query) -> dict[str, Any]:
+def _list(models: Sequence[http.ModelCard], query: http.Query) -> dict[str, Any]:
     stages = [value for name, value in query.items() if name.removesuffix("[]") == "lifecycle"]
     if stages and "active" not in stages:
         models = ()
-    size = page_size(query, "limit", PAGE)
+    size = http.page_size(query, "limit", PAGE)
     if query.get("before_id") and query.get("after_id"):
-        raise BadRequest("before_id", "this stands beside after_id, and one of them is read")
+        raise BadRequest("before_id", "must not be combined with after_id")
     if query.get("before_id"):
-        end = place_of(models, query, "before_id")
+        end = http.place_of(models, query, "before_id")
         page, has_more = models[max(0, end - size) : end], end > size
     else:
-        start = place_of(models, query, "after_id") + 1
+        start = http.place_of(models, query, "after_id") + 1
         page, has_more = models[start : start + size], start + size < len(models)
     ids = [card.id for card in page]
     return {
@@ -59,7 +49,7 @@ def _list(models: Sequence[ModelCard], query: Query) -> dict[str, Any]:
     }
 
 
-def _model(card: ModelCard) -> dict[str, Any]:
+def _model(card: http.ModelCard) -> dict[str, Any]:
     return {
         "type": "model",
         "id": card.id,
@@ -71,37 +61,37 @@ def _model(card: ModelCard) -> dict[str, Any]:
 
 def _at_google(base: str, model: str, stream: bool) -> str:
     """Return the URL of a model under ``…/projects/P/locations/L``, with or without ``/publishers/anthropic``."""
-    name = segment(model, safe="!$&'()*+,=:@")  # `;` is escaped: some servers drop the rest of a URL after it
+    name = http.segment(model, safe="!$&'()*+,=:@")  # `;` is escaped: some servers drop the rest of a URL after it
     return f"{_models_at_google(base)}/{name}:{'streamRawPredict' if stream else 'rawPredict'}"
 
 
 def _models_at_google(base: str) -> str:
-    return with_root(base, "/publishers/anthropic") + "/models"
+    return http.with_root(base, "/publishers/anthropic") + "/models"
 
 
 #: Claude Code adds ``[1m]`` to a model's name to request a context of a million tokens. The API wants this header instead.
 _MARKS: Final = {"[1m]": {"anthropic-beta": "context-1m-2025-08-07"}}
-HTTP_HALF = HTTP(
-    endpoint=Endpoint(
-        url=lambda base, _model, _stream: with_root(base, "/v1") + "/messages",
+HTTP_HALF = http.HTTP(
+    endpoint=http.Endpoint(
+        url=lambda base, _model, _stream: http.with_root(base, "/v1") + "/messages",
         pasted="/messages",
         auth="x-api-key",
         headers=lambda provider: {"anthropic-version": version_of(provider)},  # the server requires this header
         features={"anthropic-version": False, "anthropic-beta": True},
         marks=_MARKS,
         passed=("anthropic-ratelimit-",),
-        count=TokenCount(
-            url=lambda base, _model: with_root(base, "/v1") + "/messages/count_tokens",
+        count=http.TokenCount(
+            url=lambda base, _model: http.with_root(base, "/v1") + "/messages/count_tokens",
             takes=_COUNTED,
             member="input_tokens",
         ),
     ),
     endpoints={
-        VERTEX.name: Endpoint(
+        VERTEX.name: http.Endpoint(
             url=_at_google,
             features={"anthropic-beta": True},
             marks=_MARKS,
-            count=TokenCount(
+            count=http.TokenCount(
                 url=lambda base, _model: f"{_models_at_google(base)}/count-tokens:rawPredict",
                 takes=_COUNTED | {"anthropic_version"},
                 body=lambda members, model: {**members, "model": model},
@@ -109,12 +99,29 @@ HTTP_HALF = HTTP(
             ),
         )
     },
-    surface=Surface(
+    surface=http.Surface(
         generate=("/v1/messages",),
         count=("/v1/messages/count_tokens",),
         path=re.compile(r"(?:^/?|/v1)/messages(?:/.*+)?\Z", re.DOTALL),
         header="anthropic-version",
         request_id="request-id",
-        models=Models(path="/v1/models", list=_list, detail=_model),
+        models=http.Models(path="/v1/models", list=_list, detail=_model),
     ),
+)
+
+
+def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
+    """Return the failure in a body; None if it is not an error body of this dialect."""
+    if document.get("type") != "error" or not isinstance(document.get("error"), dict):
+        return None
+    return provider_failed(document, VENDOR, ERROR_TYPES)
+
+
+#: An overloaded server has a status of its own, 529. An interrupted response is an ``api_error``, which has 500.
+ERRORS = Errors(
+    vendors=frozenset({VENDOR}),
+    words=ERROR_TYPES,
+    decode=decode,
+    encode=lambda failed, report: (encode_error(failed, report), {}),
+    statuses={**STATUSES, "unavailable": 529, "truncated": 500},
 )

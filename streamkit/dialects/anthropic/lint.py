@@ -14,29 +14,43 @@ from typing import Any, ClassVar
 from attrs import define, field
 
 from streamkit.dialects.anthropic.wire import DELTAS, EVENTS
-from streamkit.dialects.linting.explain import KNOWN, MESSAGE_HINTS, NO_RULE, READS, Hint, Hints, like
-from streamkit.dialects.linting.grammar import COMMON_RULES, CallInput, GrammarChecker, is_filled, is_text, shown
+from streamkit.dialects.linting import (
+    COMMON_RULES,
+    KNOWN,
+    MESSAGE_HINTS,
+    NO_RULE,
+    READS,
+    CallInput,
+    GrammarChecker,
+    Hint,
+    Hints,
+    is_filled,
+    is_text,
+    like,
+    like_each,
+    shown,
+)
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "unterminated": "A blank line ends each event, the last too: the client drops one that lacks it (§0.3).",
-    "event": "An event has a `type`, and an `event:` line that says the same: the client drops others (§0.4).",
-    "message_start": "`message_start` comes first, but for pings and an error, and once (§3.1).",
+    "unterminated": "A blank line ends each event, including the last: clients drop an event without it (§0.3).",
+    "event": "Each event has a `type` and an `event:` line with the same name: clients drop other events (§0.4).",
+    "message_start": "`message_start` is sent once, before all events except pings and an error (§3.1).",
     "message": "The message starts with an `id`, its `model`, the role `assistant` and `content: []` (§3.1).",
-    "usage": "`message_start` counts `input_tokens` and `output_tokens`, `message_delta` `output_tokens` (§0.4).",
+    "usage": "`usage` has `input_tokens` in `message_start`, and `output_tokens` there and in `message_delta` (§0.4).",
     "block_index": "Blocks have the `index` 0, 1, 2 … in the order they start (§0.4, §3.1).",
-    "block_order": "One block is open at a time; deltas and the stop name it; the message ends outside (§3.1).",
+    "block_order": "One block is open at a time; deltas and the stop name it; the message ends after it (§3.1).",
     "block": "`content_block` is an object with a `type`; a text block has a string `text` (§3.1).",
-    "tool_use": "A `tool_use` block has an `id` and a name, not blank, and starts with `input: {}` (§3.1).",
-    "tool_id": "No two `tool_use` blocks have the same `id`: a result could not name its call (§3.2).",
-    "delta": "A delta is an object whose `type` fits its block, and carries what that type carries (§3.1).",
-    "signature": "A signature comes whole, once, right before the block stops: clients assign it (§0.4).",
-    "empty_text": "No text block ends without any text: sent back to the API it is refused (§3.2).",
-    "input_unparsable": "A call's fragments join to nothing or to one JSON object; a model may fail at it (§3.1).",
+    "tool_use": "A `tool_use` block has an `id` and a name that are not blank, and starts with `input: {}` (§3.1).",
+    "tool_id": "Each `tool_use` block has a different `id`: otherwise a result cannot name its call (§3.2).",
+    "delta": "A delta is an object whose `type` fits its block, with the member that belongs to the type (§3.1).",
+    "signature": "A signature is sent whole and once, directly before the block stops: clients assign it (§0.4).",
+    "empty_text": "No text block is empty: the API refuses an empty block when a client sends it back (§3.2).",
+    "input_unparsable": "A call's fragments form nothing or one JSON object; a model may fail at this (§3.1).",
     "message_delta": "`message_delta` has an object `delta`, whose `stop_reason` is a string or null (§3.1).",
-    "stop_reason": "A `message_delta` gives a stop reason before the message stops (§3.1, §7.6).",
-    "message_stop": "`message_stop` ends a message that has its stop reason (§7.6).",
+    "stop_reason": "A `message_delta` has a stop reason before `message_stop` (§3.1, §7.6).",
+    "message_stop": "`message_stop` ends a message that has a stop reason (§7.6).",
     "after_stop": "Nothing follows `message_stop` (§3.1).",
     "error": "An error event has an object `error` with the strings `type` and `message` (§3.1).",
     "after_error": "Nothing follows an error event (§3.1).",
@@ -45,10 +59,8 @@ HINTS: Hints = {
     **MESSAGE_HINTS,
     "block_index": (like("block_reopened"), like("index_invalid"), like("index_missing"), Hint(READS, 82)),
     "block_order": (
-        like("block_unopened"),
-        like("block_reopened"),
-        like("block_unclosed"),
-        Hint(READS, 75, "a stop"),
+        *like_each("block_unopened", "block_reopened", "block_unclosed"),
+        Hint(READS, 75, "content_block_stop for"),
         Hint(READS, 78, "message"),
         Hint(READS, 78, "content_block_start"),
     ),
@@ -93,25 +105,21 @@ class AnthropicLinter(GrammarChecker):
     rules: ClassVar = RULES
     hints: ClassVar = HINTS
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._started = False
-        self._open: _CheckedBlock | None = None
-        self._next_index = 0
-        self._stop_reason_seen = False
-        self._stopped = False
-        self._failed = False
-
-    # -- the message -----------------------------------------------------------------------------------------------
+    _started = False
+    _open: _CheckedBlock | None = None
+    _next_index = 0
+    _stop_reason_seen = False
+    _stopped = False
+    _failed = False
 
     def take(self, frame: Frame) -> None:
         if not frame.terminated:
             self.broken("unterminated", "no blank line after the last event")
         if self._failed:
-            self.broken("after_error", f"after the error: {shown(frame.text)}")
+            self.broken("after_error", f"frame after the error: {shown(frame.text)}")
         elif self._stopped:  # `[DONE]` of another dialect: the client ignores it
             harmless = frame.data == b"[DONE]"
-            self.broken("after_stop", f"after message_stop: {shown(frame.text)}", "note" if harmless else "error")
+            self.broken("after_stop", f"frame after message_stop: {shown(frame.text)}", "note" if harmless else "error")
         else:
             super().take(frame)
 
@@ -134,7 +142,7 @@ class AnthropicLinter(GrammarChecker):
 
     def _message_start(self, document: dict[str, Any]) -> None:
         if self._started:
-            self.broken("message_start", "message_start again")
+            self.broken("message_start", "a second message_start")
         self._started = True
         message = document.get("message")
         if not isinstance(message, dict):
@@ -175,8 +183,6 @@ class AnthropicLinter(GrammarChecker):
             self.broken("block_order", f"{kind} while block {shown(self._open.index)} is open")
             self._open = None
 
-    # -- content blocks --------------------------------------------------------------------------------------------
-
     def _block_start(self, document: dict[str, Any]) -> None:
         self._none_open("content_block_start")
         index = document.get("index")
@@ -203,7 +209,9 @@ class AnthropicLinter(GrammarChecker):
     def _block_delta(self, document: dict[str, Any]) -> None:
         block = self._open
         if block is None or document.get("index") != block.index:
-            self.broken("block_order", f"a delta for block {shown(document.get('index'))}, which is not open")
+            self.broken(
+                "block_order", f"content_block_delta for block {shown(document.get('index'))}, which is not open"
+            )
         elif (delta := self.typed(document, "delta", "delta")) is not None:
             self._delta(block, delta)
 
@@ -225,7 +233,9 @@ class AnthropicLinter(GrammarChecker):
     def _block_stop(self, document: dict[str, Any]) -> None:
         block = self._open
         if block is None or document.get("index") != block.index:
-            self.broken("block_order", f"a stop of block {shown(document.get('index'))}, which is not open")
+            self.broken(
+                "block_order", f"content_block_stop for block {shown(document.get('index'))}, which is not open"
+            )
             return
         self._open = None
         if block.type == "text" and not block.filled:

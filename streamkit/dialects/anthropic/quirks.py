@@ -6,18 +6,27 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from streamkit.dialects.quirks.calls import Fragments
-from streamkit.dialects.quirks.changes import Change, Payload, both, cut, every, first, last, put, turn, value_at
-from streamkit.dialects.quirks.common import (
+from streamkit.dialects.quirks import (
     EVENTS,
+    Change,
+    Fragments,
+    Payload,
+    both,
     call_quirks,
     call_text,
+    cut,
     end_quirks,
     event_quirks,
+    every,
+    first,
+    last,
+    put,
     stop_quirks,
     stray_errors,
     surrounded,
     text_quirks,
+    turn,
+    value_at,
     without_event_lines,
 )
 

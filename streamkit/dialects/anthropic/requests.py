@@ -1,19 +1,12 @@
 """Read and write Anthropic's requests: messages, options, tools and the tool choice.
 
 Each message becomes one turn; the text of ``system`` becomes a turn before them. Blocks that only this vendor understands
-become asides (parts with content of one vendor): the assistant's blocks as the frames of a stream (``asides.py``), other
-blocks whole. streamkit writes another vendor's signatures and opaque reasoning in a marked form ("sealed"). If a client sends
-this form back, the reader restores the original (``vocabulary/sealed_reasoning.py``).
+become asides (parts with content of one vendor): the assistant's as the frames of a stream (``asides.py``), others whole.
+Another vendor's signatures and opaque reasoning are written in a marked form ("sealed"), from which the reader restores them
+(``vocabulary/sealed_reasoning.py``). Members that have no neutral form stay in the request's extras.
 
-``thinking`` and ``output_config`` together say how much to think; what else is in these two stays in the request's extras.
-A tool with a versioned type is defined by the server, whether the server or the client runs it. A summary that replaces the
-conversation is requested either as an edit of the context or on its own (``compaction``).
-
-What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
-``capabilities`` says what the servers take, and this module has the passes that only Anthropic needs. Only reasoning that
-Anthropic signed is sent back. ``max_tokens`` is mandatory: it is the target's if the request has none. Sampling
-parameters are refused since API version 2026-10-21: for another dialect's request they are written only if the provider's
-version is older.
+``max_tokens`` is mandatory: it is the target's if the request has none. Sampling parameters are refused since API version
+2026-10-21: for another dialect's request they are written only if the provider's version is older.
 
 Compaction: the edit ``compact_20260112`` makes a summary once the input is long. A request with ``compaction`` returns only
 the summary, and refuses members that shape a reply, including other edits. Each of the two needs a beta header, and so does a
@@ -27,12 +20,13 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
 import orjson
 from attrs import evolve
 
+from streamkit.conversation.media import decoded_text, media_type_of
 from streamkit.conversation.messages import (
     CacheMark,
     Compaction,
@@ -60,13 +54,20 @@ from streamkit.dialects.anthropic.asides import (
     is_made,
     is_server_tool,
 )
-from streamkit.dialects.bodies import claude_requests as claude
-from streamkit.dialects.bodies.block_list import Block
-from streamkit.dialects.bodies.json_members import add_missing, plain_or_list, without_none
-from streamkit.dialects.bodies.media_types import decoded_text, media_type_of
-from streamkit.dialects.bodies.request_reader import CONTENT, RequestReader, read_options, server_tool, unknown_part
+from streamkit.dialects.bodies import claude
+from streamkit.dialects.bodies.responses import Block
 from streamkit.dialects.lowering import Capabilities, Lowering, Place, leading_of, model_for
-from streamkit.dialects.members.fields import Fields
+from streamkit.dialects.members.fields import (
+    CONTENT,
+    Fields,
+    RequestReader,
+    add_missing,
+    plain_or_list,
+    read_options,
+    server_tool,
+    unknown_part,
+    without_none,
+)
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.streams.compactions import INSTEAD, OPENAIS, openais_in
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
@@ -82,17 +83,14 @@ SOURCES: Final = {
     "image": frozenset({"base64", "url", "file"}),
     "document": frozenset({"base64", "url", "file", "text"}),
 }
-#: Values of ``service_tier`` that other vendors have, too. Any other value stays in the request's extras.
-SERVICE_TIERS: Final = ("auto",)
-#: Members of the compaction edit that the reader can store in a streamkit ``Compaction``.
+#: Members of the compaction edit that a streamkit ``Compaction`` can hold.
 READ: Final = frozenset({"type", "trigger", "pause_after_compaction", "instructions"})
 #: The version of the web search tool that every version of the server has.
 SEARCH_TYPE: Final = f"{wire.WEB_SEARCH}20250305"
 SEARCH_NAME: Final = "web_search"
 #: The ``anthropic-beta`` values that the server demands for a compaction edit, and for a request that returns a summary.
 EDIT_BETA, SUMMARY_BETA = "compact-2026-01-12", "compact-2026-09-04"
-#: The smallest trigger of a compaction that the server takes, in tokens.
-LEAST_TRIGGER: Final = 50_000
+LEAST_TRIGGER: Final = 50_000  # the smallest trigger of a compaction that the server takes, in tokens
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -102,8 +100,6 @@ class AnthropicRequestReader(RequestReader):
     """Reads one request, member by member."""
 
     dialect = "anthropic"
-
-    # -- messages --------------------------------------------------------------------------------------------------
 
     def read_turns(self, fields: Fields) -> None:
         """Read the member ``system``, which is a string or text blocks, and the messages."""
@@ -115,13 +111,11 @@ class AnthropicRequestReader(RequestReader):
     def _message(self, message: Fields) -> None:
         role = claude.role_of(message)
         if "content" not in message:
-            raise message.wrong("text or a list of blocks is needed", "content")
+            raise message.wrong("is missing; must be a string or a list of blocks", "content")
         reader = BlockReader(role)
         parts = reader.read(message.text_or_each("content"))
         self.unreadable += reader.unreadable
         self.turns.append(Turn(role, parts, extras=message.rest() or None))
-
-    # -- options ---------------------------------------------------------------------------------------------------
 
     def options(self, fields: Fields) -> Options:
         config = fields.fields("output_config")
@@ -132,7 +126,8 @@ class AnthropicRequestReader(RequestReader):
             thinking=claude.read_thinking(fields, config.string("effort") if config else None),
             compaction=read_compaction(fields),
             output=self._output(config, "format") or self._output(fields, "output_format"),
-            service_tier=fields.string("service_tier") if fields.peek("service_tier") in SERVICE_TIERS else None,
+            # other vendors have this tier, too; other values stay in the request's extras
+            service_tier=fields.string("service_tier") if fields.peek("service_tier") == "auto" else None,
             user=metadata.string("user_id") if metadata else None,
         )
 
@@ -143,10 +138,8 @@ class AnthropicRequestReader(RequestReader):
             return None
         form.take("type")
         if "schema" not in form:
-            raise form.wrong("a schema is needed, and there is none", "schema")
+            raise form.wrong("is missing; must be a JSON schema", "schema")
         return OutputFormat("schema", form.take("schema"))
-
-    # -- tools -----------------------------------------------------------------------------------------------------
 
     def tool(self, tool: Fields) -> Tool:
         kind = tool.string("type")
@@ -171,41 +164,23 @@ class AnthropicRequestReader(RequestReader):
             return None
         serial = choice.boolean("disable_parallel_tool_use")
         parallel = None if serial is None else not serial
-        match choice.needed("type"):
-            case "auto":
-                return ToolChoice("auto", parallel=parallel)
-            case "none":
-                return ToolChoice("none", parallel=parallel)
-            case "any":
-                return ToolChoice("required", parallel=parallel)
-            case "tool":
-                return ToolChoice("required", (choice.needed("name"),), parallel)
-            case kind:
-                raise choice.wrong(f"'auto', 'any', 'tool' or 'none' is needed, not {quoted(kind)}", "type")
+        kind = choice.needed("type")
+        if kind not in claude.CHOICES:
+            raise choice.wrong(f"must be 'auto', 'any', 'tool' or 'none', not {quoted(kind)}", "type")
+        return ToolChoice(claude.CHOICES[kind], (choice.needed("name"),) if kind == "tool" else (), parallel)
 
 
 class BlockReader(claude.BlockParts):
     """Reads content blocks as parts."""
 
-    def __init__(self, place: Place) -> None:
-        super().__init__(wire.VENDOR)
-        self._place = place
-        self.unreadable: list[tuple[str, str, str]] = []  # see ``Request.unreadable``
+    signer = wire.VENDOR
 
-    def read(self, content: str | list[Fields]) -> list[Part]:
-        """Return the parts of content that is a string or a list of blocks. Raises BadRequest."""
-        if isinstance(content, str):
-            return [Text(content)] if content else []
-        for number, block in enumerate(content):
-            self._block(block, number)
-        return self.finish()
-
-    def _block(self, block: Fields, number: int) -> None:
+    def block(self, block: Fields, number: int) -> None:
         kind = block.needed("type")
-        if self._place == "system" and kind != "text":
-            raise block.wrong(f"text is needed in a message of the system, not {quoted(kind)}", "type")
-        if ONLY.get(kind, self._place) != self._place:
-            raise block.wrong(f"{quoted(kind)} may only stand in a message of the {ONLY[kind]}", "type")
+        if self.place == "system" and kind != "text":
+            raise block.wrong(f"must be 'text' in a system message, not {quoted(kind)}", "type")
+        if ONLY.get(kind, self.place) != self.place:
+            raise block.wrong(f"{quoted(kind)} is only allowed in {ONLY[kind]} messages", "type")
         match kind:
             case "text":
                 self._text_block(block, number)
@@ -230,8 +205,6 @@ class BlockReader(claude.BlockParts):
                 self.parts.append(self._result(block))
             case _:
                 self._aside(block, kind, number)
-
-    # -- text and media --------------------------------------------------------------------------------------------
 
     def _text_block(self, block: Fields, number: int) -> None:
         text = self.last_text = Text(block.needed("text"), cache=cache_mark(block), block=number)
@@ -261,8 +234,6 @@ class BlockReader(claude.BlockParts):
         media.extras = block.rest() or None
         return media
 
-    # -- the assistant's blocks -----------------------------------------------------------------------------------
-
     def _call(self, block: Fields) -> ToolCall:
         call = claude.call_of(block, "id")
         call.cache = cache_mark(block)
@@ -270,7 +241,7 @@ class BlockReader(claude.BlockParts):
         return call
 
     def _aside(self, block: Fields, kind: str, number: int) -> None:
-        if self._place != "assistant":
+        if self.place != "assistant":
             part = unknown_part(wire.VENDOR, kind, block, number)
             self.parts.append(evolve(part, kind="server_tool", place="") if is_server_tool(kind) else part)
             return
@@ -282,12 +253,10 @@ class BlockReader(claude.BlockParts):
             return
         self.parts += [aside_of(frame, kind, number) for frame in frames_of(raw, number, text)]
 
-    # -- results ---------------------------------------------------------------------------------------------------
-
     def _result(self, block: Fields) -> ToolResult:
-        result = ToolResult(block.needed("tool_use_id"), place=block.place)
-        parts = BlockReader("result").read(block.text_or_each("content"))
-        result.parts = cast("list[Text | Media | Aside]", parts)
+        call_id = block.needed("tool_use_id")
+        parts = cast("list[Text | Media | Aside]", BlockReader("result").read(block.text_or_each("content")))
+        result = ToolResult(call_id, parts, place=block.place)
         result.is_error = block.boolean("is_error") or False
         result.cache = cache_mark(block)
         result.extras = block.rest() or None
@@ -301,9 +270,9 @@ def cache_mark(fields: Fields) -> CacheMark | None:
         return None
     kind, ttl = control.needed("type"), control.string("ttl")
     if kind != "ephemeral":
-        raise control.wrong(f"'ephemeral' is needed, not {quoted(kind)}", "type")
+        raise control.wrong(f"must be 'ephemeral', not {quoted(kind)}", "type")
     if ttl not in claude.CACHE_SPANS:
-        raise control.wrong(f"'5m' or '1h' is needed, not {quoted(ttl)}", "ttl")
+        raise control.wrong(f"must be '5m' or '1h', not {quoted(ttl)}", "ttl")
     return claude.CACHE_SPANS[ttl]
 
 
@@ -312,9 +281,6 @@ def _source_kind(block: Fields) -> str | None:
     source = block.peek("source")
     kind = source.get("type") if isinstance(source, dict) else "base64"
     return kind if isinstance(kind, str) else "base64"
-
-
-# -- compaction --------------------------------------------------------------------------------------------------------
 
 
 def read_compaction(fields: Fields) -> Compaction | None:
@@ -332,7 +298,8 @@ def read_compaction(fields: Fields) -> Compaction | None:
     if edit is None:
         return None
     trigger, pause = edit.get("trigger"), edit.get("pause_after_compaction")
-    tokens = _tokens(trigger)
+    value = trigger.get("value") if isinstance(trigger, dict) and trigger.get("type") == "input_tokens" else None
+    tokens = value if type(value) is int else None
     left = {name: value for name, value in edit.items() if name not in READ}
     if tokens is None and trigger is not None:  # the trigger counts something other than tokens
         left["trigger"] = trigger
@@ -345,13 +312,6 @@ def read_compaction(fields: Fields) -> Compaction | None:
         instructions=_instructions(edit.get("instructions")),
         native={"context_management": management},
     )
-
-
-def _tokens(trigger: Any) -> int | None:
-    if not isinstance(trigger, Mapping) or trigger.get("type") != "input_tokens":
-        return None
-    value = trigger.get("value")
-    return value if type(value) is int else None
 
 
 def _instructions(text: Any) -> str | None:
@@ -406,25 +366,20 @@ def _fit(media: Media, to: Lowering) -> Media | None:
     return evolve(media, media_type="text/plain")
 
 
-def search(asked: WebSearch, to: Lowering) -> dict[str, Any]:
+def search(wanted: WebSearch, to: Lowering) -> dict[str, Any]:
     """Return Anthropic's definition of a web search tool with the requested settings."""
-    allowed, blocked = list(asked.allowed_domains), list(asked.blocked_domains)
+    allowed, blocked = list(wanted.allowed_domains), list(wanted.blocked_domains)
     if allowed and blocked:  # the server takes only one of them, and the allowed domains restrict more
         to.lose("parameter", "web_search.blocked_domains")
         blocked = []
     return without_none(
         type=SEARCH_TYPE,
         name=SEARCH_NAME,
-        max_uses=asked.max_uses,
+        max_uses=wanted.max_uses,
         allowed_domains=allowed or None,
         blocked_domains=blocked or None,
-        user_location=location_out(asked),
+        user_location=location_out(wanted),
     )
-
-
-def _can_search(request: Request) -> bool:
-    """Return whether the request may define a web search: no function has the name ``web_search``."""
-    return all(tool.name != SEARCH_NAME for tool in request.tools if tool.kind != "server")
 
 
 def compaction_fits(request: Request, to: Lowering) -> None:
@@ -435,36 +390,29 @@ def compaction_fits(request: Request, to: Lowering) -> None:
     if not to.takes.model.compacts:
         to.lose("parameter", "compaction")
         options.compaction = None
-        request.options = options
         return
-    forced = False
-    if compaction.now:
-        shaping = {
-            "compaction.threshold": compaction.threshold is not None,
-            "stop": bool(options.stop),
-            "output": options.output is not None and options.output.kind != "text",
-        }
-        for name in (name for name, is_asked in shaping.items() if is_asked):
-            to.lose("parameter", name)
-        forced = request.tool_choice is not None and request.tool_choice.mode == "required"
-        if forced:
-            to.lose("tool_choice", "required")
-        options = evolve(options, stop=(), output=None)
-    elif compaction.threshold is not None and compaction.threshold < LEAST_TRIGGER:
+    options.compaction = evolve(compaction, native=None)
+    if not compaction.now:
+        if compaction.threshold is not None and compaction.threshold < LEAST_TRIGGER:
+            to.lose("parameter", "compaction.threshold")
+        return
+    if compaction.threshold is not None:
         to.lose("parameter", "compaction.threshold")
-    options = evolve(options, compaction=evolve(compaction, native=None))
-    request.options = options
-    request.tool_choice = None if forced else request.tool_choice
+    if options.stop:
+        to.lose("parameter", "stop")
+    if options.output is not None and options.output.kind != "text":
+        to.lose("parameter", "output")
+    options.stop, options.output = (), None
+    if request.tool_choice is not None and request.tool_choice.mode == "required":
+        to.lose("tool_choice", "required")
+        request.tool_choice = None
 
 
 def bounded(request: Request, to: Lowering) -> None:
     """Set ``max_tokens`` if the request has none: the target's bound, plus the thinking budget, which counts towards it."""
     options = request.options
-    if options.max_tokens is not None:
-        return
-    budget = (options.thinking and options.thinking.budget_tokens) or 0
-    options.max_tokens = to.target.max_tokens + budget
-    request.options = options
+    if options.max_tokens is None:
+        options.max_tokens = to.target.max_tokens + ((options.thinking and options.thinking.budget_tokens) or 0)
 
 
 FOREIGN: Final = Capabilities(
@@ -486,12 +434,12 @@ FOREIGN: Final = Capabilities(
     needs_user="messages",
     parallel=True,
     search_options=frozenset({"max_uses", "allowed_domains", "blocked_domains", "location"}),
-    can_search=_can_search,
+    can_search=lambda request: all(tool.name != SEARCH_NAME for tool in request.tools if tool.kind != "server"),
     search=search,
     choice_extras="tool_choice",
     declares_called=True,
     options=frozenset({"max_tokens", "stop", "thinking", "compaction", "output", "service_tier", "user"}),
-    service_tiers=wire.SERVICE_TIERS,
+    service_tiers=frozenset({"auto", "standard_only"}),
     first=(compaction_fits,),
     arranged=(claude.schemas_held, claude.thinking_fits),
     last=(
@@ -539,16 +487,16 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
 
 def write(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
     """Return the body of a lowered request (only what the dialect can express) as JSON values."""
-    said = [(turn, blocks) for turn in request.turns if (blocks := _content(turn.parts, report))]
-    leading = leading_of([turn for turn, _ in said])
+    turns = [(turn, blocks) for turn in request.turns if (blocks := _content(turn.parts, report))]
+    leading = leading_of([turn for turn, _ in turns])
     options = request.options
     body = without_none(
         model=request.model,
         max_tokens=options.max_tokens,
-        system=plain_or_list([block for _, blocks in said[:leading] for block in blocks]) or None,
+        system=plain_or_list([block for _, blocks in turns[:leading] for block in blocks]) or None,
         messages=[
             add_missing({"role": turn.role, "content": plain_or_list(blocks)}, turn.extras)
-            for turn, blocks in said[leading:]
+            for turn, blocks in turns[leading:]
         ],
         tools=[_tool(tool) for tool in request.tools] or None,
         tool_choice=_choice(request.tool_choice),
@@ -608,7 +556,7 @@ def _block(part: Part, report: StreamReport) -> Block:
             return add_missing({"type": "thinking", "thinking": part.text, "signature": signature.blob}, part.extras)
         case RedactedReasoning():
             return add_missing({"type": "redacted_thinking", "data": part.opaque.blob}, part.extras)
-    raise TypeError(f"a message has no {type(part).__name__}")
+    raise TypeError(f"a message cannot contain {type(part).__name__}")
 
 
 def _marked(written: Block, value: Text | Media | ToolCall | ToolResult | Tool) -> Block:

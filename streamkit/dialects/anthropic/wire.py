@@ -12,10 +12,9 @@ from typing import Any, Final
 
 from attrs import frozen
 
+from streamkit.conversation.checks import ToolRules
 from streamkit.conversation.messages import Response
-from streamkit.conversation.tool_definitions import ToolRules
-from streamkit.dialects.members.known import KEPT, Event, Members, kept
-from streamkit.dialects.members.values import count_of, counts_of
+from streamkit.dialects.members.values import KEPT, Event, Members, count_of, counts_of, kept
 from streamkit.dialects.profiles import Encoding, Provider
 from streamkit.dialects.streams.compactions import FORMS
 from streamkit.dialects.vocabulary.context_overflow import is_overflow
@@ -46,10 +45,8 @@ DELTAS: Final[Mapping[str, tuple[str, str]]] = {
     "signature_delta": ("thinking", "signature"),
     "input_json_delta": ("tool_use", "partial_json"),
 }
-#: The beginning of the type of an aside for a member of a message_delta's ``delta``.
-MESSAGE_DELTA = "message_delta."
-#: The beginning of the type of an aside for a member next to ``delta`` and ``usage``, such as ``context_management``.
-DELTA_SIBLING = "beside_delta."
+# The beginnings of the types of asides for members of a message_delta's ``delta``, and next to it (``context_management``).
+MESSAGE_DELTA, DELTA_SIBLING = "message_delta.", "beside_delta."
 STOP_REASONS: Mapping[str, StopReason] = {
     **CLAUDES,
     "refusal": "refusal",
@@ -63,15 +60,13 @@ STOP_NAMES: Mapping[StopReason, str] = {
     "compaction": "compaction",
     **dict.fromkeys(("malformed_tool", "error", "other"), "end_turn"),
 }
-#: Text in an error message by which Claude Code recognises that a conversation exceeds the context window.
-TOO_LONG: Final = "prompt is too long"
+TOO_LONG: Final = "prompt is too long"  # Claude Code then knows that a conversation exceeds the context window
 #: Text in Anthropic's error if the prompt fits, but not together with ``max_tokens``. Claude Code then reduces ``max_tokens``.
 NO_ROOM: Final = "exceed context limit"
-#: Members that the schema requires in a message and in its last delta, with the values that say nothing.
+# Members that the schema requires, with values that say nothing: in a message and in its last delta; in a call, which the
+# model itself made; in the usage object of a stream's last event, and in that of a message.
 MESSAGE_DEFAULTS: Final[Mapping[str, Any]] = {"stop_details": None, "container": None}
-#: Members that the schema requires in a call. This value says that the model itself made the call.
 CALL_DEFAULTS: Final[Mapping[str, Any]] = {"caller": {"type": "direct"}}
-#: Members that the schema requires in the usage object of a stream's last event, with their default values.
 DELTA_USAGE_DEFAULTS: Final[Mapping[str, Any]] = {
     "cache_creation_input_tokens": None,
     "cache_read_input_tokens": None,
@@ -108,17 +103,17 @@ ERROR_NAMES: Mapping[ErrorType, str] = {
 def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:
     """Return an error as an event, which is also the form of an error body. Anthropic's own errors are written unchanged."""
     own = event.vendor == VENDOR
-    said = TOO_LONG in event.message.lower()
-    unread = is_overflow(event) and not (own and (said or NO_ROOM in event.message))
-    if own and not unread and isinstance(event.raw, dict):
+    is_named = TOO_LONG in event.message.lower()
+    is_unknown = is_overflow(event) and not (own and (is_named or NO_ROOM in event.message))
+    if own and not is_unknown and isinstance(event.raw, dict):
         enveloped = isinstance(event.raw.get("error"), dict)
         error = event.raw["error"] if enveloped else event.raw
         if isinstance(error.get("type"), str) and isinstance(error.get("message"), str):
             return {**(event.raw if enveloped else {}), "type": "error", "error": error}
     if event.code is not None and event.type != "truncated":
         report.lose("error_detail")
-    if unread:
-        message = event.message if said else f"{TOO_LONG}: {event.message}"
+    if is_unknown:
+        message = event.message if is_named else f"{TOO_LONG}: {event.message}"
         return {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
     kind = event.native_type if own and event.native_type else ERROR_NAMES[event.type]
     return {"type": "error", "error": {"type": kind, "message": event.message}}
@@ -201,8 +196,6 @@ def count_usage_losses(usage: UsageReported | None, report: StreamReport) -> Non
         report.lose("usage_detail")
 
 
-# -- requests ----------------------------------------------------------------------------------------------------------
-
 #: The first version of the API that refuses the options in ``SAMPLING`` (dialects.md §3.0).
 WITHOUT_SAMPLING = "2026-10-21"
 SAMPLING: Final = ("temperature", "top_p", "top_k")
@@ -212,23 +205,13 @@ OPTIONS: Final[Mapping[str, str]] = {
     "stop": "stop_sequences",
     **{name: name for name in SAMPLING},
 }
-#: The types of images in base64.
-IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-SERVICE_TIERS = frozenset({"auto", "standard_only"})
-#: The beginning of the type of a web search tool. A date, the tool's version, follows it.
-WEB_SEARCH = "web_search_"
+IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})  # of images in base64
+WEB_SEARCH = "web_search_"  # the beginning of the type of a web search tool; a date, the tool's version, follows it
 #: The rules of the server for tools: the form of a name, and keywords that a schema may not have at its top level.
 TOOLS: Final = ToolRules(names=re.compile(r"[A-Za-z0-9_-]{1,128}"), not_at_root=frozenset({"oneOf", "allOf", "anyOf"}))
-#: The type of a context edit that summarises a long conversation.
-EDIT: Final = "compact_20260112"
-#: The type in ``compaction`` of a request for a summary instead of a reply.
-SUMMARIZE: Final = "summarize"
-
-
-# -- versions ----------------------------------------------------------------------------------------------------------
-
-#: The newest version of the API.
-VERSION: Final = "2026-10-21"
+EDIT: Final = "compact_20260112"  # the type of a context edit that summarises a long conversation
+SUMMARIZE: Final = "summarize"  # the type in ``compaction`` of a request for a summary instead of a reply
+VERSION: Final = "2026-10-21"  # the newest version of the API
 
 
 @frozen(kw_only=True)
@@ -241,7 +224,6 @@ class AnthropicProvider(Provider):
     model_in_path: bool = False
 
 
-#: Claude on Google's Vertex AI.
 VERTEX: Final = AnthropicProvider(
     name="vertex-anthropic",
     title="Claude on Google's Vertex AI",

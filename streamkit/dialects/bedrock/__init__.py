@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect
 from streamkit.dialects.bedrock.asides import CITATIONS
-from streamkit.dialects.bedrock.decode import BedrockDecoder, recognises
-from streamkit.dialects.bedrock.encode import KEEP_ALIVE_MESSAGE, BedrockEncoder
-from streamkit.dialects.bedrock.errors import ERRORS
-from streamkit.dialects.bedrock.http import HTTP_HALF
+from streamkit.dialects.bedrock.decode import BedrockBodyDecoder, BedrockDecoder, recognises
+from streamkit.dialects.bedrock.encode import KEEP_ALIVE_MESSAGE, BedrockEncoder, BedrockResponseWriter
+from streamkit.dialects.bedrock.http import ERRORS, HTTP_HALF
 from streamkit.dialects.bedrock.lint import BedrockLinter
 from streamkit.dialects.bedrock.quirks import QUIRKS
 from streamkit.dialects.bedrock.requests import BedrockRequestReader, capabilities, write
-from streamkit.dialects.bedrock.response import BedrockBodyDecoder, BedrockResponseWriter
 from streamkit.dialects.bedrock.wire import TOOLS
 from streamkit.framing.eventstream import EventStreamParser
 

@@ -3,9 +3,9 @@
 An aside is an event with content that only one vendor understands. The payload of each message of such a block becomes an
 aside, whether it was read in a stream, a whole response or the history of a request. So content that was read in one place
 can be written in the others. A block of a kind that streams never contain is one aside. A citation is an aside with the
-label of its text block.
+label of its text block. An image that a model made is a block that starts with its format and has the image in a delta.
 
-Source: dialects.md §6.1; botocore's model of ``ContentBlock`` and ``ContentBlockDelta``.
+Source: dialects.md §6.1, §7.4; botocore's model of ``ContentBlock``, ``ContentBlockDelta`` and ``ImageBlock``.
 """
 
 from __future__ import annotations
@@ -16,21 +16,20 @@ from typing import Any, Final
 import orjson
 from attrs import define, field
 
+from streamkit.conversation.media import media_type_of
 from streamkit.conversation.messages import Citation
 from streamkit.dialects.base import CitationForm
-from streamkit.dialects.bedrock.decode import SERVER
-from streamkit.dialects.bedrock.wire import VENDOR
-from streamkit.dialects.bodies.block_list import Block, BlockList
-from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.bodies.request_reader import CONTENT
-from streamkit.dialects.members.growing import Growing
-from streamkit.dialects.members.values import details_of, has_value, objects_in
-from streamkit.dialects.streams.event_encoder import wrapped_arguments
+from streamkit.dialects.bedrock.wire import FORMATS, MEDIA_TYPES, PADDING, VENDOR
+from streamkit.dialects.bodies.responses import Block, BlockList, joined_input
+from streamkit.dialects.members.fields import CONTENT, without_none
+from streamkit.dialects.members.values import Growing, details_of, has_value, objects_in, others_of
 from streamkit.dialects.vocabulary.document_places import DocumentForm, read_place, write_place
-from streamkit.events import Aside, AsideKind
+from streamkit.events import Aside, AsideKind, MediaGenerated
 from streamkit.report import StreamReport
-from streamkit.tool_calls.check import check_arguments
 
+#: Members of a start or a delta that may belong to a tool of the provider.
+SERVER = frozenset({"toolUse", "toolResult"})
+IMAGE: Final = "image"
 #: Members of blocks that have a start in a stream, and the parts of them that follow the start.
 STREAMED: Final[Mapping[str, tuple[str, ...]]] = {
     "toolUse": ("input",),
@@ -91,9 +90,8 @@ def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
     document = next((place for place in places if place is not None), None)
     if document is None and not isinstance(url, str):
         return [], ()
-    quote = "".join(
-        text for piece in objects_in(raw.get("sourceContent")) if isinstance(text := piece.get("text"), str)
-    )
+    texts = [piece.get("text") for piece in objects_in(raw.get("sourceContent"))]
+    quote = "".join(text for text in texts if isinstance(text, str))
     url, title = url if isinstance(url, str) else "", title if isinstance(title, str) else None
     return [Citation(url, title, quote or None, document=document)], ()
 
@@ -144,12 +142,7 @@ class _GrowingBlock:
 
     def finish(self, report: StreamReport) -> None:
         if self.member == "toolUse":
-            text = "".join(self.input)
-            verdict = check_arguments(text).kind
-            if verdict not in {"empty", "complete"}:
-                report.lose("arguments_wrapped", what=str(self.value.get("name")))
-                text = wrapped_arguments(text).decode()
-            self.value["input"] = orjson.Fragment("{}" if verdict == "empty" else text)
+            self.value["input"] = joined_input(self.input, self.value.get("name"), report) or orjson.Fragment("{}")
         elif self.member == "toolResult":
             self.value.setdefault("content", [])
 
@@ -179,3 +172,41 @@ class BedrockBlocks(BlockList):
 def text_block(text: str, extras: Mapping[str, Any] | None = None) -> Block:
     """Return a block of text. ``extras`` are members that only a ``citationsContent`` block can have."""
     return {"citationsContent": {"content": [{"text": text}], **extras}} if extras else {"text": text}
+
+
+# -- images -------------------------------------------------------------------------------------------------------------
+
+
+def read_image(document: dict[str, Any], form: str | None, native: Aside) -> MediaGenerated | None:
+    """Return the image in a delta, or None. ``form`` is the format in the block's start, ``native`` the delta's aside."""
+    delta = details_of(document, "delta")
+    image = details_of(delta, IMAGE)
+    source = details_of(image, "source")
+    data = source.get("bytes")
+    if not isinstance(data, str) or not data:
+        return None
+    kind = None if form is None else MEDIA_TYPES[IMAGE].get(form, f"image/{form}")
+    media = MediaGenerated(IMAGE, kind, data, block=native.block, native=native)
+    extras = {
+        **others_of(document, {"contentBlockIndex", "delta", PADDING}),
+        **others_of(delta, {IMAGE}),
+        **others_of(image, {"source"}),
+        **others_of(source, {"bytes"}),
+    }
+    media.extras = extras or None
+    return media
+
+
+def write_image(media: MediaGenerated) -> list[Aside]:
+    """Return the messages of a block with another vendor's image, as asides; empty if Bedrock can't express the image."""
+    form = FORMATS[IMAGE].get(media_type_of(media)) if media.kind == "image" else None
+    if form is None or media.data is None:
+        return []
+    return [
+        Aside(VENDOR, "unknown_event", event, {"contentBlockIndex": media.block, **members}, block=media.block)
+        for event, members in (
+            ("contentBlockStart", {"start": {IMAGE: {"format": form}}}),
+            ("contentBlockDelta", {"delta": {IMAGE: {"source": {"bytes": media.data}}}}),
+            ("contentBlockStop", {}),
+        )
+    ]

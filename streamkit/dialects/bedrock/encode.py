@@ -1,13 +1,12 @@
-"""Encode events as ConverseStream messages, each with both its checksums.
+"""Encode events as ConverseStream messages, each with both its checksums, and whole responses as responses of Converse.
 
 One block is open at a time, and indices have no gaps. Blocks of text and reasoning have no start; a call's start has its id
 and name. ``messageStop`` waits for the end of the stream, and ``metadata`` with the counts follows it. Its latency is the
 time since the response started here.
 
 Opaque reasoning of other vendors is written in a marked form ("sealed"), as the signature of its block or as a block of
-redacted content. The form is base64, as Bedrock's clients require.
-There is no place for the response's id and model, but this is no loss: the client knows
-them from its request and from the response's headers.
+redacted content. The form is base64, as Bedrock's clients require. There is no place for the response's id and model, but this
+is no loss: the client knows them from its request and from the response's headers.
 
 Source: dialects.md §6.1, §7.1, §7.5.
 """
@@ -19,29 +18,15 @@ from typing import Any, ClassVar
 
 import orjson
 
-from streamkit.dialects.bedrock.images import write_image
-from streamkit.dialects.bedrock.wire import (
-    CHUNK,
-    EVENTS,
-    EXCEPTION_NAMES,
-    EXTRA_FIELDS,
-    INEXACT_ERRORS,
-    INEXACT_STOPS,
-    KEEP_ALIVE,
-    METADATA,
-    PADDING,
-    SIGNER,
-    STREAM_EXCEPTIONS,
-    VENDOR,
-    encode_counts,
-    only_member,
-    stop_name,
-    with_stop_sequence,
-)
-from streamkit.dialects.members.known import unknown_event
-from streamkit.dialects.members.values import is_base64
-from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
-from streamkit.dialects.streams.block_queue import BlockQueue, QueuedBlock
+from streamkit.conversation.messages import ToolCall
+from streamkit.dialects.bedrock import wire
+from streamkit.dialects.bedrock.asides import BedrockBlocks, text_block, write_image
+from streamkit.dialects.bedrock.http import encode_exception
+from streamkit.dialects.bodies.responses import Block, BlockResponseWriter
+from streamkit.dialects.members.fields import add_missing, without_none
+from streamkit.dialects.members.values import is_base64, unknown_event
+from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder, BlockQueue, QueuedBlock
+from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.events import Aside, MediaGenerated, ProviderFailed, ResponseStarted, ToolCallStarted
 from streamkit.framing.eventstream import serialize_headers, serialize_message
 
@@ -51,8 +36,7 @@ def headers(event: str) -> bytes:
     return serialize_headers({":event-type": event, ":content-type": "application/json", ":message-type": "event"})
 
 
-#: The headers of each known event.
-HEADERS: Mapping[str, bytes] = {event: headers(event) for event in EVENTS}
+HEADERS: Mapping[str, bytes] = {event: headers(event) for event in wire.EVENTS}
 START, DELTA, STOP = (HEADERS[f"contentBlock{part}"] for part in ("Start", "Delta", "Stop"))
 
 
@@ -80,23 +64,22 @@ class BlockWriter(BlockQueue):
 
 
 dumps = orjson.dumps
-#: Members of a message of a block.
-BLOCK_MEMBERS = frozenset({"contentBlockIndex", "start", "delta", PADDING})
-KEEP_ALIVE_MESSAGE = serialize_message(headers(KEEP_ALIVE), b"{}")
+BLOCK_MEMBERS = frozenset({"contentBlockIndex", "start", "delta", wire.PADDING})
+KEEP_ALIVE_MESSAGE = serialize_message(headers(wire.KEEP_ALIVE), b"{}")
 
 
 def _is_union(value: Any) -> bool:
     """Return whether clients accept a start or delta: it has one member, whose value is an object, a list or a string."""
-    return isinstance(only_member(value)[1], dict | list | str)
+    return isinstance(wire.only_member(value)[1], dict | list | str)
 
 
 class BedrockEncoder(BlockEncoder):
     """Encodes one choice of a response as messages of ConverseStream."""
 
-    vendor = VENDOR
+    vendor = wire.VENDOR
     writer = BlockWriter
-    signer = SIGNER
-    inexact_stops = INEXACT_STOPS
+    signer = wire.SIGNER
+    inexact_stops = wire.INEXACT_STOPS
     text_delta = b'{"text":%b}'
     thinking_delta = b'{"reasoningContent":{"text":%b}}'
     _begun = 0.0
@@ -135,11 +118,11 @@ class BedrockEncoder(BlockEncoder):
             self._blocks.text(("text", event.block), b'{"citation":%b}' % dumps(event.raw))
         elif event.type in HEADERS:
             self._raw_block(event)
-        elif event.type == EXTRA_FIELDS:
+        elif event.type == wire.EXTRA_FIELDS:
             self._fields = event.raw
-        elif event.type.startswith(METADATA) and len(self._metadata) < FEW:
-            self._metadata = {**self._metadata, event.type.removeprefix(METADATA): event.raw}
-        elif (name := unknown_event(event)) is not None and name not in {CHUNK, *EVENTS}:
+        elif event.type.startswith(wire.METADATA) and len(self._metadata) < FEW:
+            self._metadata = {**self._metadata, event.type.removeprefix(wire.METADATA): event.raw}
+        elif (name := unknown_event(event)) is not None and name not in {wire.CHUNK, *wire.EVENTS}:
             self._event(headers(name), dumps(event.raw))
         else:
             self.lose(event.kind)
@@ -163,27 +146,82 @@ class BedrockEncoder(BlockEncoder):
     def terminate(self) -> None:
         self._blocks.finish()
         stop = self.stop()
-        last: dict[str, Any] = {"stopReason": stop_name(stop.reason, stop.native)}
-        if fields := with_stop_sequence(self._fields, stop.stop_sequence):
+        last: dict[str, Any] = {"stopReason": wire.stop_name(stop.reason, stop.native)}
+        if fields := wire.with_stop_sequence(self._fields, stop.stop_sequence):
             last["additionalModelResponseFields"] = fields
         self._event(HEADERS["messageStop"], dumps(last))
         if self._usage is not None or self._metadata:
             metadata = dict(self._metadata)
             latency = max(0, round(1000 * (self.encoding.clock() - self._begun)))
-            counts = encode_counts(self._usage, metadata, latency, self.report)
+            counts = wire.encode_counts(self._usage, metadata, latency, self.report)
             self._event(HEADERS["metadata"], dumps({**counts, **metadata}))
 
     def error(self, event: ProviderFailed) -> None:
         for _ in (*self._metadata, *self._fields):  # members kept for a last message that is never written
             self.lose("metadata")
-        name = EXCEPTION_NAMES[event.type]
+        name = wire.EXCEPTION_NAMES[event.type]
         payload: dict[str, Any] = {"message": event.message}
-        if event.vendor == VENDOR and event.native_type in STREAM_EXCEPTIONS:
+        if event.vendor == wire.VENDOR and event.native_type in wire.STREAM_EXCEPTIONS:
             name = event.native_type or name
             payload |= {
-                member: value for member, value in (event.raw or {}).items() if member not in {"message", PADDING}
+                member: value for member, value in (event.raw or {}).items() if member not in {"message", wire.PADDING}
             }
-        elif event.type in INEXACT_ERRORS or (event.code is not None and event.type != "truncated"):
+        elif event.type in wire.INEXACT_ERRORS or (event.code is not None and event.type != "truncated"):
             self.lose("error_detail")
         head = {":exception-type": name, ":content-type": "application/json", ":message-type": "exception"}
         self.write(serialize_message(serialize_headers(head), dumps(payload)))
+
+
+class BedrockResponseWriter(BlockResponseWriter):
+    """Writes a response as one response of Converse."""
+
+    vendor = wire.VENDOR
+    signer = wire.SIGNER
+    inexact_stops = wire.INEXACT_STOPS
+    block_list = BedrockBlocks
+    _fields: Mapping[str, Any] = {}  #: the members of ``additionalModelResponseFields``
+
+    def error(self, failure: ProviderFailed) -> dict[str, Any]:
+        return encode_exception(failure, self.report)
+
+    def answer(self) -> dict[str, Any]:
+        response = self.response
+        choice = only_choice(response, self.report)
+        message = {"role": "assistant", "content": self.content(choice)}
+        body: dict[str, Any] = {
+            "output": {"message": add_missing(message, self.own_extras(response.extras, "response_fields"))},
+            "stopReason": wire.stop_name(self.stop(choice), choice.native_stop_reason),
+            # 0 is the latency, which was not measured
+            **wire.encode_counts(response.usage, self.members, 0, self.report),
+        }
+        if fields := wire.with_stop_sequence(self._fields, choice.stop_sequence):
+            body["additionalModelResponseFields"] = fields
+        return add_missing(body, self.members)
+
+    def media_form(self, media: MediaGenerated) -> list[Aside]:
+        return write_image(media)
+
+    def text(self, text: str, label: int) -> None:
+        self.blocks.add_text(text_block(text), label)
+
+    def thinking(self, text: str, signature: str | None) -> Block:
+        return {"reasoningContent": {"reasoningText": without_none(text=text, signature=signature)}}
+
+    def takes(self, redacted: str) -> bool:
+        return is_base64(redacted)  # clients decode it as base64
+
+    def redacted(self, data: str) -> Block:
+        return {"reasoningContent": {"redactedContent": data}}
+
+    def use(self, call: ToolCall, arguments: bytes, extras: Mapping[str, Any]) -> Block:
+        use = {"toolUseId": call.id, "name": call.name, "input": orjson.Fragment(arguments)}
+        return {"toolUse": add_missing(use, extras)}
+
+    def beside(self, part: Aside) -> bool:
+        if part.type == wire.EXTRA_FIELDS:
+            self._fields = part.raw
+        elif part.type.startswith(wire.METADATA):
+            self.members[part.type.removeprefix(wire.METADATA)] = part.raw
+        else:
+            return False
+        return True

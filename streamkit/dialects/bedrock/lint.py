@@ -19,14 +19,25 @@ from attrs import define, evolve, field
 from streamkit.dialects.anthropic.lint import HINTS as NATIVE_HINTS
 from streamkit.dialects.anthropic.lint import AnthropicLinter
 from streamkit.dialects.bedrock.wire import CHUNK, DELTAS, EVENTS, REASONING, only_member
-from streamkit.dialects.linting.explain import COMMON_HINTS, CUT, KNOWN, NO_RULE, READS, STOPS, TORN, Hint, Hints, like
-from streamkit.dialects.linting.grammar import (
+from streamkit.dialects.linting import (
+    COMMON_HINTS,
     COMMON_RULES,
+    CUT,
+    KNOWN,
+    NO_RULE,
+    READS,
+    STOPS,
+    TORN,
     CallInput,
     GrammarChecker,
+    Hint,
+    Hints,
+    Severity,
     is_filled,
     is_index,
     is_text,
+    like,
+    like_each,
     load_json,
     shown,
 )
@@ -35,28 +46,28 @@ from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "torn": "The last message is whole: readers drop one that is not, or stop at it (§6.1).",
+    "torn": "The last message is whole: readers drop a truncated message, or stop at it (§6.1).",
     "headers": "Each message has a `:message-type` and a name: `:event-type` or `:exception-type` (§6.1).",
     "content_type": "`:content-type` is `application/json` (§6.1).",
-    "kind": "Either all events of a stream are chunks or none is (§6.1).",
-    "message_start": "`messageStart` comes first, once, with the role `assistant` (§6.1).",
+    "kind": "All events of a stream are chunks, or none is (§6.1).",
+    "message_start": "`messageStart` is sent once, first, with the role `assistant` (§6.1).",
     "block_index": "Blocks have the `contentBlockIndex` 0, 1, 2 … in the order they begin (§6.1).",
-    "block_order": "One block is open at a time, and the message stops outside (§6.1).",
-    "start": "`start` is an object with one member; a call's has a `toolUseId` and a name, not blank (§6.1).",
-    "tool_id": "No two calls have the same `toolUseId`: a result could not name its call (§7.3).",
-    "delta": "`delta` is an object with one member, which fits its block and carries what it should (§6.1).",
+    "block_order": "One block is open at a time, and the message stops after it (§6.1).",
+    "start": "`start` is an object with one member; a call has a `toolUseId` and a name that are not blank (§6.1).",
+    "tool_id": "Each call has a different `toolUseId`: otherwise a result cannot name its call (§7.3).",
+    "delta": "`delta` is an object with one member, which fits its block and has the right type (§6.1).",
     "redacted": "`redactedContent` is base64, which clients decode (§6.1).",
-    "signature": "A signature comes whole, once, behind the reasoning that it proves (§6.1).",
-    "input_unparsable": "A call's fragments join to nothing or to one JSON object; a model may fail at it (§6.1).",
-    "message_stop": "`messageStop` gives a stop reason (§6.1, §7.6).",
-    "after_stop": "Nothing but `metadata`, once, follows `messageStop` (§6.1).",
+    "signature": "A signature is sent whole and once, after the reasoning that it proves (§6.1).",
+    "input_unparsable": "A call's fragments form nothing or one JSON object; a model may fail at this (§6.1).",
+    "message_stop": "`messageStop` has a stop reason (§6.1, §7.6).",
+    "after_stop": "Only `metadata`, once, follows `messageStop` (§6.1).",
     "metadata": "`metadata` follows `messageStop` (§6.1).",
-    "usage": "`usage` counts `inputTokens`, `outputTokens` and `totalTokens` (§6.1).",
+    "usage": "`usage` has `inputTokens`, `outputTokens` and `totalTokens` (§6.1).",
     "metrics": "`metrics` has the latency in milliseconds (§6.1).",
-    "error": "An exception has a `message` that is not blank, an error has it in a header (§6.1).",
+    "error": "An exception has a `message` that is not blank; an error has its message in a header (§6.1).",
     "after_error": "Nothing follows an exception (§6.1).",
     "chunk": "A chunk has `bytes`: an event of the model as JSON in base64 (§6.1).",
-    "native": "The events in the chunks are as the model's own dialect has them (§3.1, §6.1).",
+    "native": "The events in chunks follow the rules of the model's own dialect (§3.1, §6.1).",
 }
 #: How to report violations in events of InvokeModel: the message begins with the rule of Anthropic's checker.
 NATIVE = tuple(
@@ -72,18 +83,9 @@ HINTS: Hints = {
     "torn": (Hint(TORN, 106),),
     **dict.fromkeys(("headers", "content_type", "kind", "message_stop", "metadata", "metrics"), ()),
     "message_start": (like("response_restarted"), Hint(KNOWN, 66)),
-    "block_index": (
-        like("block_reopened"),
-        like("index_reused"),
-        like("index_invalid"),
-        like("index_missing"),
-        Hint(KNOWN, 82),
-    ),
+    "block_index": (*like_each("block_reopened", "index_reused", "index_invalid", "index_missing"), Hint(KNOWN, 82)),
     "block_order": (
-        like("block_unclosed"),
-        like("block_reopened"),
-        like("block_unopened"),
-        like("arguments_late"),
+        *like_each("block_unclosed", "block_reopened", "block_unopened", "arguments_late"),
         Hint(KNOWN, 78),
     ),
     "start": (like("id_missing"), like("identity_blank", 33), like("call_nameless"), like("field_invalid")),
@@ -115,23 +117,21 @@ class BedrockLinter(GrammarChecker):
     rules: ClassVar = RULES
     hints: ClassVar = HINTS
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._started = False  # whether there was any event
-        self._role_seen = False  # whether there was a messageStart
-        self._stopped = False
-        self._counted = False
-        self._failed = False
-        self._native: AnthropicLinter | None = None
-        self._open: _CheckedBlock | None = None
-        self._next_index = 0
+    _started = False  # whether there was any event
+    _role_seen = False  # whether there was a messageStart
+    _stopped = False
+    _counted = False
+    _failed = False
+    _native: AnthropicLinter | None = None
+    _open: _CheckedBlock | None = None
+    _next_index = 0
 
     def take(self, frame: Frame) -> None:
         if not frame.terminated:
-            self.broken("torn", f"the input ends inside a message, {len(frame.data)} bytes of which came")
+            self.broken("torn", f"the input ends inside a message, after {len(frame.data)} bytes")
             return
         if self._failed:
-            self.broken("after_error", f"after the exception: {shown(frame.event)}")
+            self.broken("after_error", f"message after the exception: {shown(frame.event)}")
         kind = frame.headers.get(":message-type")
         if kind == "exception":
             self._exception(frame)
@@ -148,8 +148,6 @@ class BedrockLinter(GrammarChecker):
         elif self._native is None and not self._stopped and not self._failed:
             self.broken("truncated", "the stream ends before messageStop")
 
-    # -- messages --------------------------------------------------------------------------------------------------
-
     def _event(self, frame: Frame, kind: object) -> None:
         event = frame.headers.get(":event-type")
         if kind != "event" or not is_filled(event):
@@ -158,7 +156,7 @@ class BedrockLinter(GrammarChecker):
             self.broken("content_type", f":content-type is {shown(frame.headers.get(':content-type'))}", "note")
         chunk, known = frame.event == CHUNK, frame.event in EVENTS
         if (chunk and self._started) or (known and self._native is not None):
-            self.broken("kind", f"{shown(frame.event)} among events of the other kind")
+            self.broken("kind", f"{shown(frame.event)} in a stream {'of other events' if chunk else 'of chunks'}")
             return
         document = self.load(frame)
         if document is None:
@@ -183,7 +181,7 @@ class BedrockLinter(GrammarChecker):
 
     def _message_start(self, document: dict[str, Any]) -> None:
         if self._next_index or self._open is not None or self._stopped or self._role_seen:
-            self.broken("message_start", "messageStart again or too late")
+            self.broken("message_start", "a second or late messageStart")
         self._role_seen = True
         if document.get("role") != "assistant":
             self.broken("message_start", f"the role is {shown(document.get('role'))}")
@@ -197,7 +195,7 @@ class BedrockLinter(GrammarChecker):
         if not self._stopped:
             self.broken("metadata", "metadata before messageStop", "note")
         elif self._counted:
-            self.broken("after_stop", "metadata again")
+            self.broken("after_stop", "a second metadata")
         self._counted = True
         self.counts(document.get("usage"), "inputTokens", "outputTokens", "totalTokens", may_lack=False)
         metrics = document.get("metrics")
@@ -224,8 +222,6 @@ class BedrockLinter(GrammarChecker):
             else:
                 self.broken("native", f"{violation.rule}: {violation.message}", violation.severity)
 
-    # -- content blocks --------------------------------------------------------------------------------------------
-
     def _block_start(self, document: dict[str, Any]) -> None:
         member, value = only_member(document.get("start"))
         own = member == "toolUse" and isinstance(value, dict) and has_value(value.get("type"))  # provider's tool
@@ -236,15 +232,13 @@ class BedrockLinter(GrammarChecker):
             self._tool_use(value)
 
     def _begin(self, document: dict[str, Any], kind: str) -> _CheckedBlock:
-        index = document.get("contentBlockIndex")
+        index: Any = document.get("contentBlockIndex")
         self._none_open(f"block {shown(index)}")
         if not is_index(index):
             self.broken("block_index", f"contentBlockIndex is {shown(index)}")
         elif index != self._next_index:
-            again = isinstance(index, int) and index < self._next_index
-            self.broken(
-                "block_index", f"contentBlockIndex is {index}, not {self._next_index}", "error" if again else "note"
-            )
+            severity: Severity = "error" if index < self._next_index else "note"
+            self.broken("block_index", f"contentBlockIndex is {index}, not {self._next_index}", severity)
         self._next_index = index + 1 if type(index) is int else self._next_index + 1
         self._open = _CheckedBlock(index, kind)
         return self._open
@@ -272,7 +266,7 @@ class BedrockLinter(GrammarChecker):
         kind = "text" if member == "citation" else member
         if block is None or block.index != index:
             if member == "toolUse":
-                self.broken("block_order", f"input for block {shown(index)}, which is not open")
+                self.broken("block_order", f"toolUse delta for block {shown(index)}, which is not open")
                 return
             block = self._begin(document, kind)
         block.kind = block.kind or kind
@@ -315,7 +309,7 @@ class BedrockLinter(GrammarChecker):
                 self._begin(document, "")
                 self._open = None
             else:
-                self.broken("block_order", f"a stop of block {shown(index)}, which is not open")
+                self.broken("block_order", f"contentBlockStop for block {shown(index)}, which is not open")
             return
         self._open = None
         if block.kind == "toolUse" and (text := block.input.unparsable()) is not None:

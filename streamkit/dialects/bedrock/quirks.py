@@ -8,21 +8,24 @@ from typing import Final
 
 from attrs import evolve
 
-from streamkit.dialects.quirks.calls import Fragments
-from streamkit.dialects.quirks.changes import (
+from streamkit.dialects.quirks import (
     Change,
     Changes,
+    Fragments,
     MessageForm,
     Where,
     both,
+    call_quirks,
     cut,
+    end_quirks,
     every,
     first,
     last,
     put,
+    stop_quirks,
+    text_quirks,
     turn,
 )
-from streamkit.dialects.quirks.common import call_quirks, end_quirks, stop_quirks, text_quirks
 
 MESSAGES: Final = Changes(MessageForm())
 INDEX: Final = "contentBlockIndex"

@@ -2,22 +2,15 @@
 
 Each message becomes one turn, and the blocks of ``system`` a turn before them. A block has one member, which names its kind; a
 ``cachePoint`` marks the part before it. Blocks that only this vendor understands become asides (parts with content of one
-vendor): the assistant's blocks as the messages of a stream (``asides.py``), other blocks whole. streamkit writes another
-vendor's signatures and opaque reasoning in a marked form ("sealed"). If a client sends that form back, the reader restores the
-original (``vocabulary/sealed_reasoning.py``).
+vendor): the assistant's as the messages of a stream (``asides.py``), others whole. Another vendor's signatures and opaque
+reasoning are sealed, as in Anthropic's requests.
 
-``additionalModelRequestFields`` has members of one model's vendor; those of Claude are read. The model and whether to stream
-are in the URL; a client may put ``modelId`` into the body, which is read. A body with ``anthropic_version`` is InvokeModel's
-form for Anthropic's models, and is read as a request of Anthropic's dialect.
+``additionalModelRequestFields`` has members of one model's vendor; those of Claude are read, and are written if the model's id
+names Claude. The model and whether to stream are in the URL; a client may put ``modelId`` into the body, which is read. A body
+with ``anthropic_version`` is InvokeModel's form for Anthropic's models, and is read as a request of Anthropic's dialect.
 
-What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
-``capabilities`` says what the servers take, and this module has the passes that only Bedrock needs. Documents need unique
-names of few allowed characters. Media at a URL are taken from S3 only. Reasoning is sent back if Claude signed it, here or
-elsewhere, and the model may be Claude.
-
-Members that only Claude takes (how to think, no parallel calls) are written to ``additionalModelRequestFields`` if the model's
-id names Claude, and are a loss for other models. For the choice ``none`` no tools are offered, except those that the history
-calls: the server demands their definitions.
+Media at a URL are taken from S3 only. Reasoning is sent back if Claude signed it, here or elsewhere, and the model may be
+Claude. For the choice ``none`` no tools are offered, except those that the history calls: the server demands these.
 
 Source: dialects.md §6.1, §7.3, §7.4; seeds.md S2; quirks.md R14; botocore's model of ``DocumentBlock``.
 """
@@ -26,12 +19,13 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, Literal, TypeAlias, cast
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias, cast
 
 import orjson
 from attrs import evolve
 
+from streamkit.conversation.media import media_type_of
 from streamkit.conversation.messages import (
     CacheMark,
     Media,
@@ -52,12 +46,19 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.anthropic.requests import AnthropicRequestReader
 from streamkit.dialects.bedrock import wire
 from streamkit.dialects.bedrock.asides import STREAMED, BedrockBlocks, asides_of, is_server, text_block
-from streamkit.dialects.bodies import claude_requests as claude
-from streamkit.dialects.bodies.json_members import add_missing, members_of, without_none
-from streamkit.dialects.bodies.media_types import media_type_of
-from streamkit.dialects.bodies.request_reader import CONTENT, RequestReader, read_options
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, asked_effort, leading_of, model_for
-from streamkit.dialects.members.fields import Fields, base64_of, kind_of
+from streamkit.dialects.bodies import claude
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, asked_effort, leading_of, model_for, of_turns
+from streamkit.dialects.members.fields import (
+    CONTENT,
+    Fields,
+    RequestReader,
+    add_missing,
+    base64_of,
+    kind_of,
+    members_of,
+    read_options,
+    without_none,
+)
 from streamkit.dialects.members.values import is_base64
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.errors import BadRequest
@@ -72,25 +73,18 @@ MEDIA: Final = {member: kind for kind, member in wire.MEMBERS.items()}
 SOURCES: Final = frozenset({"bytes", "s3Location"})
 #: Blocks without text for the model: cache points, and pictures for a guardrail. Other dialects drop them.
 MARKS: Final = frozenset({"cachePoint", "guardContent"})
-#: Members of InvokeModel's body that are headers in Anthropic's API.
-VERSION, BETA = "anthropic_version", "anthropic_beta"
+VERSION, BETA = "anthropic_version", "anthropic_beta"  # in InvokeModel's body; headers in Anthropic's API
 Block: TypeAlias = dict[str, Any]
-#: Media that are allowed in tool results.
-IN_RESULTS: Final = frozenset({"image", "document", "video"})
 #: The characters that a document's name may not have, and the most characters of a name.
 UNFIT: Final = re.compile(r"[^A-Za-z0-9 ()\[\]-]+")
 NAME_CHARS: Final = 200
-#: Room in a name for the number that makes it unique: `` (100000)``.
-NUMBER_CHARS: Final = 10
+NUMBER_CHARS: Final = 10  # room in a name for the number that makes it unique: `` (100000)``
 #: A part of an ARN (the id of an AWS resource) that does not say which model is used.
 NAMELESS: Final = re.compile(
     r":(?:application-inference-profile|provisioned-model|default-prompt-router|prompt-router)/"
 )
-#: The form of an S3 URL that the server takes.
 IN_S3: Final = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/.*)?")
 EXTENSION: Final = re.compile(r"\.[A-Za-z0-9]{1,5}$")
-#: Text that streamkit adds to a user's turn with a document and no text, because the server refuses such turns.
-ATTACHED: Final = "(A document is attached.)"
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -101,9 +95,8 @@ class BedrockRequestReader(RequestReader):
 
     dialect = "bedrock"
 
-    #: The members ``additionalModelRequestFields`` and ``toolConfig``.
-    _model: Fields | None = None
-    _config: Fields | None = None
+    _model: Fields | None = None  # the member ``additionalModelRequestFields``
+    _config: Fields | None = None  # the member ``toolConfig``
 
     @classmethod
     def decode_request(cls, fields: Fields, report: StreamReport) -> Request:
@@ -125,8 +118,6 @@ class BedrockRequestReader(RequestReader):
             role = claude.role_of(message)
             parts = BlockReader(role).read(message.needed_each("content"))
             self.turns.append(Turn(role, parts, extras=message.rest() or None))
-
-    # -- options ---------------------------------------------------------------------------------------------------
 
     def options(self, fields: Fields) -> Options:
         model = self._model
@@ -151,10 +142,8 @@ class BedrockRequestReader(RequestReader):
         try:
             schema = orjson.loads(text)
         except orjson.JSONDecodeError as error:
-            raise definition.wrong(f"the schema is no JSON: {error}", "schema") from error
+            raise definition.wrong(f"must be JSON: {error}", "schema") from error
         return OutputFormat("schema", schema, definition.string("name"), definition.string("description"))
-
-    # -- tools -----------------------------------------------------------------------------------------------------
 
     def tools(self, fields: Fields) -> list[Tool]:
         tools: list[Tool] = []
@@ -178,7 +167,7 @@ class BedrockRequestReader(RequestReader):
         schema = spec.needed_fields("inputSchema")
         read = Tool(spec.needed("name"), spec.string("description"), schema.mapping("json"), spec.boolean("strict"))
         if read.parameters is None:
-            raise schema.wrong("a schema is needed, and there is none", "json")
+            raise schema.wrong("is missing; must be a JSON schema", "json")
         read.extras = spec.rest() or None
         return read
 
@@ -188,9 +177,9 @@ class BedrockRequestReader(RequestReader):
         choice = self._choice(self._config) if self._config else None
         native = model.peek("tool_choice") if model else None
         if model and isinstance(native, dict) and native.get("type") in (None, "auto"):
-            claude = model.needed_fields("tool_choice")
-            if (serial := claude.boolean("disable_parallel_tool_use")) is not None:
-                claude.take("type")
+            fields = model.needed_fields("tool_choice")
+            if (serial := fields.boolean("disable_parallel_tool_use")) is not None:
+                fields.take("type")
                 choice = choice or ToolChoice()
                 choice.parallel = not serial
         return choice
@@ -199,34 +188,25 @@ class BedrockRequestReader(RequestReader):
         choice = config.fields("toolChoice")
         if choice is None:
             return None
-        modes: dict[str, Literal["auto", "required"]] = {"auto": "auto", "any": "required", "tool": "required"}
         member = _only_member(choice)
-        if member not in modes:
-            raise choice.wrong(f"'auto', 'any' or 'tool' is needed, not {quoted(member)}")
+        if member not in {"auto", "any", "tool"}:
+            raise choice.wrong(f"must be 'auto', 'any' or 'tool', not {quoted(member)}")
         chosen = choice.needed_fields(member)
-        return ToolChoice(modes[member], (chosen.needed("name"),) if member == "tool" else ())
+        return ToolChoice(claude.CHOICES[member], (chosen.needed("name"),) if member == "tool" else ())
 
 
 class BlockReader(claude.BlockParts):
     """Reads content blocks as parts."""
 
-    def __init__(self, place: Place) -> None:
-        super().__init__(wire.SIGNER)
-        self._place = place
+    signer = wire.SIGNER
 
-    def read(self, blocks: Iterable[Fields]) -> list[Part]:
-        """Return the parts of one content. Raises BadRequest."""
-        for number, block in enumerate(blocks):
-            self._block(block, number)
-        return self.finish()
-
-    def _block(self, block: Fields, number: int) -> None:
+    def block(self, block: Fields, number: int) -> None:
         member = _only_member(block)
         if is_server(member, block.peek(member)):
             self._aside(block, member, number)
             return
-        if ONLY.get(member, self._place) != self._place:
-            raise block.wrong(f"it may only stand in a message of the {ONLY[member]}", member)
+        if ONLY.get(member, self.place) != self.place:
+            raise block.wrong(f"is only allowed in {ONLY[member]} messages", member)
         match member:
             case "text":
                 self.parts.append(self._text_part(block.needed("text"), number))
@@ -245,7 +225,7 @@ class BlockReader(claude.BlockParts):
                 self._reasoning(block.needed_fields("reasoningContent"), number)
             case "citationsContent":
                 self._cited(block.needed_fields("citationsContent"), number)
-            case "json" if self._place == "result":
+            case "json" if self.place == "result":
                 self.parts.append(Text(block.text_of("json"), extras={"json": True}, block=number))
             case "cachePoint" if self._mark(_cache_mark(block)):
                 block.take("cachePoint")
@@ -261,7 +241,7 @@ class BlockReader(claude.BlockParts):
         pieces = []
         for piece in cited.each("content"):
             if _only_member(piece) != "text":
-                raise piece.wrong("text is needed")
+                raise piece.wrong("must have the member 'text'")
             pieces.append(piece.needed("text"))
         text = self._text_part("".join(pieces), number)
         self.parts.append(text)
@@ -277,8 +257,6 @@ class BlockReader(claude.BlockParts):
         last.cache = mark
         return True
 
-    # -- the assistant's blocks -----------------------------------------------------------------------------------
-
     def _reasoning(self, content: Fields, number: int) -> None:
         if _only_member(content) == "redactedContent":
             data = base64_of(content.needed("redactedContent"), content.at("redactedContent"))
@@ -292,7 +270,7 @@ class BlockReader(claude.BlockParts):
 
     def _aside(self, block: Fields, member: str, number: int) -> None:
         value = block.peek(member)
-        if self._place != "assistant" or member not in STREAMED:
+        if self.place != "assistant" or member not in STREAMED:
             raw = {member: block.take(member)}
             kind: AsideKind = "server_tool" if is_server(member, value) else "unknown_event"
             place = "" if member in MARKS else block.place
@@ -305,12 +283,12 @@ class BlockReader(claude.BlockParts):
 
 
 def _result(fields: Fields) -> ToolResult:
-    result = ToolResult(fields.needed("toolUseId"), place=fields.place)
-    parts = BlockReader("result").read(fields.needed_each("content"))
-    result.parts = cast("list[Text | Media | Aside]", parts)
+    call_id = fields.needed("toolUseId")
+    parts = cast("list[Text | Media | Aside]", BlockReader("result").read(fields.needed_each("content")))
+    result = ToolResult(call_id, parts, place=fields.place)
     status = fields.string("status")
     if status not in {None, "success", "error"}:
-        raise fields.wrong(f"'success' or 'error' is needed, not {quoted(status)}", "status")
+        raise fields.wrong(f"must be 'success' or 'error', not {quoted(status)}", "status")
     result.is_error = status == "error"
     result.extras = fields.rest() or None
     return result
@@ -320,9 +298,8 @@ def _media(fields: Fields, member: str) -> Media:
     media = Media(MEDIA[member], place=fields.place)
     form = fields.string("format")
     if form is not None:
-        media.media_type = wire.MEDIA_TYPES[member].get(
-            form, f"{'application' if member == 'document' else member}/{form}"
-        )
+        family = "application" if member == "document" else member
+        media.media_type = wire.MEDIA_TYPES[member].get(form, f"{family}/{form}")
     source = fields.needed_fields("source")
     match _only_member(source):
         case "bytes":
@@ -344,14 +321,14 @@ def _only_member(union: Fields) -> str:
         case [member]:
             return member
         case names:
-            raise union.wrong(f"one member is needed, not {quoted_all(names) or 'none'}")
+            raise union.wrong(f"must have exactly one member, not {quoted_all(names) or 'none'}")
 
 
 def _cache_mark(block: Fields) -> CacheMark | None:
     """Return the mark in a ``cachePoint`` without taking the member; None if it has no neutral form."""
     point = block.peek("cachePoint")
     if not isinstance(point, dict):
-        raise block.wrong(f"an object is needed, not {kind_of(point)}", "cachePoint")
+        raise block.wrong(f"must be an object, not {kind_of(point)}", "cachePoint")
     kind, ttl = point.get("type"), point.get("ttl")
     known = kind == "default" and isinstance(ttl, str | None) and not point.keys() - {"type", "ttl"}
     return claude.CACHE_SPANS.get(ttl) if known else None
@@ -370,7 +347,7 @@ def _source_kind(block: Fields, member: str) -> str:
 def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
     """Return media that the server accepts in this place and format. For other media, count a loss and return None."""
     member = wire.MEMBERS[media.kind]
-    allowed = place == "user" or (place == "result" and member in IN_RESULTS)
+    allowed = place == "user" or (place == "result" and member != "audio")
     known = media.data is not None or (media.url is not None and IN_S3.fullmatch(media.url) is not None)
     form = _format_by_address(media, member) if media.media_type is None and media.url else _format(media, member)
     if not allowed or not known or form is None:
@@ -465,8 +442,7 @@ def marks_fit(request: Request, to: Lowering) -> None:
             to.lose("cache_mark", what)
         return evolve(value, cache="short")
 
-    turns = [evolve(turn, parts=[fit(part, "long") for part in turn.parts]) for turn in request.turns]
-    request.turns = turns
+    request.turns = [evolve(turn, parts=[fit(part, "long") for part in turn.parts]) for turn in request.turns]
     request.tools = [fit(tool, tool.name) for tool in request.tools]
 
 
@@ -478,18 +454,15 @@ def _unmarked(part: Text | Media | Aside, to: Lowering) -> Text | Media | Aside:
     return evolve(part, cache=None)
 
 
-def documents_told(request: Request, to: Lowering) -> None:
-    """Add a text to each turn with a document and no text, because the server refuses such a turn."""
-    turns = []
-    for turn in request.turns:
-        parts = [part for part in turn.parts if not isinstance(part, ToolResult)]
-        documents = any(isinstance(part, Media) and wire.MEMBERS[part.kind] == "document" for part in parts)
-        if documents and not any(isinstance(part, Text) for part in parts):
-            to.report.repair("text_added")
-            turns.append(evolve(turn, parts=[*turn.parts, Text(ATTACHED)]))
-        else:
-            turns.append(turn)
-    request.turns = turns
+@of_turns
+def documents_have_text(turn: Turn, to: Lowering) -> Turn:
+    """Add a text to a turn with a document and no text, because the server refuses such a turn."""
+    parts = [part for part in turn.parts if not isinstance(part, ToolResult)]
+    documents = any(isinstance(part, Media) and wire.MEMBERS[part.kind] == "document" for part in parts)
+    if not documents or any(isinstance(part, Text) for part in parts):
+        return turn
+    to.report.repair("text_added")
+    return evolve(turn, parts=[*turn.parts, Text("(A document is attached.)")])
 
 
 def thinking_of_model(request: Request, to: Lowering) -> None:
@@ -508,20 +481,18 @@ def thinking_of_model(request: Request, to: Lowering) -> None:
 
 def none_offered(request: Request, to: Lowering) -> None:
     """Offer no tools if the choice is ``none``, which the server can't express."""
-    choice = request.tool_choice
-    if choice is None or choice.mode != "none":
+    if request.tool_choice is None or request.tool_choice.mode != "none":
         return
     if request.tools:
         to.lose("tool_choice", "none")
-    request.tools = []
-    request.tool_choice = None
+    request.tools, request.tool_choice = [], None
 
 
 def choice_has_tools(request: Request, _to: Lowering) -> None:
     """Raise BadRequest if a tool must be called and there is none."""
     choice = request.tool_choice
     if choice is not None and choice.mode == "required" and not request.tools:
-        raise BadRequest("tool_choice", "a tool must be called, and there is none")
+        raise BadRequest("tool_choice", "requires a tool call, but the request has no tools")
 
 
 def parallel_of_claude(request: Request, to: Lowering) -> None:
@@ -554,11 +525,11 @@ FOREIGN: Final = Capabilities(
     parallel=True,
     declares_called=True,
     options=frozenset({*wire.INFERENCE, "thinking", "output", "service_tier", "stop"}),
-    service_tiers=wire.SERVICE_TIERS,
+    service_tiers=frozenset({"priority", "default", "flex", "reserved"}),
     form_members=frozenset({"name", "description"}),
     first=(none_offered,),
     said=(documents_named, marks_fit),
-    arranged=(documents_told, claude.schemas_held, thinking_of_model),
+    arranged=(documents_have_text, claude.schemas_held, thinking_of_model),
     last=(
         claude.sampling_fits,
         claude.parallel_if_forbidden,
@@ -622,6 +593,7 @@ def write(request: Request, _target: Target, report: StreamReport) -> dict[str, 
         top_k=options.top_k,
         tool_choice=_parallel(choice) if tools else None,
     )
+    effort = None if options.thinking is None else options.thinking.effort
     body = without_none(
         messages=[
             add_missing({"role": turn.role, "content": _blocks(turn.parts, report)}, turn.extras)
@@ -631,27 +603,18 @@ def write(request: Request, _target: Target, report: StreamReport) -> dict[str, 
         inferenceConfig=members_of(options, wire.INFERENCE) or None,
         toolConfig=without_none(tools=tools, toolChoice=_choice(choice, model)) if tools else None,
         additionalModelRequestFields=model or None,
-        outputConfig=_output_config(options) or None,
+        outputConfig=without_none(effort=effort, textFormat=_format_of(options.output)) or None,
         serviceTier=options.service_tier and {"type": options.service_tier},
     )
     return add_missing(body, request.extras)
 
 
-def _output_config(options: Options) -> dict[str, Any]:
-    effort = None if options.thinking is None else options.thinking.effort
-    return without_none(effort=effort, textFormat=_format_of(options.output))
-
-
 def _format_of(output: OutputFormat | None) -> dict[str, Any] | None:
     if output is None:
         return None
-    definition = without_none(
-        schema=orjson.dumps(output.schema).decode(), name=output.name, description=output.description
-    )
+    schema = orjson.dumps(output.schema).decode()
+    definition = without_none(schema=schema, name=output.name, description=output.description)
     return {"type": "json_schema", "structure": {"jsonSchema": definition}}
-
-
-# -- blocks ------------------------------------------------------------------------------------------------------------
 
 
 def _blocks(parts: Sequence[Part], report: StreamReport, *, in_result: bool = False) -> list[Block]:
@@ -672,7 +635,6 @@ def _blocks(parts: Sequence[Part], report: StreamReport, *, in_result: bool = Fa
 
 
 def _cache_point(mark: CacheMark) -> Block:
-    """Return the block that marks the part before it."""
     return {"cachePoint": dict(wire.CACHE_POINTS[mark])}
 
 
@@ -698,20 +660,14 @@ def _block(part: Part, report: StreamReport) -> Block:
         case ToolResult():
             content = _blocks(part.parts, report, in_result=True)
             status = "error" if part.is_error else None
-            return {
-                "toolResult": add_missing(
-                    without_none(toolUseId=part.call_id, content=content, status=status), part.extras
-                )
-            }
+            result = without_none(toolUseId=part.call_id, content=content, status=status)
+            return {"toolResult": add_missing(result, part.extras)}
         case Reasoning():
             thought = without_none(text=part.text, signature=part.signature.blob if part.signature else None)
             return {"reasoningContent": {"reasoningText": add_missing(thought, part.extras)}}
         case RedactedReasoning():
             return {"reasoningContent": {"redactedContent": part.opaque.blob}}
-    raise TypeError(f"a message has no {type(part).__name__}")
-
-
-# -- tools -------------------------------------------------------------------------------------------------------------
+    raise TypeError(f"a message cannot contain {type(part).__name__}")
 
 
 def _tool(tool: Tool) -> list[Block]:

@@ -6,11 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+from streamkit.conversation.checks import ToolRules
 from streamkit.conversation.messages import CacheMark
-from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.anthropic.wire import VENDOR as ANTHROPIC
-from streamkit.dialects.members.known import KEPT, Event, Members, kept
-from streamkit.dialects.members.values import count_of
+from streamkit.dialects.members.values import KEPT, Event, Members, count_of, kept
 from streamkit.dialects.vocabulary.error_bodies import ERROR_BY_STATUS, http_status
 from streamkit.dialects.vocabulary.sealed_reasoning import MAKERS
 from streamkit.dialects.vocabulary.stop_reasons import CLAUDES
@@ -23,10 +22,8 @@ VENDOR = "bedrock"
 #: and Vertex AI accept each other's Claude signatures (Anthropic's documentation of extended thinking).
 SIGNER = ANTHROPIC
 MAKERS[VENDOR] = SIGNER
-#: The event type of InvokeModelWithResponseStream, which carries the model's own events.
-CHUNK = "chunk"
-#: A member with random characters that hide the length of a payload.
-PADDING = "p"
+CHUNK = "chunk"  # the event type of InvokeModelWithResponseStream, which carries the model's own events
+PADDING = "p"  # a member with random characters that hide the length of a payload
 #: The event types of ConverseStream. Blocks that only Bedrock understands are kept whole.
 EVENTS: Final[Mapping[str, Event]] = {
     "messageStart": Event("_message_start", KEPT),
@@ -46,8 +43,7 @@ DELTAS: Final[Mapping[str, str]] = {
     "toolUse": "toolUse",
 }
 REASONING: Final = ("text", "signature", "redactedContent")
-#: The beginning of ``Frame.event`` for messages of the other two types.
-EXCEPTION, ERROR = "exception:", "error:"
+EXCEPTION, ERROR = "exception:", "error:"  # the beginning of ``Frame.event`` for messages of the other two types
 #: An event without meaning: botocore and the other SDKs skip event types that their service model does not name.
 KEEP_ALIVE = "keepAlive"
 #: The types of asides for the model's own fields in ``messageStop``, and for members of ``metadata`` (as the beginning).
@@ -80,18 +76,17 @@ EXCEPTIONS: Mapping[str, tuple[ErrorType, int | None]] = {
     "serviceQuotaExceededException": ("rate_limit", 400),
     "modelNotReadyException": ("unavailable", 429),
     "modelErrorException": ("server", 424),
-    # the following exceptions are common to every AWS service
+    # common to every AWS service
     "unrecognizedClientException": ("auth", 403),
     "invalidSignatureException": ("auth", 403),
     "expiredTokenException": ("auth", 403),
     "missingAuthenticationTokenException": ("auth", 403),
 }
-UNKNOWN_EXCEPTION: tuple[ErrorType, int | None] = ("server", None)
 
 
 def exception_of(name: str, payload: Mapping[str, Any]) -> tuple[ErrorType, int | None]:
     """Return the type of error of an exception, and its HTTP status. The model's own status decides the type if it failed."""
-    kind, status = EXCEPTIONS.get(name[:1].lower() + name[1:], UNKNOWN_EXCEPTION)
+    kind, status = EXCEPTIONS.get(name[:1].lower() + name[1:], ("server", None))
     of_model = http_status({"status": payload.get("originalStatusCode")})
     return (ERROR_BY_STATUS.get(of_model or 0, kind) if kind == "server" else kind), status
 
@@ -171,8 +166,6 @@ def encode_counts(
     return {"usage": encode_usage(usage), "metrics": metrics}
 
 
-# -- whole bodies ------------------------------------------------------------------------------------------------------
-
 #: The members of a whole response that are not members of ``metadata``.
 BODY_FIELDS = frozenset({"output", "stopReason", "additionalModelResponseFields"})
 CACHE_POINTS: Mapping[CacheMark, Mapping[str, str]] = {
@@ -232,7 +225,6 @@ INFERENCE: Mapping[str, str] = {
     "top_p": "topP",
     "stop": "stopSequences",
 }
-SERVICE_TIERS = frozenset({"priority", "default", "flex", "reserved"})
 #: The parts of a tool's definition that are accepted (botocore's ``ToolSpecification``). Limits of the models are not known.
 TOOLS: ToolRules = ToolRules(names=re.compile(r"[a-zA-Z0-9_-]{1,64}"))
 

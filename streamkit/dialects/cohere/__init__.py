@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect
 from streamkit.dialects.cohere.decode import CohereBodyDecoder, CohereDecoder, recognises
-from streamkit.dialects.cohere.encode import CohereEncoder
-from streamkit.dialects.cohere.errors import ERRORS
-from streamkit.dialects.cohere.http import HTTP_HALF
+from streamkit.dialects.cohere.encode import CohereEncoder, CohereResponseWriter
+from streamkit.dialects.cohere.http import ERRORS, HTTP_HALF
 from streamkit.dialects.cohere.lint import CohereLinter
 from streamkit.dialects.cohere.quirks import QUIRKS
 from streamkit.dialects.cohere.requests import CohereRequestReader, capabilities, write
-from streamkit.dialects.cohere.response import CohereResponseWriter
 from streamkit.dialects.cohere.wire import TOOLS
 from streamkit.framing.sse import KEEP_ALIVE
 

@@ -15,18 +15,7 @@ from typing import Any, Final
 
 from attrs import define
 
-from streamkit.dialects.cohere.wire import (
-    CITATION,
-    CONTENT_START,
-    DEBUG,
-    EVENTS,
-    FAILURES,
-    STOP_REASONS,
-    TEXT_KINDS,
-    VENDOR,
-    decode_usage,
-    sound_usage,
-)
+from streamkit.dialects.cohere import wire
 from streamkit.dialects.members.values import has_value, others_of, text_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import StartText
@@ -47,21 +36,16 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
-#: Members that the decoder reads in the event of a delta.
+# Members that the decoder reads: in the event of a delta, its content and its call, in ``message-start``, in the ``delta`` of
+# ``message-end``, and in a whole body and its message. Other members are kept as Cohere's own data.
 DELTA_FIELDS: Final = frozenset({"type", "index", "delta", "logprobs"})
-#: Members that the decoder reads in the content of a delta.
-CONTENT_FIELDS: Final = frozenset({"type", *TEXT_KINDS})
+CONTENT_FIELDS: Final = frozenset({"type", *wire.TEXT_KINDS})
 CALL_FIELDS: Final = frozenset({"id", "type", "function"})
-#: Members that the decoder reads in ``message-start``.
 START_FIELDS: Final = frozenset({"id", "type", "delta"})
-#: Members that the decoder reads in the ``delta`` of ``message-end``.
 END_FIELDS: Final = frozenset({"finish_reason", "usage", "error"})
-#: Members that the decoder reads in a whole body. It keeps other members as Cohere's own data.
 BODY_FIELDS: Final = frozenset({"id", "finish_reason", "message", "usage", "logprobs", "error"})
-#: Members that the decoder reads in the message of a whole body.
 MESSAGE_FIELDS: Final = frozenset({"role", "content", "tool_plan", "tool_calls", "citations"})
-#: The events that no other dialect has.
-OWN: Final = EVENTS.keys() - {DEBUG}
+OWN: Final = wire.EVENTS.keys() - {wire.DEBUG}  # the events that no other dialect has
 
 
 def recognises(event: str, document: Any) -> bool:
@@ -86,11 +70,9 @@ class CohereDecoder(FrameDecoder):
     """Decodes the events of a stream."""
 
     dialect = "cohere"
-    vendor = VENDOR
+    vendor = wire.VENDOR
     idle = frozenset()
-    #: The path of a call in the payload.
-    call_path: tuple[str | int, ...] = ("delta", "message", "tool_calls")
-
+    call_path: tuple[str | int, ...] = ("delta", "message", "tool_calls")  #: the path of a call in the payload
     _id: str | None = None
     _block_index = 0  # the index in the latest delta or start
     _block_count = 0
@@ -113,7 +95,7 @@ class CohereDecoder(FrameDecoder):
 
     def decode(self, document: dict[str, Any]) -> None:
         kind = self.string(document.get("type"))
-        if kind not in EVENTS:
+        if kind not in wire.EVENTS:
             if (named := self.named_by_its_line(document, OWN)) is not None:
                 self.decode(named)
             else:
@@ -122,7 +104,7 @@ class CohereDecoder(FrameDecoder):
         self.recognised = True
         if self.event == "message":
             self.report.repair("event_name_missing")
-        event = EVENTS[kind]
+        event = wire.EVENTS[kind]
         reader = getattr(self, event.method)
         if self._ended:
             self.behind_end(reader, document)
@@ -137,7 +119,7 @@ class CohereDecoder(FrameDecoder):
 
     def debug(self, document: dict[str, Any]) -> None:
         self.ensure_started()
-        self.out.append(Aside(VENDOR, "metadata", DEBUG, document))
+        self.out.append(Aside(wire.VENDOR, "metadata", wire.DEBUG, document))
 
     # -- the message -----------------------------------------------------------------------------------------------
 
@@ -151,7 +133,7 @@ class CohereDecoder(FrameDecoder):
         if inner := others_of(message, {"role"}):
             extras["delta"] = inner
         self._id = text_of(document.get("id"))
-        started = ResponseStarted(self._id, vendor=VENDOR, extras=extras or None)
+        started = ResponseStarted(self._id, vendor=wire.VENDOR, extras=extras or None)
         self.start(started, text_of(message.get("role")) or "assistant")
 
     def message(self, document: dict[str, Any]) -> dict[str, Any]:
@@ -185,8 +167,8 @@ class CohereDecoder(FrameDecoder):
             self.report.repair("index_missing")
             index = max(self._blocks, default=-1) + 1
         block = self._begin(index, self.string(content.get("type")))
-        if block.kind and block.kind not in TEXT_KINDS:
-            self.out.append(Aside(VENDOR, "unknown_event", CONTENT_START, document, block=block.number))
+        if block.kind and block.kind not in wire.TEXT_KINDS:
+            self.out.append(Aside(wire.VENDOR, "unknown_event", wire.CONTENT_START, document, block=block.number))
         else:
             self._start_with(content, block)
 
@@ -197,12 +179,12 @@ class CohereDecoder(FrameDecoder):
         if block is None:
             self.report.repair("block_unopened")
             block = self._begin(index, "thinking" if content.get("thinking") else "text")
-        if block.kind and block.kind not in TEXT_KINDS:
-            self.out.append(Aside(VENDOR, "unknown_event", "content-delta", document, block=block.number))
+        if block.kind and block.kind not in wire.TEXT_KINDS:
+            self.out.append(Aside(wire.VENDOR, "unknown_event", "content-delta", document, block=block.number))
             return
         self._add_text(content, block)
         if logprobs := document.get("logprobs"):
-            self.out.append(Aside(VENDOR, "logprobs", "logprobs", logprobs, block=block.number))
+            self.out.append(Aside(wire.VENDOR, "logprobs", "logprobs", logprobs, block=block.number))
         if not document.keys() <= DELTA_FIELDS:
             self.keep_others(document, DELTA_FIELDS, "content-delta.", block=block.number)
 
@@ -214,8 +196,8 @@ class CohereDecoder(FrameDecoder):
             return
         self._used.add(index)
         self._settle(block)
-        if block.kind and block.kind not in TEXT_KINDS:
-            self.out.append(Aside(VENDOR, "unknown_event", "content-end", document, block=block.number))
+        if block.kind and block.kind not in wire.TEXT_KINDS:
+            self.out.append(Aside(wire.VENDOR, "unknown_event", "content-end", document, block=block.number))
 
     def _start_with(self, content: dict[str, Any], block: Block) -> None:
         """Hold the text in a block's start, because the first delta may repeat it. Nearly always there is none."""
@@ -283,7 +265,7 @@ class CohereDecoder(FrameDecoder):
         """Emit a citation. Its start contains all of it."""
         self.ensure_started()
         if citation := self.fields(self.message(document).get("citations")):
-            self.out.append(Aside(VENDOR, "citation", CITATION, citation))
+            self.out.append(Aside(wire.VENDOR, "citation", wire.CITATION, citation))
 
     def citation_end(self, document: dict[str, Any]) -> None:
         """Ignore the end of a citation, because its start contained all of it."""
@@ -296,12 +278,8 @@ class CohereDecoder(FrameDecoder):
         index = self._index(document, self._next_call)
         self._begin_call(index)
         function = self.fields(call.get("function"))
-        delta = ToolCallDelta(
-            self._calls[index],
-            self.string(call.get("id")) or None,
-            self.string(function.get("name")) or None,
-            is_ended_by_wire=True,
-        )
+        call_id, name = self.string(call.get("id")) or None, self.string(function.get("name")) or None
+        delta = ToolCallDelta(self._calls[index], call_id, name, is_ended_by_wire=True)
         if not call.keys() <= CALL_FIELDS:
             delta.extras = others_of(call, CALL_FIELDS)
         self._arguments(function, delta, path)
@@ -356,9 +334,6 @@ class CohereDecoder(FrameDecoder):
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
-    def close(self) -> None:
-        self.settle_starts()
-
     def settle_starts(self) -> None:
         """Emit the held texts from the starts of open blocks, because the stream is over."""
         for block in self._blocks.values():
@@ -370,13 +345,13 @@ class CohereDecoder(FrameDecoder):
         self._ended = True
         delta = self.fields(document.get("delta"))
         if usage := self.fields(delta.get("usage")):
-            self.tell_counts(decode_usage(usage))
-            if (sound := sound_usage(usage)) != usage:
+            self.tell_counts(wire.decode_usage(usage))
+            if (sound := wire.sound_usage(usage)) != usage:
                 self.keep_invalid({name: value for name, value in usage.items() if sound.get(name) != value})
         self.keep_others(delta, END_FIELDS, "message-end.")
         native = text_of(delta.get("finish_reason"))
         error = error_in(delta)
-        if error is not None or native in FAILURES:
+        if error is not None or native in wire.FAILURES:
             self._failed(error, delta, native)
             return
         self.settle_starts()
@@ -385,7 +360,7 @@ class CohereDecoder(FrameDecoder):
         self._blocks.clear()
         self._open_calls.clear()
         if native is not None:
-            self.out.append(StopReasonSeen(self.stop_reason(native, STOP_REASONS), native))
+            self.out.append(StopReasonSeen(self.stop_reason(native, wire.STOP_REASONS), native))
         self.out.append(TerminatorSeen())
 
     def _failed(self, error: Any, delta: dict[str, Any], native: str | None) -> None:
@@ -393,64 +368,50 @@ class CohereDecoder(FrameDecoder):
         error = error or f"the provider gave the finish reason {quoted(native)}"
         if not isinstance(error, str):
             self.report.repair("error_shape")
-        failure = provider_failed(error, VENDOR, {})
-        kind = FAILURES.get(native or "", failure.type)
-        self.out.append(ProviderFailed(kind, failure.message, native, failure.code, raw=delta, vendor=VENDOR))
+        failure = provider_failed(error, wire.VENDOR, {})
+        kind = wire.FAILURES.get(native or "", failure.type)
+        self.out.append(ProviderFailed(kind, failure.message, native, failure.code, raw=delta, vendor=wire.VENDOR))
 
 
 class CohereBodyDecoder(CohereDecoder):
     """Decodes a whole body, as the events of a stream with the same content."""
 
     def decode(self, document: dict[str, Any]) -> None:
-        message = document.get("message")
-        if "finish_reason" in document:
-            message = self.alone(message)
-        if isinstance(message, dict) and "finish_reason" in document:
-            self.recognised = True
-            self._begin_message(document, message)
-            self._contents(message)
-            self._tool_calls(message)
-            for citation in self.items(message.get("citations")):
-                self.citation_start(_in_delta("citations", citation))
-            self._logprobs(document)
-            end = {name: document.get(name) for name in ("finish_reason", "usage")}
-            self.message_end({"delta": {**end, "error": error_in(document)}})
-        else:
+        message = self.alone(document.get("message")) if "finish_reason" in document else None
+        if not isinstance(message, dict):
             self.unknown_frame("body", document)
-
-    def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
-        return error is document and text_of(document.get("message")) is not None
-
-    def _begin_message(self, document: dict[str, Any], message: dict[str, Any]) -> None:
-        others = {name: value for name, value in document.items() if name not in BODY_FIELDS}
+            return
+        self.recognised = True
         inner = {name: value for name, value in message.items() if name not in MESSAGE_FIELDS}
-        start = {"role": message.get("role"), **inner}
-        self.message_start({**others, "id": document.get("id"), "delta": {"message": start}})
+        start = {name: value for name, value in document.items() if name not in BODY_FIELDS}
+        start |= {"id": document.get("id"), "delta": {"message": {"role": message.get("role"), **inner}}}
+        self.message_start(start)
         self.tool_plan(_in_delta("tool_plan", message.get("tool_plan")))
-
-    def _contents(self, message: dict[str, Any]) -> None:
         content = message.get("content")
         parts = [content] if type(content) is str else [part for _, part in self.listed(content)]
         for index, part in enumerate(parts):
-            document = {"index": index, **_in_delta("content", part)}
-            self.content_start(document)
-            self.content_end(document)
-
-    def _tool_calls(self, message: dict[str, Any]) -> None:
-        listed = self.listed(message.get("tool_calls"))
-        if len(listed) > self.limits.content_blocks:  # far above the limit of calls
+            event = {"index": index, **_in_delta("content", part)}
+            self.content_start(event)
+            self.content_end(event)
+        calls = self.listed(message.get("tool_calls"))
+        if len(calls) > self.limits.content_blocks:  # far above the limit of calls
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
-        for index, (step, call) in enumerate(listed):
+        for index, (step, call) in enumerate(calls):
             self.call_path = ("message", "tool_calls", *step)
-            document = {"index": index, **_in_delta("tool_calls", call)}
-            self.read_and_keep(self.call_start, document, EVENTS["tool-call-start"].members, "tool-call-start.")
-            self.call_end(document)
-
-    def _logprobs(self, document: dict[str, Any]) -> None:
-        """Emit the log probabilities with the first text, because no member names the part that they belong to."""
+            event = {"index": index, **_in_delta("tool_calls", call)}
+            self.read_and_keep(self.call_start, event, wire.EVENTS["tool-call-start"].members, "tool-call-start.")
+            self.call_end(event)
+        for citation in self.items(message.get("citations")):
+            self.citation_start(_in_delta("citations", citation))
+        # no member names the part that the log probabilities belong to: they are emitted with the first text
         block = next((event.block for event in self.out if isinstance(event, TextDelta)), 0)
         for item in self.items(document.get("logprobs")):
-            self.out.append(Aside(VENDOR, "logprobs", "logprobs", item, block=block))
+            self.out.append(Aside(wire.VENDOR, "logprobs", "logprobs", item, block=block))
+        end = {name: document.get(name) for name in ("finish_reason", "usage")}
+        self.message_end({"delta": {**end, "error": error_in(document)}})
+
+    def is_own_error(self, document: dict[str, Any], error: Any) -> bool:
+        return error is document and text_of(document.get("message")) is not None
 
 
 def _in_delta(name: str, value: Any) -> dict[str, Any]:

@@ -1,25 +1,29 @@
-"""Encode events as Cohere events: blocks and calls one after another, and the end of the message with the usage.
+"""Encode events as Cohere events, and whole responses as bodies.
 
 Clients keep one pending call, so nothing may come between a call's start, its fragments and its end. The tool plan has
 neither start nor end. A message has separate fields for its text, its calls and its tool plan, so text after a call loses its
 position. Only the first choice is written.
 
-Source: dialects.md §6.2, §7.1.
+A whole body without content and calls has one empty text, since programs read the first part.
+
+Source: dialects.md §6.2, §7.1; the response types of cohere 7.3.1.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 import orjson
 
-from streamkit.dialects.cohere.wire import DEBUG, VENDOR, encode_usage, finish_reason
-from streamkit.dialects.members.known import unknown_event
-from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
-from streamkit.dialects.streams.block_queue import BlockQueue, QueuedBlock
-from streamkit.dialects.streams.event_encoder import EventEncoder, stop_word
+from streamkit.conversation.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
+from streamkit.dialects.bodies.responses import ResponseWriter
+from streamkit.dialects.cohere.wire import DEBUG, VENDOR, content_of, encode_usage, finish_reason
+from streamkit.dialects.members.fields import add_missing, without_none
+from streamkit.dialects.members.values import has_value, text_of, unknown_event
+from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder, BlockQueue, QueuedBlock
+from streamkit.dialects.streams.event_encoder import EventEncoder, function_call, only_choice, stop_word
 from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.events import (
     Aside,
@@ -30,6 +34,7 @@ from streamkit.events import (
     TextDelta,
     ToolCallStarted,
 )
+from streamkit.text.one_string import one_string
 
 dumps = orjson.dumps
 MESSAGE_END = "message-end."
@@ -37,10 +42,8 @@ MESSAGE_END = "message-end."
 #: event (limits.md T1).
 NAME = re.compile(r"[a-z][a-z-]{0,63}")
 EVENT = b'event: %b\ndata: {"type":"%b",%b}\n\n'
-#: Templates for the events with a fragment of text, of a call and of the tool plan.
 CONTENT_DELTA = b'event: content-delta\ndata: {"type":"content-delta","index":%d,%b}\n\n'
 CALL_DELTA = b'event: tool-call-delta\ndata: {"type":"tool-call-delta","index":%d,%b}\n\n'
-PLAN_DELTA = b'"delta":{"message":{"tool_plan":%b}}'
 
 
 class BlockWriter(BlockQueue):
@@ -65,9 +68,8 @@ class BlockWriter(BlockQueue):
         if kind == "call":
             block.index = self._calls
             self._calls += 1
-            self._event(
-                b"tool-call-start", b'"index":%d,"delta":{"message":{"tool_calls":%b}}' % (block.index, block.start)
-            )
+            members = b'"index":%d,"delta":{"message":{"tool_calls":%b}}' % (block.index, block.start)
+            self._event(b"tool-call-start", members)
         elif kind != "plan":
             block.index = self._contents
             self._contents += 1
@@ -95,10 +97,8 @@ class CohereEncoder(BlockEncoder):
     thinking_delta = b'"delta":{"message":{"content":{"thinking":%b}}}'
 
     _citations = 0
-    _behind_call = False  # whether the next text follows a call
+    _follows_call = False  # whether the next text follows a call
     _message_end: Mapping[str, Any] = {}
-
-    # -- the message -----------------------------------------------------------------------------------------------
 
     def _event(self, name: bytes, members: bytes) -> None:
         self.begin()
@@ -115,30 +115,26 @@ class CohereEncoder(BlockEncoder):
         start = {"id": event.id or self.encoding.make_id("msg_"), **extras, "delta": {"message": message}}
         self._event(b"message-start", dumps(start)[1:-1])
 
-    # -- text and reasoning ----------------------------------------------------------------------------------------
-
     def text(self, event: TextDelta) -> None:
-        self._place()
+        self._count_late()
         super().text(event)
 
     def refusal(self, event: RefusalDelta) -> None:
-        self._place()
+        self._count_late()
         super().refusal(event)
 
     def reasoning(self, event: ReasoningDelta) -> None:
         """Write reasoning. A summary that Cohere's model made is written as the tool plan, any other reasoning as thinking."""
-        self._place()
-        if self._is_plan(event):
-            self._blocks.text(("plan", event.block), PLAN_DELTA % dumps(event.text))
+        self._count_late()
+        if event.kind == "summary" and self._vendor == VENDOR:
+            delta = b'"delta":{"message":{"tool_plan":%b}}' % dumps(event.text)
+            self._blocks.text(("plan", event.block), delta)
         else:
             super().reasoning(event)
 
-    def _is_plan(self, event: ReasoningDelta) -> bool:
-        return event.kind == "summary" and self._vendor == VENDOR
-
-    def _place(self) -> None:
-        if self._behind_call:
-            self._behind_call = False
+    def _count_late(self) -> None:
+        if self._follows_call:
+            self._follows_call = False
             self.lose("block_order")
 
     signature = EventEncoder.signature
@@ -148,14 +144,10 @@ class CohereEncoder(BlockEncoder):
         """Count the loss of a call's signature, for which there is no place."""
         self.lose("reasoning_signature")
 
-    # -- tool calls ------------------------------------------------------------------------------------------------
-
     def call_start(self, event: ToolCallStarted) -> bytes:
-        self._behind_call = True
+        self._follows_call = True
         function = {"name": event.name, "arguments": ""}
         return dumps({"id": event.id, "type": "function", "function": function, **self.own_extras(event.extras)})
-
-    # -- asides ----------------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
         name, raw = event.type, event.raw
@@ -181,8 +173,6 @@ class CohereEncoder(BlockEncoder):
         self._event(b"citation-start", b'"index":%d,"delta":{"message":{"citations":%b}}' % (index, citation))
         self._event(b"citation-end", b'"index":%d' % index)
 
-    # -- the end ---------------------------------------------------------------------------------------------------
-
     def terminate(self) -> None:
         self._blocks.finish()
         self.begin()
@@ -205,3 +195,92 @@ class CohereEncoder(BlockEncoder):
             self.lose("error_detail")
         reason = "TIMEOUT" if event.type == "timeout" else "ERROR"
         self._end({**self._message_end, "finish_reason": reason, "error": event.message})
+
+
+class CohereResponseWriter(ResponseWriter):
+    """Writes one response, with content, tool plan, calls and citations in separate members of its message."""
+
+    vendor = VENDOR
+
+    def answer(self) -> dict[str, Any]:
+        response, report = self.response, self.report
+        choice = only_choice(response, report)
+        message = self._message(choice)
+        body: dict[str, Any] = {"id": response.id or self.encoding.make_id("msg_"), "message": message}
+        for aside in choice.asides:
+            self._aside(aside, body, message)
+        reason, called = choice.stop_reason or "other", "tool_calls" in message
+        found = finish_reason(reason, choice.native_stop_reason, called=called)
+        body["finish_reason"] = stop_word(found, choice.stop_sequence, report)
+        if response.usage is not None:
+            body["usage"] = encode_usage(response.usage, report)
+        if not message.get("content") and "tool_calls" not in message:
+            message["content"] = [{"type": "text", "text": ""}]
+        extras = dict(self.own_extras(self.response.extras, "response_fields"))
+        add_missing(message, extras.pop("delta", {}))
+        return add_missing(body, extras)
+
+    def error(self, failure: ProviderFailed) -> dict[str, Any]:
+        raw = failure.raw
+        if failure.vendor == VENDOR and isinstance(raw, dict) and text_of(raw.get("message")):
+            return raw
+        if has_detail(failure, VENDOR):
+            self.report.lose("error_detail")
+        return {"message": failure.message}
+
+    def _message(self, choice: Choice) -> dict[str, Any]:
+        self.lose_order(choice)
+        self.lose_sealed(choice)
+        plans = [part.text for part in choice.parts if self._is_plan(part)]
+        if len(plans) > 1:
+            self.report.lose("block_boundary", len(plans) - 1)
+        if choice.refusal:
+            self.report.lose("refusal_as_text")
+        content = [written for part in choice.parts if (written := self._part(part)) is not None]
+        calls = [written for call in choice.tool_calls if (written := self._call(call)) is not None]
+        plan = one_string(plans) if plans else None
+        return {"role": "assistant", **without_none(tool_plan=plan, tool_calls=calls or None, content=content or None)}
+
+    def place_of(self, part: Part) -> int | None:
+        """Return the place of a part in a message: the plan, then the content, then the calls."""
+        if isinstance(part, Aside | RedactedReasoning):
+            return None
+        return 0 if self._is_plan(part) else 2 if isinstance(part, ToolCall) else 1
+
+    def _is_plan(self, part: Part) -> TypeGuard[Reasoning]:
+        """Return whether a part is the tool plan: Cohere's summary. Another vendor's summary is written as thinking."""
+        return isinstance(part, Reasoning) and part.kind == "summary" and self.response.vendor == VENDOR
+
+    def _part(self, part: Part) -> dict[str, Any] | None:
+        match part:
+            case Text() | Refusal() if part.text:
+                return {"type": "text", "text": part.text}
+            case Reasoning() if part.text and not self._is_plan(part):
+                return {"type": "thinking", "thinking": part.text}
+            case Aside():
+                return content_of(part)
+            case _:
+                return None
+
+    def _call(self, call: ToolCall) -> dict[str, Any] | None:
+        """Return one call; None if no client may run it."""
+        if not call.name or not call.ended:
+            self.withhold(call)
+            return None
+        if call.kind == "custom":
+            self.report.lose("custom_tool_wrapped")
+        return add_missing(function_call(call, call.id, call.name), self.own_extras(call.extras))
+
+    def _aside(self, aside: Aside, body: dict[str, Any], message: dict[str, Any]) -> None:
+        """Write an aside of this dialect as a member of the body or of its message; count any other as lost."""
+        name = aside.type
+        if aside.vendor != VENDOR:
+            self.report.lose(aside.kind, what=name)
+        elif aside.kind == "citation":
+            message.setdefault("citations", []).append(aside.raw)
+        elif aside.kind == "logprobs":
+            body.setdefault("logprobs", []).append(aside.raw)
+        elif name.startswith(MESSAGE_END) and has_value(aside.raw):
+            body.setdefault(name.removeprefix(MESSAGE_END), aside.raw)
+        elif content_of(aside) is None and name != "content-end":
+            self.report.lose(aside.kind, what=name)

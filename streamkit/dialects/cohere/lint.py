@@ -12,31 +12,43 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from streamkit.dialects.cohere.wire import EVENTS, FAILURES, TEXT_KINDS, is_count, message_of
-from streamkit.dialects.linting.explain import MESSAGE_HINTS, NO_RULE, READS, Hint, Hints, like
-from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
+from streamkit.dialects.linting import (
+    COMMON_RULES,
+    MESSAGE_HINTS,
+    NO_RULE,
+    READS,
+    GrammarChecker,
+    Hint,
+    Hints,
+    is_filled,
+    is_index,
+    is_text,
+    like,
+    shown,
+)
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "unterminated": "A blank line ends each event, the last too: the client drops one that lacks it (§0.3).",
-    "event": "An event has a `type`, and an `event:` line that says the same; clients read the type (§0.4, §6.2).",
-    "message_start": "`message-start` comes first, but for an end in an error, and once (§6.2).",
+    "unterminated": "A blank line ends each event, including the last: clients drop an event without it (§0.3).",
+    "event": "Each event has a `type` and an `event:` line with the same name; clients read the type (§0.4, §6.2).",
+    "message_start": "`message-start` is sent once, before all events except an end with an error (§6.2).",
     "message": "The message starts with an `id` and the role `assistant` (§6.2).",
     "block_index": "Blocks of content have the `index` 0, 1, 2 … in the order they start (§6.2).",
-    "call_index": "Calls have the `index` 0, 1, 2 … in the order they start, a row of their own (§6.2).",
-    "block_order": "One block or call is open at a time; deltas and ends name it; a message ends outside (§6.2).",
-    "content": "`content` is an object; at the start it has a `type`, and its text or thinking is a string (§6.2).",
-    "content_kind": "A delta carries what its block is for: text, or thinking (§6.2).",
-    "tool_plan": "`tool_plan` of a delta is a string (§6.2).",
-    "tool_call": "`tool_calls` is an object, no list, with an object `function` (§6.2).",
-    "call_start": "A call starts with an `id`, the type `function` and a name, none of them blank (§6.2).",
-    "call_id": "No two calls have the same `id`: a result could not name its call (§6.2).",
-    "arguments": "`arguments` is a string, a piece of JSON text (§6.2).",
-    "citation": "A citation is an object, and its end names the same `index` (§6.2).",
+    "call_index": "Calls have the `index` 0, 1, 2 … in the order they start, counted apart from blocks (§6.2).",
+    "block_order": "One block or call is open at a time; deltas and ends name it; the message ends after it (§6.2).",
+    "content": "`content` is an object; in a start it has a `type`, and its text or thinking is a string (§6.2).",
+    "content_kind": "A delta has only the member of its block: text or thinking (§6.2).",
+    "tool_plan": "`tool_plan` in a delta is a string (§6.2).",
+    "tool_call": "`tool_calls` is an object, not a list, with an object `function` (§6.2).",
+    "call_start": "A call starts with an `id` and a name that are not blank, and the type `function` (§6.2).",
+    "call_id": "Each call has a different `id`: otherwise a result cannot name its call (§6.2).",
+    "arguments": "`arguments` is a string: a piece of JSON text (§6.2).",
+    "citation": "A citation is an object, and its end has the same `index` (§6.2).",
     "message_end": "`message-end` has an object `delta` with a `finish_reason` that is not blank (§6.2, §7.6).",
     "usage": "`usage` is an object; its counts are numbers (§6.2).",
-    "error": "An `error` of `message-end` is a string, and the finish reason is then `ERROR` or `TIMEOUT` (§6.2).",
-    "after_end": "Nothing but `[DONE]` follows `message-end` (§0.3).",
+    "error": "`error` in `message-end` is a string, and the finish reason is `ERROR` or `TIMEOUT` (§6.2).",
+    "after_end": "Only `[DONE]` may follow `message-end` (§0.3).",
 }
 HINTS: Hints = {
     **MESSAGE_HINTS,
@@ -70,15 +82,13 @@ class CohereLinter(GrammarChecker):
         self._next = {"content": 0, "call": 0}
         self._citation: object = None
 
-    # -- the message -----------------------------------------------------------------------------------------------
-
     def take(self, frame: Frame) -> None:
         done = frame.data == b"[DONE]"
         if not frame.terminated and not done:
             self.broken("unterminated", "no blank line after the last event")
         if self._ended:
             if not done:
-                self.broken("after_end", f"after message-end: {shown(frame.text)}")
+                self.broken("after_end", f"frame after message-end: {shown(frame.text)}")
         elif not done:  # the client stops at [DONE]; if the end is missing, `truncated` reports it
             super().take(frame)
 
@@ -97,7 +107,7 @@ class CohereLinter(GrammarChecker):
 
     def message_start(self, document: dict[str, Any]) -> None:
         if self._started:
-            self.broken("message_start", "message-start again")
+            self.broken("message_start", "a second message-start")
         self._started = True
         role = message_of(document).get("role")
         if not is_filled(document.get("id")) or role != "assistant":
@@ -129,14 +139,12 @@ class CohereLinter(GrammarChecker):
         wrong = [group for group in groups if not isinstance(group, dict | None)]
         wrong += [count for count in [*counts, usage.get("cached_tokens")] if not is_count(count)]
         if wrong:
-            self.broken("usage", f"usage has {shown(wrong[0])}")
+            self.broken("usage", f"usage contains {shown(wrong[0])}")
 
     def _none_open(self, kind: str) -> None:
         if self._open is not None:
             self.broken("block_order", f"{kind} while {self._open[0]} {shown(self._open[1])} is open")
             self._open = None
-
-    # -- blocks and calls ------------------------------------------------------------------------------------------
 
     def _start(self, document: dict[str, Any], what: str, rule: str) -> None:
         self._none_open(f"{what} start")
@@ -178,7 +186,9 @@ class CohereLinter(GrammarChecker):
             return
         found = [name for name in TEXT_KINDS if name in content]
         if found != [self._kind]:
-            self.broken("content_kind", f"{' and '.join(found) or 'nothing'} in a block of {self._kind}")
+            self.broken(
+                "content_kind", f"{' and '.join(found) or 'neither text nor thinking'} in a block of {self._kind}"
+            )
         for name in found:
             self.member(content, name, is_text, "content")
 
@@ -219,8 +229,6 @@ class CohereLinter(GrammarChecker):
     def call_end(self, document: dict[str, Any]) -> None:
         self._stop(document, "call")
 
-    # -- citations -------------------------------------------------------------------------------------------------
-
     def citation_start(self, document: dict[str, Any]) -> None:
         citation = message_of(document).get("citations")
         self._citation = document.get("index")
@@ -230,4 +238,4 @@ class CohereLinter(GrammarChecker):
     def citation_end(self, document: dict[str, Any]) -> None:
         index, self._citation = self._citation, None
         if index is None or document.get("index") != index:
-            self.broken("citation", f"an end of citation {shown(document.get('index'))}, which is not open")
+            self.broken("citation", f"citation-end for citation {shown(document.get('index'))}, which is not open")

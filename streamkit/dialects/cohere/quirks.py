@@ -6,21 +6,29 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from streamkit.dialects.quirks.calls import Fragments
-from streamkit.dialects.quirks.changes import Change, Payload, both, cut, every, first, last, put, turn, value_at
-from streamkit.dialects.quirks.common import (
+from streamkit.dialects.quirks import (
     EVENTS,
+    Change,
+    Fragments,
+    Payload,
+    both,
     call_quirks,
+    cut,
     end_quirks,
     event_quirks,
+    every,
+    first,
+    last,
+    put,
     stop_quirks,
     stray_errors,
     surrounded,
     text_quirks,
+    turn,
+    value_at,
     without_event_lines,
 )
 
-MESSAGE: Final = "delta.message"
 CONTENT: Final = "delta.message.content"
 TEXT: Final = "delta.message.content.text"
 THINKING: Final = "delta.message.content.thinking"
@@ -33,7 +41,6 @@ FRAGMENTS: Final = Fragments(changes=EVENTS, start=every(NAME), fragment=every(A
 #: Stop reasons of a successful end. An error is another stop reason, and ends the stream, too.
 ENDED: Final = every(REASON, "COMPLETE", "TOOL_CALL", "MAX_TOKENS")
 FOREIGN: Final = {"TOOL_CALL": "tool_use", "COMPLETE": "end_turn", "MAX_TOKENS": "length"}
-CONTENTS: Final = "content-start", "content-delta", "content-end"
 ERROR: Final = every("delta.error")
 
 edit, add = EVENTS.edit, EVENTS.add
@@ -54,7 +61,7 @@ QUIRKS: Final[Mapping[str, Change]] = {
     **stop_quirks(EVENTS, every(NAME), REASON, FOREIGN, called="TOOL_CALL", stopped="COMPLETE", unknown="DONE_CALLING"),
     "event_name_missing": without_event_lines,
     "event_type_missing": edit(every("type"), cut("type")),
-    "field_invalid": add(first(TEXT), put(MESSAGE, 5)),
+    "field_invalid": add(first(TEXT), put("delta.message", 5)),
     "error_shape": edit(ERROR, turn("delta.error", lambda error: {"message": error})),
     "index_invalid": edit(every("index"), turn("index", str)),
     "thinking_in_text": both(
@@ -71,7 +78,7 @@ QUIRKS: Final[Mapping[str, Change]] = {
     "block_reopened": add(first(KIND, "text")),
     "response_restarted": add(first("type", "message-start")),
     "index_missing": edit(every(TEXT), cut("index")),
-    "index_reused": edit(every("type", *CONTENTS), put("index", 0)),
+    "index_reused": edit(every("type", "content-start", "content-delta", "content-end"), put("index", 0)),
     "empty_object_prefix": edit(every(NAME), put(ARGUMENTS, "{}")),
     "text_repeated": EVENTS.share(first(TEXT), TEXT, first(KIND, "text"), TEXT),
     "arguments_late": EVENTS.when(

@@ -1,16 +1,11 @@
 """Read and write Cohere's v2 chat requests.
 
-The tool plan is read as a reasoning summary before the content, as in streams. A document that a tool returned becomes text:
-its data if they are text, else their JSON. Streams end with token counts unasked.
-
-What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
-``capabilities`` says what the servers take, and this module has the passes that only Cohere needs. Each turn is one message,
-but each tool result is a separate ``tool`` message. Only user messages may have images. Reasoning is written as a ``thinking``
-part, but a summary that was read from Cohere is written as the tool plan. Signatures and encrypted data are dropped.
+The tool plan is read as a reasoning summary before the content, as in streams, and such a summary is written as the tool plan;
+other reasoning is a ``thinking`` part. A document that a tool returned becomes text: its data if they are text, else their
+JSON. Each turn is one message, but each tool result is a separate ``tool`` message.
 
 The server refuses members that it does not know. A choice can't name a tool: instead, only that tool is offered and a call
-required, which is a loss; in the same way, a choice of some tools offers only those. One member says for all tools whether
-calls must match their schemas. A number outside the range that Cohere takes becomes the nearest one inside it.
+required, which is a loss; in the same way, a choice of some tools offers only those. Streams end with token counts unasked.
 
 Source: dialects.md §6.2, §7.3, §7.4; the request types of cohere 7.3.1, and the documentation in its client.
 """
@@ -23,6 +18,7 @@ from typing import Any, Final, Literal, cast
 import orjson
 from attrs import evolve
 
+from streamkit.conversation.media import data_uri
 from streamkit.conversation.messages import (
     Media,
     Options,
@@ -38,24 +34,27 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.json_members import add_missing, members_of, plain_or_list, without_none
-from streamkit.dialects.bodies.media_types import data_uri
-from streamkit.dialects.bodies.request_reader import (
+from streamkit.dialects.cohere import wire
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, chosen_of, form_unnamed, of_parts, told_by
+from streamkit.dialects.members.fields import (
+    Fields,
     TurnReader,
+    add_missing,
     content_of,
     function_call,
     function_tool,
     image_of,
+    kind_of,
+    members_of,
+    plain_or_list,
     read_options,
     server_tool,
     unknown_part,
+    without_none,
 )
-from streamkit.dialects.cohere import wire
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, chosen_of, of_parts, told_by
-from streamkit.dialects.members.fields import Fields, kind_of
 from streamkit.dialects.profiles import Target
 from streamkit.dialects.streams import event_encoder
-from streamkit.dialects.vocabulary.reasoning_effort import below, budget_of
+from streamkit.dialects.vocabulary.models import below, budget_of
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
@@ -92,8 +91,6 @@ class CohereRequestReader(TurnReader):
         schema = output.mapping("json_schema")
         return OutputFormat("json") if schema is None else OutputFormat("schema", schema)
 
-    # -- tools -----------------------------------------------------------------------------------------------------
-
     def tools(self, fields: Fields) -> list[Tool]:
         tools = super().tools(fields)
         if any(tool.kind == "function" for tool in tools):
@@ -113,10 +110,8 @@ class CohereRequestReader(TurnReader):
         if choice is None:
             return None
         if choice not in CHOICES:
-            raise fields.wrong(f"'REQUIRED' or 'NONE' is needed, not {quoted(choice)}", "tool_choice")
+            raise fields.wrong(f"must be 'REQUIRED' or 'NONE', not {quoted(choice)}", "tool_choice")
         return ToolChoice(CHOICES[choice])
-
-    # -- messages --------------------------------------------------------------------------------------------------
 
     def content(self, message: Fields) -> list[Part]:
         return content_of(message, self._part)
@@ -137,7 +132,10 @@ class CohereRequestReader(TurnReader):
         if plan := message.string("tool_plan"):
             parts.append(Reasoning(plan, "summary"))
         parts += content_of(message, self._assistant_part)
-        parts += [self._call(call, number) for number, call in enumerate(message.each("tool_calls"))]
+        for number, fields in enumerate(message.each("tool_calls")):
+            call = function_call(fields, number)
+            call.extras = fields.rest() or None
+            parts.append(call)
         parts += [Aside(wire.VENDOR, "citation", wire.CITATION, raw) for raw in message.listed("citations")]
         return Turn("assistant", parts)
 
@@ -146,11 +144,6 @@ class CohereRequestReader(TurnReader):
             return self._part(part)
         part.take("type")
         return Reasoning(part.needed("thinking"), extras=part.rest() or None)
-
-    def _call(self, call: Fields, number: int) -> ToolCall:
-        read = function_call(call, number)
-        read.extras = call.rest() or None
-        return read
 
     def result(self, message: Fields) -> ToolResult:
         """Read a tool result: text, documents and images."""
@@ -170,7 +163,7 @@ class CohereRequestReader(TurnReader):
         elif isinstance(data, dict):
             text = document.text_of("data")
         else:
-            raise document.wrong(f"an object or text is needed, not {kind_of(data)}", "data")
+            raise document.wrong(f"must be an object or a string, not {kind_of(data)}", "data")
         return Text(text, extras={"document": {"data": empty, **document.rest()}, **part.rest()})
 
 
@@ -218,7 +211,7 @@ def strict_together(request: Request, to: Lowering) -> None:
 
 
 @of_parts
-def saying(part: Part, _place: Place, to: Lowering) -> Part | None:
+def reasoning_fits(part: Part, _place: Place, to: Lowering) -> Part | None:
     """Drop empty reasoning and texts, and write another dialect's reasoning summary as thinking."""
     match part:
         case Reasoning(text=""):
@@ -260,7 +253,6 @@ def thinking_in_tokens(request: Request, to: Lowering) -> None:
     if not to.takes.model.efforts:
         to.lose("parameter", "thinking")
         options.thinking = None
-        request.options = options
         return
     to.lose_members(thinking, "thinking", "summary")
     effort, budget, enabled = thinking.effort, thinking.budget_tokens, thinking.enabled
@@ -273,16 +265,7 @@ def thinking_in_tokens(request: Request, to: Lowering) -> None:
         budget = below(budget_of(effort) or 0, options.max_tokens) or None
     if enabled is None and (effort is not None or budget is not None):
         enabled = effort != "none"
-    fit = Thinking(enabled=enabled, budget_tokens=budget if enabled or to.own else None)
-    options.thinking = fit
-    request.options = options
-
-
-def form_unnamed(request: Request, to: Lowering) -> None:
-    """Count the name and description of the output format as lost, because Cohere has no members for them."""
-    output = request.options.output
-    if output is not None and output.kind != "text":
-        to.lose_members(output, "output", "name", "description", kind="metadata")
+    options.thinking = Thinking(enabled=enabled, budget_tokens=budget if enabled or to.own else None)
 
 
 FOREIGN: Final = Capabilities(
@@ -303,7 +286,7 @@ FOREIGN: Final = Capabilities(
     options=frozenset({*wire.OPTIONS, "output", "thinking"}),
     most_stops=5,
     first=(chosen_offered, strict_together),
-    said=(saying,),
+    said=(reasoning_fits,),
     last=(choice_unnamed, numbers_in_range, thinking_in_tokens, form_unnamed),
 )
 #: What the servers take from Cohere's clients.
@@ -411,7 +394,7 @@ def _part(part: Part) -> dict[str, Any]:
             return add_missing({"type": "image_url", "image_url": image}, part.extras)
         case Aside() if (content := wire.content_of(part)) is not None:
             return content
-    raise TypeError(f"content has no {type(part).__name__}")
+    raise TypeError(f"content cannot contain {type(part).__name__}")
 
 
 def _text(part: Text) -> dict[str, Any]:

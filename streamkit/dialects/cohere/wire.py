@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from streamkit.conversation.tool_definitions import ToolRules
-from streamkit.dialects.members.known import KEPT, Event, Members, kept
-from streamkit.dialects.members.values import count_of, details_of
+from streamkit.conversation.checks import ToolRules
+from streamkit.dialects.members.values import KEPT, Event, Members, count_of, details_of, kept
 from streamkit.dialects.vocabulary.stop_reasons import as_written
 from streamkit.dialects.vocabulary.usage_counts import loses_counts, total_of
 from streamkit.events import Aside, ErrorType, StopReason, UsageReported
@@ -24,8 +23,7 @@ def _of_message(**members: Members) -> Members:
     return Members("type", "index", delta=Members(message=Members(**members)))
 
 
-#: The type of an event that only Cohere understands, and of its aside.
-DEBUG: Final = "debug"
+DEBUG: Final = "debug"  # the type of an event that only Cohere understands, and of its aside
 #: By the type of an event: the decoder's method for it, and the members that are read. ``KEPT`` means that all are kept.
 EVENTS: Final[Mapping[str, Event]] = {
     "message-start": Event("message_start", kept(delta=Members("message"))),
@@ -48,12 +46,9 @@ STOP_REASONS: Mapping[str, StopReason] = {
     "MAX_TOKENS": "length",
     "TOOL_CALL": "tool_calls",
 }
-#: Kinds of content with text, which is in a member of the same name.
-TEXT_KINDS: Final = ("text", "thinking")
-#: The members of ``usage`` with counts.
-GROUPS = frozenset({"billed_units", "tokens"})
+TEXT_KINDS: Final = ("text", "thinking")  # kinds of content with text, which is in a member of the same name
+GROUPS = frozenset({"billed_units", "tokens"})  # the members of ``usage`` with counts
 CACHED = "cached_tokens"
-COUNTED = GROUPS | {CACHED}
 #: Types of asides: a citation, and an unknown part of a content in a response and in a request.
 CITATION, CONTENT_START, CONTENT = "citation-start", "content-start", "content."
 #: Words of ``finish_reason`` that mean an error, with the type of error.
@@ -114,7 +109,7 @@ def sound_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in raw.items():
         if name in GROUPS and isinstance(value, dict):
             sound[name] = {unit: count for unit, count in value.items() if is_count(count)}
-        elif name not in COUNTED or value is None or (name == CACHED and is_count(value)):
+        elif name not in {*GROUPS, CACHED} or value is None or (name == CACHED and is_count(value)):
             sound[name] = value
     return sound
 
@@ -123,8 +118,6 @@ def is_count(value: object) -> bool:
     """Return whether a value is a count or null. The API declares floats, but its values are mostly integers."""
     return value is None or (type(value) in {int, float} and cast("float", value) >= 0)
 
-
-# -- requests ----------------------------------------------------------------------------------------------------------
 
 #: By the field of streamkit's ``Options``: the member of a request that has its value.
 OPTIONS: Mapping[str, str] = {

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect
+from streamkit.dialects.bodies.google import is_own_uri
 from streamkit.dialects.gemini.asides import CITATIONS, SEARCHES
 from streamkit.dialects.gemini.decode import GeminiDecoder, recognises
-from streamkit.dialects.gemini.encode import GeminiEncoder
-from streamkit.dialects.gemini.errors import ERRORS
+from streamkit.dialects.gemini.encode import GeminiEncoder, GeminiResponseWriter
 from streamkit.dialects.gemini.framing import EVENT_END, GeminiParser, continued
-from streamkit.dialects.gemini.http import HTTP_HALF
+from streamkit.dialects.gemini.http import ERRORS, HTTP_HALF
 from streamkit.dialects.gemini.lint import GeminiLinter
 from streamkit.dialects.gemini.quirks import QUIRKS
 from streamkit.dialects.gemini.requests import GeminiRequestReader, capabilities, write
-from streamkit.dialects.gemini.response import GeminiBodyDecoder, GeminiResponseWriter
 from streamkit.dialects.gemini.wire import TOOLS
 from streamkit.dialects.profiles import Profile, Provider
-from streamkit.dialects.vocabulary.google import is_own_uri
 
 DIALECT = Dialect(
     name="gemini",
@@ -32,7 +30,7 @@ DIALECT = Dialect(
     keep_alive={"event": b'data: {"candidates":[{"content":{"parts":[],"role":"model"},"index":0}]}' + EVENT_END},
     failed_end=b'data: {"error":',  # SSE readers drop an unfinished event, Google's older ones raise
     recognises=recognises,
-    bodies=Bodies.of(GeminiRequestReader, write, GeminiBodyDecoder, GeminiResponseWriter, capabilities),
+    bodies=Bodies.of(GeminiRequestReader, write, GeminiDecoder, GeminiResponseWriter, capabilities),
     errors=ERRORS,
     http=HTTP_HALF,
     wants_bytes=lambda _media, in_result: in_result,

@@ -1,8 +1,9 @@
-"""Gemini's citations and web searches, which are both in ``groundingMetadata`` at the end of a response.
+"""Gemini's citations, web searches and generated media.
 
-A citation is a page, and the bytes of the text that it supports. A search is the search words, and the pages.
+Citations and searches are both in ``groundingMetadata`` at the end of a response. A citation is a page, and the bytes of the
+text that it supports. A search is the search words, and the pages. Media are parts of a candidate, with content or a URI.
 
-Source: dialects.md §5.2; the types of google-genai.
+Source: dialects.md §5.2, §7.4; the types of google-genai.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from typing import Any, Final
 
 from attrs import evolve
 
+from streamkit.conversation.media import kind_of_type, media_type_of
 from streamkit.conversation.messages import Citation, WebSearched
 from streamkit.dialects.base import CitationForm, SearchForm
-from streamkit.dialects.bodies.json_members import without_none
+from streamkit.dialects.bodies.google import OWN_URIS, VENDOR, standard_base64
+from streamkit.dialects.members.fields import without_none
 from streamkit.dialects.members.values import details_of, has_value, objects_in
-from streamkit.dialects.vocabulary.google import VENDOR
-from streamkit.events import Aside
+from streamkit.events import Aside, MediaGenerated
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
@@ -49,13 +51,12 @@ def _supported(pages: Sequence[tuple[str, str | None] | None], supports: object)
 
 def pages_of(raw: Mapping[str, Any]) -> list[tuple[str, str | None] | None]:
     """Return URL and title of each page, in order; None for a page that is not on the web."""
-    return [_page(chunk) for chunk in _listed(raw.get("groundingChunks"))]
-
-
-def _page(chunk: Any) -> tuple[str, str | None] | None:
-    web = details_of(chunk, "web") if isinstance(chunk, dict) else {}
-    url, title = web.get("uri"), web.get("title")
-    return (url, title if isinstance(title, str) else None) if isinstance(url, str) else None
+    pages: list[tuple[str, str | None] | None] = []
+    for chunk in _listed(raw.get("groundingChunks")):
+        web = details_of(chunk, "web") if isinstance(chunk, dict) else {}
+        url, title = web.get("uri"), web.get("title")
+        pages.append((url, title if isinstance(title, str) else None) if isinstance(url, str) else None)
+    return pages
 
 
 def _listed(value: Any) -> list[Any]:
@@ -84,8 +85,7 @@ CITATIONS: Final = CitationForm(vendor=VENDOR, unit="bytes", read=read_citation,
 # -- searches of the web -----------------------------------------------------------------------------------------------
 
 QUERIES: Final = "webSearchQueries"
-#: The estimated memory for remembering a text, in addition to its characters; it counts towards ``limits.held_chars``.
-ENTRY_CHARS: Final = 100
+ENTRY_CHARS: Final = 100  # memory for remembering a text, in addition to its characters (``limits.held_chars``)
 
 
 class SearchReader:
@@ -125,3 +125,43 @@ class SearchReader:
 
 
 SEARCHES: Final = SearchForm(vendor=VENDOR, reader=SearchReader)
+
+
+# -- media -------------------------------------------------------------------------------------------------------------
+
+#: For each kind of media part: the members of its object that ``read_media`` reads.
+MEDIA: Final[Mapping[str, frozenset[str]]] = {
+    "inlineData": frozenset({"mimeType", "data", "displayName"}),
+    "fileData": frozenset({"mimeType", "fileUri", "displayName"}),
+}
+
+
+def read_media(name: str, data: Mapping[str, Any], part: Aside) -> MediaGenerated | None:
+    """Return the media in a ``part`` whose member is ``data``; None if the part has neither content nor a URI."""
+    content = data.get("data" if name == "inlineData" else "fileUri")
+    kind, title = data.get("mimeType"), data.get("displayName")
+    if not (isinstance(content, str) and content and isinstance(kind, str | None) and isinstance(title, str | None)):
+        return None
+    media = MediaGenerated(kind_of_type(kind), kind, name=title, choice=part.choice, block=part.block, native=part)
+    if name == "inlineData":
+        media.data = standard_base64(content)
+    elif content.startswith(OWN_URIS):
+        media.file_id = content
+    else:
+        media.url = content
+    extras = {member: value for member, value in part.raw.items() if member != name and has_value(value)}
+    if inner := {member: value for member, value in data.items() if member not in MEDIA[name] and has_value(value)}:
+        extras[name] = inner
+    media.extras = extras or None
+    return media
+
+
+def write_media(media: MediaGenerated) -> list[Aside]:
+    """Return a part, as an aside, for media from another vendor's model; empty if Gemini can't name or fetch these media."""
+    if media.data is not None:
+        raw = {"inlineData": {"mimeType": media_type_of(media), "data": media.data}}
+    elif media.url is not None and media.url.startswith(("http:", "https:")):
+        raw = {"fileData": without_none(mimeType=media.media_type, fileUri=media.url)}
+    else:
+        return []
+    return [Aside(VENDOR, "metadata", "part", raw, media.choice, media.block)]

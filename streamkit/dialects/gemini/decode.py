@@ -1,4 +1,4 @@
-"""Decode Gemini chunks to wire events, in either framing.
+"""Decode Gemini chunks to wire events, in either framing, and whole bodies: a response has the shape of a chunk.
 
 There is no terminator: a stream is complete when every candidate has its ``finishReason``, or when the prompt was blocked.
 Reading continues after a reason, because some servers write ``STOP`` in every chunk. Usage is a growing total. Unknown fields
@@ -19,17 +19,16 @@ Source: dialects.md §5.1-§5.4, §7.6, quirks.md R14, 22, 89.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from attrs import define, field
 
-from streamkit.dialects.gemini.media import MEDIA, read_media
+from streamkit.dialects.bodies.google import ERROR_TYPES, MOST_TOKENS, VENDOR, is_error
+from streamkit.dialects.gemini.asides import MEDIA, read_media
 from streamkit.dialects.gemini.partial_args import PartialArgs
-from streamkit.dialects.gemini.wire import COUNT, STOP_REASONS, UNSPECIFIED, decode_usage, is_bad_count
-from streamkit.dialects.members.known import UNREAD, Members
-from streamkit.dialects.members.values import decode_time, has_value, others_of, text_of
+from streamkit.dialects.gemini.wire import CHUNK_FIELDS, STOP_REASONS, UNSPECIFIED, USAGE
+from streamkit.dialects.members.values import UNREAD, Members, decode_time, has_value, others_of, text_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
-from streamkit.dialects.vocabulary.google import ERROR_TYPES, MOST_TOKENS, VENDOR, is_error
 from streamkit.dialects.vocabulary.roles import is_other_role
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
 from streamkit.errors import TooManyBlocks, TooManyChoices, TooManyToolCalls
@@ -46,18 +45,16 @@ from streamkit.events import (
     TextDelta,
     ToolCallDelta,
     ToolCallEnded,
+    WireEvent,
 )
+from streamkit.framing.json_array import JSONArrayParser
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-from streamkit.tool_calls.failed_turns import FAILING
+from streamkit.tool_calls.ending import FAILING
 from streamkit.tool_calls.value_text import lenient_text, member_texts
 
-CHUNK_FIELDS = frozenset(
-    {"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "createTime", "error"}
-)
 CONTENT = Members("parts", "role")
-#: A candidate's member that explains the finish reason in a sentence. If the reason means a failure, it is the error message.
-MESSAGE = "finishMessage"
+MESSAGE = "finishMessage"  # explains the finish reason, or is the error message if the reason means a failure
 CANDIDATE_FIELDS = frozenset({"index", "content", "finishReason"})
 #: The kind of aside for each known field of a candidate. Any other field becomes an aside of the kind ``metadata``.
 ASIDES: dict[str, AsideKind] = {
@@ -66,23 +63,19 @@ ASIDES: dict[str, AsideKind] = {
     ),
     **dict.fromkeys(("logprobsResult", "avgLogprobs"), "logprobs"),
 }
-#: The members that a part of text may have.
 TEXT_FIELDS = frozenset({"text", "thought", "thoughtSignature"})
-#: The members of a text part or a call part that the decoder reads. It keeps other members as asides.
-READ_FIELDS = TEXT_FIELDS | {"functionCall"}
+READ_FIELDS = TEXT_FIELDS | {"functionCall"}  # others become asides
 CALL_FIELDS = frozenset({"id", "name", "args", "partialArgs", "willContinue"})
 CALL = Members(*CALL_FIELDS)
 PARTIAL = Members("jsonPath", "stringValue", "numberValue", "boolValue", "nullValue", "willContinue")
-#: How the types of asides begin: asides for parts and members of parts, and for members of candidates.
-PLACES = ("part", "candidates.")
+PLACES = ("part", "candidates.")  # how the types of asides for parts, their members, and members of candidates begin
 #: Members that make a part one which the decoder keeps unchanged as an aside, with the kind of aside.
 ASIDE_PARTS: dict[str, AsideKind] = {
     **dict.fromkeys(MEDIA, "metadata"),
     **dict.fromkeys(("executableCode", "codeExecutionResult", "toolCall", "toolResponse"), "server_tool"),
     "functionResponse": "server_tool",
 }
-#: Where a part is: the position of the candidate in its frame, the position of the part, and all parts of the candidate.
-Place: TypeAlias = tuple[int, int, list[Any]]
+Place: TypeAlias = tuple[int, int, list[Any]]  # positions of the candidate and the part, and all parts
 
 
 @define
@@ -144,10 +137,33 @@ class GeminiDecoder(FrameDecoder):
         super().__init__(limits, report)
         self._candidates: dict[int, Candidate] = {}
 
+    @classmethod
+    def decode_response(cls, body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
+        """Read a whole body: a response, a streamed array of responses, or an error."""
+        if body.lstrip()[:1] != b"[":
+            return super().decode_response(body, limits, report)
+        # the bytes are already counted as one body: only repairs of the array go into ``report``
+        parser = JSONArrayParser(limits=limits, report=(counted := StreamReport()))
+        frames = [*parser.feed(body), *parser.finish()]
+        if parser.fault is not None:
+            raise parser.fault
+        for repair in counted.repairs:
+            report.repair(repair)
+        return cls(limits, report).read_whole(frames)
+
     def close(self) -> None:
-        for candidate in self._candidates.values():
-            if candidate.open is not None or candidate.left:
-                self._end_open(candidate)
+        """Emit the held arguments of open calls. If the model stopped by itself, end the calls whose values are complete."""
+        for of in self._candidates.values():
+            if of.open is not None:
+                if of.stopped:
+                    self.report.repair("block_unclosed")
+                of.left.append(of.open)
+            for call in of.left:
+                ends = bool(of.stopped) and call.arguments.are_whole
+                self._grown(call, call.arguments.close() if ends else call.arguments.cut(), of)
+                if ends:
+                    self.out.append(ToolCallEnded(call.index, of.choice))
+            of.left, of.open = [], None
 
     def decode(self, document: dict[str, Any]) -> None:
         error, candidates = document.get("error"), document.get("candidates")
@@ -182,15 +198,9 @@ class GeminiDecoder(FrameDecoder):
     def _start(self, document: dict[str, Any]) -> None:
         self._started = True
         self._extras = others_of(document, CHUNK_FIELDS)
-        self.out.append(
-            ResponseStarted(
-                text_of(document.get("responseId")),
-                text_of(document.get("modelVersion")),
-                decode_time(document.get("createTime")),
-                VENDOR,
-                self._extras or None,
-            )
-        )
+        response_id, model = text_of(document.get("responseId")), text_of(document.get("modelVersion"))
+        created = decode_time(document.get("createTime"))
+        self.out.append(ResponseStarted(response_id, model, created, VENDOR, self._extras or None))
 
     def _choice(self, index: int) -> Candidate:
         """Return a new candidate for a choice that was not seen before. Raises TooManyChoices."""
@@ -239,26 +249,25 @@ class GeminiDecoder(FrameDecoder):
         if native is not None and native not in UNSPECIFIED:
             reason = STOP_REASONS.get(native) or self.stop_reason(native, STOP_REASONS)
             of.stopped = reason == "stop" and of.stopped is not False
-            message = text_of(candidate.get(MESSAGE)) if failed else None
-            self.out.append(
-                StopReasonSeen(reason, native, index, covers_calls=True, message=message, ends_failed=failed)
-            )
+            seen = StopReasonSeen(reason, native, index, covers_calls=True, ends_failed=failed)
+            seen.message = text_of(candidate.get(MESSAGE)) if failed else None
+            self.out.append(seen)
 
     def _others(self, candidate: dict[str, Any], of: Candidate, *, failed: bool) -> None:
-        """Keep the members of a candidate other than its content and reason."""
         for name, value in others_of(candidate, CANDIDATE_FIELDS).items():
             if not (name == MESSAGE and failed):
                 kind = ASIDES.get(name, "metadata")
                 self.out.append(Aside(VENDOR, kind, f"candidates.{name}", value, of.choice, max(of.block, 0)))
 
     def _count(self, usage: dict[str, Any]) -> None:
-        if counts := decode_usage(usage):
+        if counts := USAGE.decode(usage):
             self.out += [counts] if self.counts_anew(counts) else []
-        elif others := {name: value for name, value in usage.items() if not is_bad_count(name, value)}:
+        elif others := {name: value for name, value in usage.items() if not USAGE.is_bad(name, value)}:
             # without any count: Vertex sends `trafficType` before it counts
             self.out.append(Aside(VENDOR, "metadata", "usageMetadata", others))
+        ending = USAGE.ending
         for name, value in usage.items():
-            if (type(value) is not int or not 0 <= value < MOST_TOKENS) and value is not None and name.endswith(COUNT):
+            if (type(value) is not int or not 0 <= value < MOST_TOKENS) and value is not None and name.endswith(ending):
                 self.keep_invalid({name: value})
 
     def _feedback(self, feedback: dict[str, Any]) -> None:
@@ -295,17 +304,13 @@ class GeminiDecoder(FrameDecoder):
             kind = "audio"
         of.kind = None
         aside = Aside(VENDOR, kind, "part", part, of.choice, max(of.block, 0))
-        media = None
-        if (
-            kind == "metadata" and isinstance(data, dict) and not part.get("thought")
-        ):  # media in a thought are a draft, not part of the response
-            media = read_media(name, data, aside)
-        if media is None:
-            self.out.append(aside)
-            return
-        self._begin(of, None)
-        media.block = aside.block = of.block
-        self.out.append(media)
+        # media in a thought are a draft, not part of the response
+        is_media = kind == "metadata" and isinstance(data, dict) and not part.get("thought")
+        media = read_media(name, data, aside) if is_media else None
+        if media is not None:
+            self._begin(of, None)
+            media.block = aside.block = of.block
+        self.out.append(media or aside)
 
     # -- text and thoughts -----------------------------------------------------------------------------------------
 
@@ -342,9 +347,8 @@ class GeminiDecoder(FrameDecoder):
         of.kind = None
 
     def _signature(self, opaque: Opaque, of: Candidate, *, text: bool) -> None:
-        self.out.append(
-            ReasoningSignature(opaque.blob, opaque.vendor, of.choice, of.block, "text" if text else "reasoning")
-        )
+        on: Literal["text", "reasoning"] = "text" if text else "reasoning"
+        self.out.append(ReasoningSignature(opaque.blob, opaque.vendor, of.choice, of.block, on))
 
     def _begin(self, of: Candidate, kind: type | None) -> None:
         """Begin a new block. Raises TooManyBlocks."""
@@ -359,9 +363,8 @@ class GeminiDecoder(FrameDecoder):
     def _call_part(self, part: dict[str, Any], of: Candidate, place: Place) -> None:
         call = self.fields(part["functionCall"])
         of.kind = None
-        signature = None
-        if blob := self.string(part.get("thoughtSignature")):
-            signature = unsealed(blob, VENDOR)
+        blob = self.string(part.get("thoughtSignature"))
+        signature = unsealed(blob, VENDOR) if blob else None
         call_id, name = self.string(call.get("id")), self.string(call.get("name"))
         if of.open is not None and self._goes_on(of.open, call, call_id, name):
             self.keep_unread(call, CALL, of.choice, max(of.block, 0), where="functionCall.")
@@ -452,14 +455,3 @@ class GeminiDecoder(FrameDecoder):
     def _grown(self, open_call: OpenCall, text: str, of: Candidate) -> None:
         if text:
             self.out.append(ToolCallDelta(open_call.index, arguments=text, choice=of.choice, anonymous=True))
-
-    def _end_open(self, of: Candidate) -> None:
-        """Emit the held arguments of open calls. If the model stopped by itself, end the calls whose values are complete."""
-        if of.open is not None and of.stopped:
-            self.report.repair("block_unclosed")
-        for call in (*of.left, *(() if of.open is None else (of.open,))):
-            ends = bool(of.stopped) and call.arguments.are_whole
-            self._grown(call, call.arguments.close() if ends else call.arguments.cut(), of)
-            if ends:
-                self.out.append(ToolCallEnded(call.index, of.choice))
-        of.left, of.open = [], None

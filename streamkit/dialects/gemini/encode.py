@@ -1,12 +1,15 @@
-"""Encode events as Gemini chunks: events with only ``data`` and CRLF, since the official client accepts no other line.
+"""Encode events as Gemini chunks, and whole responses.
 
-Parts of a candidate may be in any order, so text and thoughts are written at once. A call is complete in one part, so it is
-held until its arguments are complete, and calls are written in the order in which they began. Google's own signature is
-written on its original part. Another vendor's signature is written in streamkit's marked form ("sealed") on an empty part
-after its block. The last chunk has the finish reasons and the usage. A failed stream gets an object whose first key is
-``error``, and no finish reason.
+Chunks are events with only ``data`` and CRLF, since the official client accepts no other line. Parts of a candidate may be in
+any order, so text and thoughts are written at once. A call is complete in one part, so it is held until its arguments are
+complete, and calls are written in the order in which they began. Google's own signature is written on its original part.
+Another vendor's signature is written in streamkit's marked form ("sealed") on an empty part after its block. The last chunk
+has the finish reasons and the usage. A failed stream gets an object whose first key is ``error``, and no finish reason.
 
-Source: dialects.md §5.3, §5.4, §0.4.
+A whole response has its parts in their order, signed as in a stream. A member next to a part is written on that part again,
+and pieces of a candidate's member are joined. Losses are counted as in streams.
+
+Source: dialects.md §5.1-§5.4, §0.4, §7.2, §7.5.
 """
 
 from __future__ import annotations
@@ -17,17 +20,19 @@ from typing import Any
 import orjson
 from attrs import define, field
 
-from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.gemini.media import write_media
-from streamkit.dialects.gemini.wire import encode_usage, finish_reason
+from streamkit.conversation.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
+from streamkit.dialects.bodies.google import VENDOR, encode_error, is_base64, signature_blob
+from streamkit.dialects.bodies.responses import ResponseWriter
+from streamkit.dialects.gemini.asides import write_media
+from streamkit.dialects.gemini.wire import USAGE, finish_reason
+from streamkit.dialects.members.fields import add_missing, without_none
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.call_order import CallOrder
 from streamkit.dialects.streams.event_encoder import EventEncoder, encode_time, object_arguments, stop_word
-from streamkit.dialects.vocabulary.google import VENDOR, encode_error, signature_blob
+from streamkit.dialects.streams.whole_call_encoder import CallOrder
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import (
     Aside,
-    MediaGenerated,
+    Opaque,
     ProviderFailed,
     ReasoningDelta,
     ReasoningOpaque,
@@ -40,10 +45,10 @@ from streamkit.events import (
     ToolCallStarted,
 )
 from streamkit.report import StreamReport
-from streamkit.text.one_string import OneString
+from streamkit.text.one_string import OneString, one_string
 
 dumps = orjson.dumps
-THOUGHT = b',"thought":true'
+THOUGHT, SIGNATURE = b',"thought":true', b',"thoughtSignature":'
 
 
 @define
@@ -64,6 +69,7 @@ class GeminiEncoder(EventEncoder):
 
     vendor = VENDOR
     waits = True
+    media_form = staticmethod(write_media)
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
@@ -77,8 +83,6 @@ class GeminiEncoder(EventEncoder):
         if self._text is not None:
             self._write_text()  # a held text must not wait until the server sends more
         self.holds = False
-
-    # -- chunks ----------------------------------------------------------------------------------------------------
 
     def response_started(self, event: ResponseStarted) -> None:
         tail = without_none(
@@ -96,8 +100,6 @@ class GeminiEncoder(EventEncoder):
 
     def _part(self, choice: int, part: bytes) -> None:
         self._chunk(b'"candidates":[{"content":{"parts":[{%b}],"role":"model"},"index":%d}]' % (part, choice))
-
-    # -- text and thoughts -----------------------------------------------------------------------------------------
 
     def text(self, event: TextDelta | ReasoningDelta) -> None:
         if self._text is not None:
@@ -138,15 +140,17 @@ class GeminiEncoder(EventEncoder):
 
     def signature(self, event: ReasoningSignature) -> None:
         blob = signature_blob(event.on, event.vendor, event.blob)
-        field = b',"thoughtSignature":' + dumps(blob)
+        field = SIGNATURE + dumps(blob)
         is_own = event.vendor == VENDOR and blob == event.blob
+        text, kind = self._text, TextDelta if event.on == "text" else ReasoningDelta
         # only for Gemini's streams: in others, text and signature may arrive in separate reads, and the output must not differ
-        if is_own and self._vendor == VENDOR and self._is_alone(event):
+        is_alone = type(text) is kind and (text.choice, text.block) == (event.choice, event.block)
+        if is_own and self._vendor == VENDOR and is_alone and not self._goes_on(kind, event):
             self._write_text(field)
             return
-        if self._text is not None:
+        if text is not None:
             self._write_text()
-        if is_own and self._goes_on(TextDelta if event.on == "text" else ReasoningDelta, event):
+        if is_own and self._goes_on(kind, event):
             self.lose("block_boundary")  # clients take the signed part as a separate block
         self._sign(event.choice, field, thought=event.on == "reasoning")
 
@@ -155,25 +159,14 @@ class GeminiEncoder(EventEncoder):
         choice = self._choices[event.choice]
         return choice.kind is kind and choice.block == event.block
 
-    def _is_alone(self, event: ReasoningSignature) -> bool:
-        """Return whether the held text is the whole signed block, so that text and signature can be written as one part."""
-        text, kind = self._text, TextDelta if event.on == "text" else ReasoningDelta
-        if type(text) is not kind or (text.choice, text.block) != (event.choice, event.block):
-            return False
-        return not self._goes_on(kind, event)
-
     def opaque(self, event: ReasoningOpaque) -> None:
         """Write opaque reasoning in streamkit's marked form ("sealed"), even Google's, because Gemini has no block for it."""
-        sealed = dumps(seal("opaque", event.vendor, event.blob))
-        self._sign(event.choice, b',"thoughtSignature":' + sealed, thought=True)
+        self._sign(event.choice, SIGNATURE + dumps(seal("opaque", event.vendor, event.blob)), thought=True)
 
     def _sign(self, number: int, signature: bytes, *, thought: bool) -> None:
-        """Write a signature on a part without text."""
         self._keep_order(number)
         self._part(number, b'"text":""%b%b' % (THOUGHT if thought else b"", signature))
         self._choices[number].kind = None
-
-    # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_started(self, event: ToolCallStarted) -> None:
         choice = self._choices[event.choice]
@@ -194,16 +187,12 @@ class GeminiEncoder(EventEncoder):
             self.withhold(event)
             return
         extras = b"," + dumps(started.extras)[1:-1] if started.extras and self._vendor == VENDOR else b""
-        opaque = started.signature
-        signature = b"" if opaque is None else _signed("call", opaque.vendor, opaque.blob)
+        opaque, signature = started.signature, b""
+        if opaque is not None:
+            signature = SIGNATURE + dumps(signature_blob("call", opaque.vendor, opaque.blob))
         call = dumps(event.name), arguments, dumps(event.id), extras, signature
         self._part(event.choice, b'"functionCall":{"name":%b,"args":%b,"id":%b%b}%b' % call)
         choice.called, choice.kind = True, None
-
-    def media_form(self, media: MediaGenerated) -> list[Aside]:
-        return write_media(media)
-
-    # -- asides ----------------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
         name, value = event.type, event.raw
@@ -222,8 +211,6 @@ class GeminiEncoder(EventEncoder):
         else:
             self._chunk(dumps({name: value})[1:-1])
 
-    # -- the end ---------------------------------------------------------------------------------------------------
-
     def finished(self, event: ResponseFinished) -> None:
         self._stops.append(event)
 
@@ -234,7 +221,7 @@ class GeminiEncoder(EventEncoder):
     def terminate(self) -> None:
         usage = b""
         if self._usage is not None:
-            usage = b',"usageMetadata":' + dumps(encode_usage(self._usage, self.report))
+            usage = b',"usageMetadata":' + dumps(USAGE.encode(self._usage, self.report))
         stops = self._stops or [ResponseFinished("stop")]
         fields = []
         if self._blocked is not None:  # a blocked prompt is the reason why the first candidate has none
@@ -258,6 +245,138 @@ class GeminiEncoder(EventEncoder):
         self.write(b'data: {"error":%b}\r\n\r\n' % dumps(body))  # clients recognise an error only by the first key
 
 
-def _signed(kind: Kind, vendor: str, blob: str) -> bytes:
-    """Return the member of a part for a signature."""
-    return b',"thoughtSignature":' + dumps(signature_blob(kind, vendor, blob))
+class GeminiResponseWriter(ResponseWriter):
+    """Writes a response as one body."""
+
+    vendor = VENDOR
+    media_form = staticmethod(write_media)
+    # The next three are reset for each candidate:
+    _parts: list[dict[str, Any]]  # the parts written so far
+    _called: bool  # whether a call was written
+    _kind: type | None  # the kind of the last part, if unsigned: a reader joins the next part of this kind to it
+
+    def error(self, failure: ProviderFailed) -> dict[str, Any]:
+        return {"error": encode_error(failure, self.report)}
+
+    def answer(self) -> dict[str, Any]:
+        response = self.response
+        written = [self.candidate(choice) for choice in response.choices or [Choice(stop_reason="stop")]]
+        usage = response.usage
+        body = without_none(
+            candidates=[candidate for candidate in written if candidate] or None,
+            usageMetadata=None if usage is None else USAGE.encode(usage, self.report),
+            modelVersion=response.model or self.encoding.profile.model or None,
+            createTime=None if response.created is None else encode_time(response.created),
+            responseId=response.id,
+        )
+        return add_missing(add_missing(body, self.members), self.own_extras(response.extras, "response_fields"))
+
+    def candidate(self, choice: Choice) -> dict[str, Any]:
+        """Return one candidate; an empty object if the prompt was blocked, because ``promptFeedback`` then has the reason."""
+        self._parts, self._called, self._kind = [], False, None
+        if choice.refusal:
+            self.report.lose("refusal_as_text")
+        for part in choice.parts:
+            self._part(part)
+        written: dict[str, Any] = {"content": {"parts": self._parts or [{"text": ""}], "role": "model"}}
+        for aside in choice.asides:
+            self._candidate_aside(aside, written)
+        feedback = self.members.get("promptFeedback")
+        is_blocked = choice.index == 0 and isinstance(feedback, dict) and bool(feedback.get("blockReason"))
+        if is_blocked and not self._parts:
+            return {}
+        if not is_blocked:
+            native = choice.native_stop_reason if self.own else None
+            found = finish_reason(choice.stop_reason or "other", native, called=self._called)
+            written["finishReason"] = stop_word(found, choice.stop_sequence, self.report)
+        elif choice.stop_sequence is not None:
+            self.report.lose("stop_sequence")
+        return {**written, "index": choice.index}
+
+    def _candidate_aside(self, aside: Aside, candidate: dict[str, Any]) -> None:
+        """Write an aside of this dialect as a member of the candidate or of the response; count any other as lost."""
+        name = aside.type
+        if aside.vendor != VENDOR or aside.kind == "unknown_event":
+            self.report.lose(aside.kind, what=name)
+        elif name.startswith("candidates."):
+            self._put(candidate, name.removeprefix("candidates."), aside)
+        elif name != "part" and not name.startswith("part."):
+            self._put(self.members, name, aside)
+
+    def _put(self, place: dict[str, Any], name: str, aside: Aside) -> None:
+        """Write a member. If the member arrived several times, lists are joined, and of other values the last is kept."""
+        before, value = place.get(name), aside.raw
+        if _are_lists(value) and (self.growing.owns(before) or _are_lists(before)):
+            joined = self.growing.inner(place, name)
+            for key, items in value.items():
+                self.growing.extend(joined, key, items)
+            return
+        if before is not None and before != value:
+            self.report.lose(aside.kind, what=aside.type)
+        place[name] = value
+
+    def _part(self, part: Part) -> None:
+        match part:
+            case Text() | Refusal():
+                self._text({"text": part.text}, Text, "text", part.signature if isinstance(part, Text) else None)
+            case Reasoning():
+                self._text({"text": part.text, "thought": True}, Reasoning, "reasoning", part.signature)
+            case RedactedReasoning():
+                self._sealed("opaque", part.opaque)
+            case ToolCall():
+                self._call(part)
+            case Aside():
+                self._aside(part)
+            case _:
+                raise TypeError(f"a response has no {type(part).__name__}")
+
+    def _text(self, part: dict[str, Any], kind: type, place: Kind, signature: Opaque | None) -> None:
+        if signature is not None and signature.vendor == VENDOR and is_base64(signature.blob):
+            self._parts.append({**part, "thoughtSignature": signature.blob})
+            self._kind = None
+            return
+        if part["text"]:
+            if self._kind is kind:
+                self.report.lose("block_boundary")  # a reader joins neighbouring unsigned parts of one kind
+                if kind is Reasoning:
+                    before = self._parts[-1]["text"]
+                    part["text"] = one_string([before, part["text"]])[len(before) :]
+            self._parts.append(part)
+            self._kind = kind
+        if signature is not None:
+            self._sealed(place, signature)
+
+    def _sealed(self, kind: Kind, opaque: Opaque) -> None:
+        """Write another vendor's signature or data in streamkit's marked form ("sealed") on a part without text."""
+        thought = {} if kind == "text" else {"thought": True}
+        blob = seal(kind, opaque.vendor, opaque.blob)
+        self._parts.append({"text": "", **thought, "thoughtSignature": blob})
+        self._kind = None
+
+    def _call(self, call: ToolCall) -> None:
+        text = object_arguments(call, self.encoding.limits, self.report) if call.name else None
+        if text is None:
+            self.withhold(call)
+            return
+        body: dict[str, Any] = {"name": call.name, "args": orjson.Fragment(text), "id": call.id}
+        part: dict[str, Any] = {"functionCall": add_missing(body, self.own_extras(call.extras))}
+        if call.signature is not None:
+            part["thoughtSignature"] = signature_blob("call", call.signature.vendor, call.signature.blob)
+        self._parts.append(part)
+        self._called, self._kind = True, None
+
+    def _aside(self, aside: Aside) -> None:
+        """Write an aside that is a whole part, or a member of the part before it."""
+        if aside.vendor != VENDOR or aside.kind == "unknown_event":
+            return  # counted in ``_candidate_aside``
+        if aside.type == "part":
+            self._parts.append(dict(aside.raw))
+            self._kind = None
+        elif aside.type.startswith("part."):
+            if not self._parts:
+                self._parts.append({"text": ""})
+            add_missing(self._parts[-1], {aside.type.removeprefix("part."): aside.raw})
+
+
+def _are_lists(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(items, list) for items in value.values())

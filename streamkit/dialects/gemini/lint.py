@@ -12,31 +12,46 @@ from typing import Any, ClassVar
 
 from attrs import define
 
-from streamkit.dialects.linting.explain import COMMON_HINTS, KNOWN, READS, TORN, UNFINISHED, Hint, Hints, like
-from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
-from streamkit.dialects.vocabulary.google import is_base64
+from streamkit.dialects.bodies.google import is_base64
+from streamkit.dialects.gemini.wire import CHUNK_FIELDS
+from streamkit.dialects.linting import (
+    COMMON_HINTS,
+    COMMON_RULES,
+    KNOWN,
+    READS,
+    TORN,
+    UNFINISHED,
+    GrammarChecker,
+    Hint,
+    Hints,
+    is_filled,
+    is_index,
+    is_text,
+    like,
+    shown,
+)
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "unterminated": "A blank line ends each event, the last too; the client reads it without (§0.3).",
-    "event": "Events are `data` alone, without a name: the client takes an `event:` line for broken JSON (§0.4).",
-    "done": "There is no sentinel: the client takes `[DONE]` for broken JSON (§0.4).",
+    "unterminated": "A blank line ends each event, also the last one; the client reads an event without it (§0.3).",
+    "event": "Events have only `data`, and no name: the client reads an `event:` line as invalid JSON (§0.4).",
+    "done": "A stream has no sentinel: the client reads `[DONE]` as invalid JSON (§0.4).",
     "chunk": "A chunk has `candidates`, `promptFeedback`, `usageMetadata` or other fields of a response (§5.2).",
     "candidates": "`candidates` is a list of objects, each with an `index` from 0 or without one (§5.2).",
     "content": "`content` is an object of the role `model`; its `parts`, if any, are a list of objects (§5.2).",
     "text": "`text` is a string and `thought` a boolean (§5.2).",
     "signature": "`thoughtSignature` is base64 text: the client decodes it (§5.2).",
-    "call": "A call has an object `functionCall` with a name that is not blank, or goes on with an open call (§5.3).",
-    "args": "`args`, where there are any, are an object (§5.3).",
-    "partial_args": "Each entry of `partialArgs` has a `jsonPath` and one value at most (§5.3).",
-    "call_open": "A call that will continue is ended before the candidate's reason (§5.3).",
-    "finish_reason": "Each candidate gets one `finishReason`, a string that is not blank (§5.2).",
-    "after_finish": "No content follows a candidate's reason (§5.1).",
+    "call": "A call has an object `functionCall` with a name that is not blank, or continues an open call (§5.3).",
+    "args": "`args`, if any, is an object (§5.3).",
+    "partial_args": "Each entry of `partialArgs` has a `jsonPath` and at most one value (§5.3).",
+    "call_open": "A call with `willContinue` ends before the candidate's `finishReason` (§5.3).",
+    "finish_reason": "Each candidate has one `finishReason`, a string that is not blank (§5.2).",
+    "after_finish": "No content follows the `finishReason` of a candidate (§5.1).",
     "prompt_feedback": "`promptFeedback` is an object; its `blockReason`, if any, is a string (§5.2).",
     "usage": "`usageMetadata` is an object, and its counts are integers from 0 (§5.2).",
     "identity": "`responseId` and `modelVersion` are strings, and the same in every chunk (§5.2).",
-    "error": "An error has `error` as its first key, with an integer `code` and a `message`: the client sees no other (§0.4).",
+    "error": "The first key of an error is `error`, with an integer `code` and a `message`: the client sees no other (§0.4).",
     "after_error": "Nothing follows an error (§5.1).",
 }  # fmt: skip
 HINTS: Hints = {
@@ -55,9 +70,7 @@ HINTS: Hints = {
     "error": (like("error_shape"),),
     "after_error": (like("after_error"),),
 }
-FIELDS = frozenset(
-    {"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "createTime", "modelStatus"}
-)
+FIELDS = (CHUNK_FIELDS - {"error"}) | {"modelStatus"}
 VALUES = frozenset({"stringValue", "numberValue", "boolValue", "nullValue"})
 
 
@@ -81,9 +94,9 @@ class GeminiLinter(GrammarChecker):
 
     def take(self, frame: Frame) -> None:
         if not frame.terminated:
-            self.broken("unterminated", "the last event or element has no end", "note")
+            self.broken("unterminated", "the last event or element is not terminated", "note")
         if frame.event != "message":
-            self.broken("event", f"the event is called {shown(frame.event)}")
+            self.broken("event", f"the event name is {shown(frame.event)}")
         if frame.data.strip() == b"[DONE]":
             self.broken("done", "[DONE]")
         elif self._failed:
@@ -96,7 +109,7 @@ class GeminiLinter(GrammarChecker):
             self._error(document)
             return
         if document.keys().isdisjoint(FIELDS):
-            self.broken("chunk", f"none of them: {shown(document)}")
+            self.broken("chunk", f"the chunk has none of these fields: {shown(document)}")
         for name in ("responseId", "modelVersion"):
             if name in document:
                 self.identity(document, name)
@@ -156,7 +169,7 @@ class GeminiLinter(GrammarChecker):
             else:
                 self.broken("content", f"a part is {shown(part)}")
         if candidate.reason is not None and any(part != {"text": ""} for part in parts):
-            self.broken("after_finish", f"after the reason: {shown(parts)}", "note")
+            self.broken("after_finish", f"content after finishReason: {shown(parts)}", "note")
         if (reason := entry.get("finishReason")) is not None:
             self._finish_reason(reason, candidate)
 
@@ -187,9 +200,9 @@ class GeminiLinter(GrammarChecker):
             self.broken("call", f"functionCall is {shown(call)}")
             return
         if not candidate.call_open if not call.get("name") else not is_filled(call["name"]):
-            self.broken("call", f"the name of a call is {shown(call.get('name'))}, and none is open")
+            self.broken("call", f"name is {shown(call.get('name'))}, and no call is open")
         if not isinstance(call.get("args", {}), dict):
-            self.broken("args", f"args are {shown(call['args'])}")
+            self.broken("args", f"args is {shown(call['args'])}")
         partial = call.get("partialArgs", [])
         if not isinstance(partial, list):
             self.broken("partial_args", f"partialArgs is {shown(partial)}")

@@ -26,7 +26,7 @@ from streamkit.dialects.members.values import DEPTH
 from streamkit.errors import ArgumentsTooLong
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-from streamkit.tool_calls.text_buffer import TextBuffer
+from streamkit.tool_calls.object_scanner import TextBuffer
 
 PathStep: TypeAlias = str | int
 Path: TypeAlias = tuple[PathStep, ...]

@@ -5,31 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from streamkit.dialects.quirks.changes import (
+from streamkit.dialects.quirks import (
+    ANY,
+    EVENTS,
     Change,
     Frames,
     Payload,
     both,
+    call_text,
+    compact,
     copied,
     cut,
+    end_quirks,
+    event_quirks,
     every,
     first,
     last,
     put,
     reword,
-    turn,
-    value_at,
-)
-from streamkit.dialects.quirks.common import (
-    ANY,
-    EVENTS,
-    call_text,
-    compact,
-    end_quirks,
-    event_quirks,
     stray_errors,
     surrounded,
     text_quirks,
+    turn,
+    value_at,
 )
 
 CONTENT: Final = "candidates.0.content"
@@ -39,7 +37,6 @@ TEXT: Final = "candidates.0.content.parts.0.text"
 THOUGHT: Final = "candidates.0.content.parts.0.thought"
 CALL: Final = "candidates.0.content.parts.0.functionCall"
 NAME: Final = "candidates.0.content.parts.0.functionCall.name"
-ARGS: Final = "candidates.0.content.parts.0.functionCall.args"
 ID: Final = "candidates.0.content.parts.0.functionCall.id"
 FINISH: Final = "candidates.0.finishReason"
 FOREIGN: Final = {"STOP": "end_turn", "MAX_TOKENS": "length"}
@@ -70,7 +67,6 @@ def _parts(*values: tuple[str, Any], named: bool = False, end: bool = True) -> C
 
 
 def _values(path: str, value: Any) -> list[dict[str, Any]]:
-    """Return the partial arguments for a value at a path: a text in two halves."""
     match value:
         case str():
             half = (len(value) + 1) // 2
@@ -88,7 +84,6 @@ def _call_as_text(payload: Payload) -> None:
 
 
 def _array_without_end(frames: Frames) -> Frames:
-    """Put all payloads in one array without its closing bracket."""
     payloads = [compact(payload) for payload in EVENTS.having(ANY, frames)]
     if not payloads:  # no events: the stream is an array already
         return (*frames[:-1], frames[-1].rstrip().removesuffix(b"]"))
@@ -112,7 +107,7 @@ QUIRKS: Final[Mapping[str, Change]] = {
     "list_missing": edit(every(PARTS), turn(PARTS, lambda parts: parts[0])),
     "list_unasked": edit(every(CONTENT), turn(CONTENT, lambda content: [content])),
     "object_missing": edit(last(TEXT), turn(PART, lambda part: part["text"])),
-    "arguments_not_object": edit(every(NAME), turn(ARGS, compact)),
+    "arguments_not_object": edit(every(NAME), turn(f"{CALL}.args", compact)),
     "block_unclosed": EVENTS.when(first(NAME, at=1), _parts(end=False)),
     "identity_blank": edit(every(NAME), put(ID, " ")),
     "id_duplicate": EVENTS.share(first(NAME), ID, every(NAME), ID),

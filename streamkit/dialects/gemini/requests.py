@@ -15,9 +15,8 @@ The server takes each member under two names (``functionCall`` and ``function_ca
 whether to stream, are in the URL. A schema has two forms; the older one (``parameters``, ``responseSchema``) is read as the
 JSON schema with the same meaning, and the original is kept, too.
 
-What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
-``capabilities`` says what the servers take, and this module has the passes that only Gemini needs. All system messages are
-joined to one instruction.
+Before a request is written, everything that the servers do not take (``capabilities``) is dropped (``translation/lowering``).
+All system messages are joined to one instruction.
 
 A signature is written on the same part on which it was read. Signatures of other vendors are dropped, and so is reasoning of
 other models. Where the server demands a signature, Google's placeholder for a missing one is written.
@@ -34,13 +33,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import takewhile
 from operator import is_not
 from typing import Any, Final, Literal, TypeAlias, TypeGuard
 
 import orjson
 from attrs import evolve
 
+from streamkit.conversation.media import kind_of_type, media_type_of
 from streamkit.conversation.messages import (
     Extras,
     Media,
@@ -57,30 +56,27 @@ from streamkit.conversation.messages import (
     ToolChoice,
     ToolResult,
     Turn,
-    WebSearch,
 )
-from streamkit.dialects.bodies import google_requests as google
-from streamkit.dialects.bodies.json_members import add_missing, members_of, without_none
-from streamkit.dialects.bodies.media_types import media_type_of
-from streamkit.dialects.bodies.request_reader import RequestReader, Waiting, read_options
+from streamkit.dialects.bodies import google
+from streamkit.dialects.bodies.google import FILMS, LEVELS, SERVICE_TIERS, VENDOR, is_own_uri, standard_base64
 from streamkit.dialects.gemini.decode import ASIDE_PARTS, TEXT_FIELDS
 from streamkit.dialects.gemini.schemas import cut_schema, json_schema
 from streamkit.dialects.gemini.wire import DYNAMIC, JSON, MODES, OPTIONS, PLAIN, TOOLS, VALIDATED, camel_case
 from streamkit.dialects.lowering import Capabilities, Lowering, OfParts, Place, of_turns, results_named, told_by
-from streamkit.dialects.members.fields import Fields, base64_of, kind_of
+from streamkit.dialects.members.fields import (
+    Fields,
+    RequestReader,
+    Waiting,
+    add_missing,
+    base64_of,
+    kind_of,
+    members_of,
+    read_options,
+    without_none,
+)
 from streamkit.dialects.members.values import has_member, has_value
 from streamkit.dialects.profiles import Target
-from streamkit.dialects.vocabulary.google import (
-    FILMS,
-    LEVELS,
-    OWN_URIS,
-    SERVICE_TIERS,
-    VENDOR,
-    is_own_uri,
-    standard_base64,
-)
-from streamkit.dialects.vocabulary.models import UNKNOWN
-from streamkit.dialects.vocabulary.reasoning_effort import COMMON, budget_of
+from streamkit.dialects.vocabulary.models import COMMON, UNKNOWN, budget_of
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.events import Aside, Opaque
@@ -88,29 +84,21 @@ from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.check import check_arguments
 
-#: The members that say what a part is. A part has one of them.
-KINDS: Final = frozenset({"text", "functionCall", *ASIDE_PARTS})
+KINDS: Final = frozenset({"text", "functionCall", *ASIDE_PARTS})  # the members that say what a part is
 #: By Gemini's role: streamkit's role. ``function`` is an older name, which the server now refuses.
 ROLES: Final[Mapping[str, Literal["user", "assistant"]]] = {"user": "user", "model": "assistant", "function": "user"}
-#: Names of the one member of a function's response that is a tool's output.
-OUTPUTS: Final = frozenset({"output", "result", "error"})
-#: By the value of ``mode`` in a request: the mode of streamkit's ``ToolChoice``.
+OUTPUTS: Final = frozenset({"output", "result", "error"})  # names of a tool's output, if it is the only member
 CHOICES: Final[Mapping[str, Literal["auto", "none", "required"]]] = {
     "MODE_UNSPECIFIED": "auto",
     VALIDATED: "auto",
     **{word: ours for ours, word in MODES.items()},
 }
-#: Members of a tool that let the model search the web. ``googleSearchRetrieval`` is the older name.
-SEARCHES: Final = frozenset({"googleSearch", "googleSearchRetrieval"})
+SEARCHES: Final = frozenset({"googleSearch", "googleSearchRetrieval"})  # the second is the older name
 NO_LEVEL: Final = "thinking_level_unspecified"
 PartBody: TypeAlias = dict[str, Any]
-#: Media types that Gemini takes.
 MEDIA_TYPES: Final = re.compile(
     r"(?:image|audio|video|text)/.+|application/(?:pdf|json|rtf|(?:x-)?(?:java|type)script)"
 )
-#: The two members that can hold the schema of a function or of the output: first the OpenAPI form, then JSON schema.
-PARAMETER_FORMS: Final = ("parameters", "parametersJsonSchema")
-RESPONSE_FORMS: Final = ("responseSchema", "responseJsonSchema")
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -134,10 +122,8 @@ class GeminiRequestReader(RequestReader):
 
     def begun(self, fields: Fields) -> Request:
         if "cachedContent" in fields:
-            self.references.append(("cachedContent", "send the contents themselves"))
+            self.references.append(("cachedContent", "send the cached contents in `contents`"))
         return Request(self.dialect, fields.string("model"))
-
-    # -- contents ------------------------------------------------------------------------------------------------------
 
     def read_turns(self, fields: Fields) -> None:
         """Read the system instruction, whose role has no meaning, and the contents."""
@@ -154,7 +140,7 @@ class GeminiRequestReader(RequestReader):
     def _content(self, content: Fields) -> None:
         role = content.string("role") or "user"
         if role not in ROLES:
-            raise content.wrong(f"'user' or 'model' is needed, not {quoted(role)}", "role")
+            raise content.wrong(f"must be 'user' or 'model', not {quoted(role)}", "role")
         turn = self._turn(ROLES[role])
         for part in content.each("parts"):
             self._part(part, turn)
@@ -179,8 +165,6 @@ class GeminiRequestReader(RequestReader):
         self.turns.append(turn)
         return turn
 
-    # -- parts -----------------------------------------------------------------------------------------------------
-
     def _part(self, part: Fields, turn: Turn) -> None:
         kind = _kind(part)
         speaks = turn.role == "assistant"
@@ -194,7 +178,7 @@ class GeminiRequestReader(RequestReader):
             case "functionCall" if speaks:
                 self._call(part, turn.parts)
             case "functionCall":
-                raise part.wrong("a call may only stand in a content of the model", "functionCall")
+                raise part.wrong("must be in a content with the role 'model'", "functionCall")
             case "functionResponse" if turn.role == "user":
                 self._result(part, turn.parts)
             case _:
@@ -204,26 +188,25 @@ class GeminiRequestReader(RequestReader):
     def _text(self, part: Fields, turn: Turn) -> None:
         """Read text that is not the model's: a signature on it has no meaning."""
         if part.boolean("thought"):
-            raise part.wrong("a thought may only stand in a content of the model", "thought")
+            raise part.wrong("must be in a content with the role 'model'", "thought")
         text = Text(part.string("text") or "")
         text.extras = part.rest() or None
         if text.text or text.extras:
             turn.parts.append(text)
 
     def _spoken(self, part: Fields, parts: list[Part]) -> None:
-        """Read text or reasoning of the model."""
         text, thought, blob = part.string("text") or "", part.boolean("thought"), part.string("thoughtSignature")
         new: Text | Reasoning = Reasoning(text, "summary") if thought else Text(text)
         new.extras = part.rest() or None
-        sealed = _unsealed(blob)
+        sealed = unseal(standard_base64(blob)) if blob else None
         if blob and sealed is None:
             new.signature = Opaque(VENDOR, blob)
         if text or new.signature or new.extras:
             parts.append(new)
         if sealed is not None:
-            self._foreign(sealed, parts)
+            self._restore(sealed, parts)
 
-    def _foreign(self, sealed: Sealed, parts: list[Part]) -> None:
+    def _restore(self, sealed: Sealed, parts: list[Part]) -> None:
         """Restore another vendor's signature or opaque data. A signature covers all text of its kind before it."""
         opaque = sealed.opaque
         match sealed.kind:
@@ -235,13 +218,12 @@ class GeminiRequestReader(RequestReader):
                 parts.append(Text("", opaque))
             case kind:
                 signed: Text | Reasoning = Reasoning("", "summary") if kind == "reasoning" else Text("")
-                run = [*takewhile(lambda part: _may_be_signed(part, type(signed)), reversed(parts))]
-                del parts[len(parts) - len(run) :]
-                signed.text = "".join(part.text for part in reversed(run) if isinstance(part, Text | Reasoning))
-                signed.signature = opaque
+                texts: list[str] = []  # streams send a text in fragments and its signature last
+                while parts and isinstance(last := parts[-1], type(signed)) and not (last.signature or last.extras):
+                    texts.append(last.text)
+                    parts.pop()
+                signed.text, signed.signature = "".join(reversed(texts)), opaque
                 parts.append(signed)
-
-    # -- calls and results -----------------------------------------------------------------------------------------
 
     def _call(self, part: Fields, parts: list[Part]) -> None:
         call, blob = part.needed_fields("functionCall"), part.string("thoughtSignature")
@@ -254,12 +236,12 @@ class GeminiRequestReader(RequestReader):
         self._waiting.add(read)
         read.extras = call.rest() or None
         if blob:
-            sealed = _unsealed(blob)
+            sealed = unseal(standard_base64(blob))
             read.signature = Opaque(VENDOR, blob) if sealed is None else sealed.opaque
         else:
             read.signature, self._signature = self._signature, None
         parts.append(read)
-        _beside(part, parts)
+        _keep_members(part, parts)
 
     def _result(self, part: Fields, parts: list[Part]) -> None:
         response = part.needed_fields("functionResponse")
@@ -272,13 +254,13 @@ class GeminiRequestReader(RequestReader):
             result.parts.append(_media_of(inner) if media else Aside(VENDOR, "unknown_event", "part", inner.rest()))
         result.extras = response.rest() or None
         parts.append(result)
-        _beside(part, parts)
+        _keep_members(part, parts)
 
     def _response(self, response: Fields, result: ToolResult) -> None:
         """Read the text of a function's response, which may be a list of several, or else the whole object as JSON."""
         members = response.peek("response")
         if not isinstance(members, dict | None):
-            raise response.wrong(f"an object is needed, not {kind_of(members)}", "response")
+            raise response.wrong(f"must be an object, not {kind_of(members)}", "response")
         if not members:
             response.take("response")
             return
@@ -292,8 +274,6 @@ class GeminiRequestReader(RequestReader):
             result.parts += [Text(text) for text in texts if text or len(texts) > 1]
         else:
             result.parts.append(Text(response.text_of("response")))
-
-    # -- options ---------------------------------------------------------------------------------------------------
 
     def options(self, fields: Fields) -> Options:
         options, config = Options(), fields.fields("generationConfig")
@@ -309,9 +289,8 @@ class GeminiRequestReader(RequestReader):
         word, budget = thinking.string("thinkingLevel") or "", thinking.integer("thinkingBudget")
         level = word.lower()
         if level not in {*LEVELS, "", NO_LEVEL}:
-            raise thinking.wrong(
-                f"one of {', '.join(sorted(LEVELS)).upper()} is needed, not {quoted(word)}", "thinkingLevel"
-            )
+            words = ", ".join(sorted(LEVELS)).upper()
+            raise thinking.wrong(f"must be one of {words}, not {quoted(word)}", "thinkingLevel")
         shown = thinking.boolean("includeThoughts")
         read = Thinking(level if level in LEVELS else None)
         if budget is not None and budget <= 0:
@@ -327,9 +306,7 @@ class GeminiRequestReader(RequestReader):
         if not isinstance(kind, str | None):
             kind = config.string("responseMimeType")  # raises the error
         older, newer = "responseSchema" in config, "responseJsonSchema" in config
-        if kind not in {None, JSON, PLAIN} or not (kind or older or newer):
-            return None
-        if kind == PLAIN and (older or newer):
+        if kind not in {None, JSON, PLAIN} or (kind == PLAIN and (older or newer)) or not (kind or older or newer):
             return None
         config.take("responseMimeType")
         if newer:
@@ -339,8 +316,6 @@ class GeminiRequestReader(RequestReader):
             return OutputFormat("schema", json_schema(schema), native_schema=schema)
         return OutputFormat("json" if kind == JSON else "text")
 
-    # -- tools -----------------------------------------------------------------------------------------------------
-
     def tools(self, fields: Fields) -> list[Tool]:
         return [tool for each in fields.each("tools") for tool in self._tools(each)]
 
@@ -349,8 +324,12 @@ class GeminiRequestReader(RequestReader):
         for declaration in tool.each("functionDeclarations"):
             yield self._function(declaration)
         for name, value in tool.rest().items():
-            search = _search(value) if name in SEARCHES else None
-            yield Tool(name, kind="server", raw={name: value}, search=search)
+            read = Tool(name, kind="server", raw={name: value})
+            if name in SEARCHES:
+                options = dict(value) if isinstance(value, Mapping) else {}
+                excluded = options.pop("excludeDomains", None)
+                read.search = read_search(options | without_none(blocked_domains=excluded))
+            yield read
 
     def _function(self, declaration: Fields) -> Tool:
         tool = Tool(declaration.needed("name"), declaration.string("description"))
@@ -370,21 +349,21 @@ class GeminiRequestReader(RequestReader):
         if mode is None and not names:
             return None
         if mode is not None and mode not in CHOICES:
-            raise calling.wrong(f"one of {', '.join(CHOICES)} is needed, not {quoted(mode)}", "mode")
+            raise calling.wrong(f"must be one of {', '.join(CHOICES)}, not {quoted(mode)}", "mode")
         extras = {"mode": VALIDATED} if mode == VALIDATED else None
         return ToolChoice(CHOICES[mode or "AUTO"], names, extras=extras)
 
 
 def _media_of(part: Fields) -> Media:
-    """Read ``inlineData`` or ``fileData``."""
-    if "inlineData" in part:
-        data = part.needed_fields("inlineData")
-        media = _read_media(data)
+    is_inline = "inlineData" in part
+    data = part.needed_fields("inlineData" if is_inline else "fileData")
+    kind = data.string("mimeType")
+    media = Media(kind_of_type(kind), kind, name=data.string("displayName"), place=data.place)
+    if is_inline:
         media.data = base64_of(standard_base64(data.needed("data")), data.at("data"))
     else:
-        data = part.needed_fields("fileData")
-        media, uri = _read_media(data), data.needed("fileUri")
-        if uri.startswith(OWN_URIS):
+        uri = data.needed("fileUri")
+        if is_own_uri(uri):
             media.file_id = uri
         else:
             media.url = uri
@@ -394,49 +373,24 @@ def _media_of(part: Fields) -> Media:
     return media
 
 
-def _read_media(data: Fields) -> Media:
-    kind = data.string("mimeType")
-    media = Media("file", kind, name=data.string("displayName"), place=data.place)
-    match (kind or "").partition("/")[0].lower():
-        case "image" | "audio" | "video" as known:
-            media.kind = known
-    return media
-
-
 def _kind(part: Fields) -> str:
     """Return the member that says what a part is; ``""`` for an unknown kind. Raises BadRequest if there are several."""
     kinds = [name for name in part.names if name in KINDS]
     if len(kinds) > 1:
-        raise part.wrong(f"a part is one thing, and here are {' and '.join(kinds)}")
+        raise part.wrong(f"a part must have only one of {' and '.join(kinds)}")
     if kinds:
         return kinds[0]
     return "text" if TEXT_FIELDS.issuperset(part.names) else ""
 
 
-def _beside(part: Fields, parts: list[Part]) -> None:
+def _keep_members(part: Fields, parts: list[Part]) -> None:
     """Add as asides the members that a part has next to its call or result, so that they can be written again."""
     for name, value in part.rest().items():
         if has_value(value):
             parts.append(Aside(VENDOR, "metadata", f"part.{name}", value))
 
 
-def _unsealed(blob: str | None) -> Sealed | None:
-    return unseal(standard_base64(blob)) if blob else None
-
-
-def _may_be_signed(part: Any, kind: type[Text | Reasoning]) -> bool:
-    """Return whether a part may be a fragment of a signed text: streams send the text in fragments and its signature last."""
-    return type(part) is kind and part.signature is None and part.extras is None
-
-
-def _search(options: Any) -> WebSearch:
-    """Read the options of Google's web search."""
-    options = dict(options) if isinstance(options, Mapping) else {}
-    excluded = options.pop("excludeDomains", None)
-    return read_search(options | without_none(blocked_domains=excluded))
-
-
-# -- what the servers take: parts --------------------------------------------------------------------------------------
+# -- what the servers take ---------------------------------------------------------------------------------------------
 
 
 def fit_media(media: Media, place: Place, to: Lowering) -> Media | None:
@@ -494,9 +448,6 @@ def _object_of(result: ToolResult) -> str | None:
     return texts[0] if is_object else None
 
 
-# -- what the servers take: turns --------------------------------------------------------------------------------------
-
-
 def results_by_call(request: Request, to: Lowering) -> None:
     """Sort results into the order of their calls, if calls have no ids: on the wire only names and order link the two."""
     calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
@@ -537,9 +488,6 @@ def _is_member(part: Part) -> TypeGuard[Aside]:
 def no_roles(turn: Turn, _to: Lowering) -> Turn:
     """Drop another dialect's word for the role of an instruction."""
     return evolve(turn, native_role=None) if turn.native_role else turn
-
-
-# -- what the servers take: tools and options --------------------------------------------------------------------------
 
 
 def can_search(request: Request) -> bool:
@@ -778,35 +726,24 @@ def _response(result: ToolResult) -> Any:
     return {member: texts if len(texts) > 1 else "".join(texts)}
 
 
-# -- options and tools -------------------------------------------------------------------------------------------------
-
-
 def _generation_config(options: Options) -> dict[str, Any]:
-    config = members_of(options, OPTIONS) | _output(options.output)
-    return config | without_none(thinkingConfig=_thinking(options.thinking) or None)
+    config, output, thinking = members_of(options, OPTIONS), options.output, options.thinking or Thinking()
+    if output is not None:
+        config["responseMimeType"] = PLAIN if output.kind == "text" else JSON
+        if output.kind == "schema":
+            config |= _schema(output.schema, output.native_schema, "responseSchema", "responseJsonSchema")
+    written = without_none(
+        thinkingLevel=thinking.effort and thinking.effort.upper(),
+        thinkingBudget=thinking.budget_tokens,
+        includeThoughts=None if thinking.summary is None else thinking.summary != "none",
+    )
+    return config | without_none(thinkingConfig=written or None)
 
 
-def _thinking(thinking: Thinking | None) -> dict[str, Any]:
-    if thinking is None:
-        return {}
-    shown = None if thinking.summary is None else thinking.summary != "none"
-    level = thinking.effort and thinking.effort.upper()
-    return without_none(thinkingLevel=level, thinkingBudget=thinking.budget_tokens, includeThoughts=shown)
-
-
-def _output(output: OutputFormat | None) -> dict[str, Any]:
-    if output is None:
-        return {}
-    if output.kind != "schema":
-        return {"responseMimeType": JSON if output.kind == "json" else PLAIN}
-    return {"responseMimeType": JSON, **_schema(output.schema, output.native_schema, RESPONSE_FORMS)}
-
-
-def _schema(schema: Any, came: Extras | None, forms: tuple[str, str]) -> dict[str, Any]:
-    """Return a schema under its member: the older form if it was read in this form and was not changed since."""
-    older, newer = forms
-    is_older = came is not None and json_schema(came) == schema
-    return without_none(**({older: came} if is_older else {newer: schema}))
+def _schema(schema: Any, native: Extras | None, older: str, newer: str) -> dict[str, Any]:
+    """Return a schema under its member: the older (OpenAPI) form if it was read in this form and was not changed since."""
+    is_older = native is not None and json_schema(native) == schema
+    return without_none(**({older: native} if is_older else {newer: schema}))
 
 
 def _tools(offered: Sequence[Tool]) -> list[dict[str, Any]]:
@@ -820,7 +757,7 @@ def _tools(offered: Sequence[Tool]) -> list[dict[str, Any]]:
         if not functions:
             tools.append({"functionDeclarations": functions})
         declaration = without_none(name=tool.name, description=tool.description)
-        schema = _schema(tool.parameters, tool.native_parameters, PARAMETER_FORMS)
+        schema = _schema(tool.parameters, tool.native_parameters, "parameters", "parametersJsonSchema")
         functions.append(add_missing(declaration | schema, tool.extras))
     return tools
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from streamkit.conversation.tool_definitions import MANY, NAMED, ONE
+from streamkit.conversation.checks import MANY, NAMED, ONE
 from streamkit.dialects.gemini.wire import TOOLS, camel_case
 from streamkit.dialects.members.fields import shown
 from streamkit.dialects.members.values import DEPTH
 from streamkit.errors import BadRequest
 
-#: The path steps to a schema, for messages.
-Path: TypeAlias = tuple[str | int, ...]
+Path: TypeAlias = tuple[str | int, ...]  # the path steps to a schema, for messages
 #: By the keyword of Google's OpenAPI subset: the keyword of JSON schema with the same meaning.
 KEYWORDS: Final[Mapping[str, str]] = {"defs": "$defs", "ref": "$ref"}
 #: Keywords whose value is a 64-bit integer, which protobuf's JSON may write as a string.
@@ -49,7 +48,6 @@ def json_schema(schema: Any) -> Any:
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema, extended to accept null."""
     if "type" in schema:
         schema["type"] = [schema["type"], "null"]
     if isinstance(schema.get("anyOf"), list):
@@ -74,7 +72,7 @@ def cut_schema(schema: Any, path: Path, lose: Callable[[str], None], depth: int 
     Raises BadRequest if the schema is nested too deeply.
     """
     if depth > DEPTH:
-        raise BadRequest(shown(path), f"a schema nested deeper than {DEPTH}")
+        raise BadRequest(shown(path), f"the schema is nested deeper than {DEPTH} levels")
     if not isinstance(schema, Mapping):
         return schema
 

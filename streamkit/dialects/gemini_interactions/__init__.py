@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace
+from streamkit.dialects.bodies.google import is_own_uri
 from streamkit.dialects.gemini_interactions.asides import CITATIONS
-from streamkit.dialects.gemini_interactions.decode import InteractionsDecoder, recognises
-from streamkit.dialects.gemini_interactions.encode import InteractionsEncoder
-from streamkit.dialects.gemini_interactions.errors import ERRORS
-from streamkit.dialects.gemini_interactions.http import HTTP_HALF
+from streamkit.dialects.gemini_interactions.decode import InteractionsBodyDecoder, InteractionsDecoder, recognises
+from streamkit.dialects.gemini_interactions.encode import InteractionsEncoder, InteractionsResponseWriter
+from streamkit.dialects.gemini_interactions.http import ERRORS, HTTP_HALF
 from streamkit.dialects.gemini_interactions.lint import InteractionsLinter
 from streamkit.dialects.gemini_interactions.quirks import QUIRKS
 from streamkit.dialects.gemini_interactions.requests import InteractionsRequestReader, capabilities, write
-from streamkit.dialects.gemini_interactions.response import InteractionsBodyDecoder, InteractionsResponseWriter
 from streamkit.dialects.gemini_interactions.wire import TOOLS
-from streamkit.dialects.vocabulary.google import is_own_uri
 from streamkit.framing.sse import KEEP_ALIVE
 
 DIALECT = Dialect(

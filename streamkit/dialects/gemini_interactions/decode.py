@@ -7,6 +7,8 @@ arguments are streamed as text. Only Google understands other steps, so their fr
 raises an error at an early end, so nothing but this event counts as success. Steps that only ``interaction.completed``
 contains are read like those of a whole response. ``event_id`` is ignored: clients use it only to resume a stream.
 
+The ``steps`` of a whole interaction (``outputs`` before the revision of May 2026) are read as the end of a stream.
+
 Source: dialects.md §5.5, ui-protocols.md §4.
 """
 
@@ -17,30 +19,21 @@ from typing import Any, Final
 
 from attrs import define
 
-from streamkit.dialects.gemini_interactions.asides import ANNOTATIONS, citation_of
-from streamkit.dialects.gemini_interactions.media import read_media
-from streamkit.dialects.gemini_interactions.wire import (
-    CALL,
-    DELTA,
-    ERROR_TYPES,
-    EVENTS,
-    INPUT,
-    INTERACTION_MEMBER,
-    MEDIA,
-    RUNNING,
-    STOP_REASONS,
-    TEXT,
-    THOUGHT,
-    THOUGHT_DELTA,
-    VENDOR,
-    decode_usage,
-    is_bad_count,
+from streamkit.conversation.media import KINDS
+from streamkit.dialects.bodies import google
+from streamkit.dialects.gemini_interactions import wire
+from streamkit.dialects.gemini_interactions.asides import citation_of, read_media
+from streamkit.dialects.members.values import (
+    Members,
+    decode_time,
+    details_of,
+    has_value,
+    objects_in,
+    others_of,
+    text_of,
 )
-from streamkit.dialects.members.known import Members
-from streamkit.dialects.members.values import decode_time, details_of, has_value, objects_in, others_of, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.dialects.streams.client_calls import WAITS
-from streamkit.dialects.vocabulary import google
 from streamkit.dialects.vocabulary.error_bodies import error_in
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal
 from streamkit.events import (
@@ -66,20 +59,17 @@ OLDER: Final[Mapping[str, str]] = {
     "content.stop": "step.stop",
     "interaction.complete": "interaction.completed",
 }
-STREAMED: Final = (EVENTS.keys() - {"error"}) | OLDER.keys()
-#: Members of an interaction that the decoder reads in every event that contains one.
-INTERACTION: Final = frozenset({"id", "status", "model", "object", "usage"})
-#: Members that the decoder reads in the interaction at the end of a stream.
-AT_END: Final = INTERACTION | {"steps", "outputs", "errors"}
+STREAMED: Final = (wire.EVENTS.keys() - {"error"}) | OLDER.keys()
+INTERACTION: Final = frozenset({"id", "status", "model", "object", "usage"})  # members that are read in every event
+AT_END: Final = INTERACTION | {"steps", "outputs", "errors"}  # and in the last event
 #: By the type of a delta: the type of the step that it belongs to.
-DELTAS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("text", ANNOTATIONS, *MEDIA), TEXT),
-    "thought_summary": THOUGHT,
-    "thought_signature": THOUGHT,
-    "arguments_delta": CALL,
+STEPS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(KINDS, wire.TEXT),
+    **{kind: step for kind, (_, _, step) in wire.DELTAS.items()},
 }
-#: Types of steps that may contain each other's deltas, as some servers write them.
-READ_STEPS: Final = frozenset({TEXT, THOUGHT})
+READ_STEPS: Final = frozenset(
+    {wire.TEXT, wire.THOUGHT}
+)  # steps that may contain each other's deltas, as some servers write them
 CALL_FIELDS: Final = frozenset({"type", "id", "name", "arguments", "signature"})
 CONTENT: Final = Members("type", "text", "annotations")
 #: The members of a call's start event. Unknown members of its ``step`` are kept with the call.
@@ -104,18 +94,18 @@ def recognises(event: str, document: Any) -> bool:
 
 def is_call(document: dict[str, Any]) -> bool:
     """Return whether an event starts a step that is a function call."""
-    return document.get("event_type") == "step.start" and details_of(document, "step").get("type") == CALL
+    return document.get("event_type") == "step.start" and details_of(document, "step").get("type") == wire.CALL
 
 
 class InteractionsDecoder(BlockDecoder[Block]):
     """Decodes the events of a stream."""
 
     dialect = "gemini-interactions"
-    vendor = VENDOR
-    error_types = ERROR_TYPES
+    vendor = wire.VENDOR
+    error_types = wire.ERROR_TYPES
     envelope = frozenset({"event_type", "error"})
     signer = google.VENDOR
-    call_kind = CALL
+    call_kind = wire.CALL
     idle = frozenset({"event_id"})
     block_type = Block
 
@@ -139,16 +129,16 @@ class InteractionsDecoder(BlockDecoder[Block]):
             if not (document := self._renewed(kind, document)):
                 return
             kind = document["event_type"]
-        if kind in EVENTS:
+        if kind in wire.EVENTS:
             self.recognised = True
         else:
             self.unknown_frame(kind or "event", document)
             return
-        reader = getattr(self, EVENTS[kind].method)
+        reader = getattr(self, wire.EVENTS[kind].method)
         if self._stopped:
             self.behind_end(reader, document)
         else:
-            members = CALL_START if is_call(document) else EVENTS[kind].members
+            members = CALL_START if is_call(document) else wire.EVENTS[kind].members
             self.read_and_keep(reader, document, members, f"{kind}.")
         if kind != "error":
             self.read_error(document)
@@ -166,21 +156,21 @@ class InteractionsDecoder(BlockDecoder[Block]):
             return renewed
         content = renewed.pop(name)
         content_type = self.string(content.get("type"))
-        belongs = DELTAS.get(content_type)
-        if kind == "step.start" and belongs == TEXT:
+        belongs = STEPS.get(content_type)
+        if kind == "step.start" and belongs == wire.TEXT:
             has_more = content.keys() - {"type"}
-            return {**renewed, "step": {"type": TEXT, **({"content": [content]} if has_more else {})}}
-        if kind == "step.start" and content_type == CALL and not content.get("name"):
+            return {**renewed, "step": {"type": wire.TEXT, **({"content": [content]} if has_more else {})}}
+        if kind == "step.start" and content_type == wire.CALL and not content.get("name"):
             return {}
         if kind == "step.start" or (belongs is None and document.get("index") not in self.blocks):
             self._step_path = (name,)
             return {**renewed, "event_type": "step.start", "step": content}
-        if content_type == CALL:
+        if content_type == wire.CALL:
             content = {"type": "arguments_delta", "arguments": content.get("arguments")}
-        elif content_type in {THOUGHT, "thought_summary"} and "content" not in content and "signature" not in content:
-            text = content.get("text") or content.get(THOUGHT)
+        elif content_type in {wire.THOUGHT, "thought_summary"} and not {"content", "signature"} & content.keys():
+            text = content.get("text") or content.get(wire.THOUGHT)
             content = {"type": "thought_summary", "content": {"type": "text", "text": text}}
-        elif content_type == THOUGHT:
+        elif content_type == wire.THOUGHT:
             content = {**content, "type": "thought_signature"}
         return {**renewed, "delta": content}
 
@@ -191,8 +181,6 @@ class InteractionsDecoder(BlockDecoder[Block]):
         """Emit the held arguments from the starts of open calls, because the stream is over."""
         for block in self.blocks.values():
             self._whole_input(block)
-
-    # -- the interaction -------------------------------------------------------------------------------------------
 
     def _created(self, document: dict[str, Any]) -> None:
         interaction = self.fields(document.get("interaction"))
@@ -208,7 +196,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
         extras = others_of(interaction, known)
         created = decode_time(interaction.get("created"))
         model = text_of(interaction.get("model"))
-        self.start(ResponseStarted(self._id, model, created, vendor=VENDOR, extras=extras or None))
+        self.start(ResponseStarted(self._id, model, created, vendor=wire.VENDOR, extras=extras or None))
 
     def _status_update(self, document: dict[str, Any]) -> None:
         self.ensure_started()
@@ -218,7 +206,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
     def _completed(self, document: dict[str, Any]) -> None:
         interaction = self.fields(document.get("interaction"))
         if self._started:
-            self.keep_others(interaction, AT_END, INTERACTION_MEMBER)
+            self.keep_others(interaction, AT_END, wire.INTERACTION_MEMBER)
         else:
             self._begin(interaction, AT_END)
         self.end_of(interaction, "interaction")
@@ -231,12 +219,12 @@ class InteractionsDecoder(BlockDecoder[Block]):
         self._count(interaction.get("usage"))
         native = text_of(interaction.get("status")) or self._status
         errors = objects_in(interaction.get("errors"))
-        if native is None or native in RUNNING:
+        if native is None or native in wire.RUNNING:
             for error in errors:
-                self.out.append(Aside(VENDOR, "unknown_event", "errors", error))
+                self.out.append(Aside(wire.VENDOR, "unknown_event", "errors", error))
             return
         self.stop_message()
-        reason = self.stop_reason(native, STOP_REASONS)
+        reason = self.stop_reason(native, wire.STOP_REASONS)
         error = errors[0] if errors else (self._step_error or error_in(interaction))
         if error:
             if reason != "error":  # clients take these reasons for a normal end
@@ -244,22 +232,22 @@ class InteractionsDecoder(BlockDecoder[Block]):
             self.fail(error)
             errors = errors[1:]
         else:
-            failed = native in STOP_REASONS and reason == "error"
+            failed = native in wire.STOP_REASONS and reason == "error"
             waits = reason == "tool_calls" and not self._called and bool(self._unanswered)
             if waits:  # the server waits for the result of a tool that only clients of this dialect have
-                self.out.append(Aside(VENDOR, "client_tool", WAITS, sorted({*self._unanswered.values()})))
+                self.out.append(Aside(wire.VENDOR, "client_tool", WAITS, sorted({*self._unanswered.values()})))
             self.out += (StopReasonSeen(reason, native, ends_failed=failed, waits=waits), TerminatorSeen())
         for more in errors:
-            self.out.append(Aside(VENDOR, "unknown_event", "errors", more))
+            self.out.append(Aside(wire.VENDOR, "unknown_event", "errors", more))
 
     def _whole_steps(self, steps: object, path: tuple[str | int, ...]) -> None:
         """Read steps that had no events, each as a start with all content. A bare text or medium is read as an output step."""
         for number, value in enumerate(self.items(steps)):
             step = self.fields(value)
-            if (kind := step.get("type")) == "text" or (isinstance(kind, str) and kind in MEDIA):
-                step = {"type": TEXT, "content": [step]}
+            if (kind := step.get("type")) == "text" or (isinstance(kind, str) and kind in KINDS):
+                step = {"type": wire.TEXT, "content": [step]}
             start = {"event_type": "step.start", "index": number, "step": step}
-            members = CALL_START if is_call(start) else EVENTS["step.start"].members
+            members = CALL_START if is_call(start) else wire.EVENTS["step.start"].members
             self._step_path = (*path, number)
             self.read_and_keep(self._step_start, start, members, "step.start.")
             self._step_stop({"event_type": "step.stop", "index": number})
@@ -267,13 +255,11 @@ class InteractionsDecoder(BlockDecoder[Block]):
 
     def _count(self, usage: object) -> None:
         counts = self.fields(usage)
-        if counts and (told := decode_usage(counts)) is not None:
-            self.tell_counts(told)
+        if counts and (found := wire.USAGE.decode(counts)) is not None:
+            self.tell_counts(found)
         for name, value in counts.items():
-            if value is not None and is_bad_count(name, value):
+            if value is not None and wire.USAGE.is_bad(name, value):
                 self.keep_invalid(value)
-
-    # -- steps -----------------------------------------------------------------------------------------------------
 
     def _step_start(self, document: dict[str, Any]) -> None:
         index = self.start_index(document.get("index"))
@@ -325,9 +311,11 @@ class InteractionsDecoder(BlockDecoder[Block]):
             self._count(self.fields(metadata).get("total_usage"))
         delta = self.fields(document.get("delta"))
         kind = self.string(delta.get("type"))
-        belongs = DELTAS.get(kind, "unknown")
+        belongs = STEPS.get(kind, "unknown")
         index = self.block_index(document.get("index"))
-        block = self.blocks.get(index) or self._closed_call(index, belongs)
+        block = self.blocks.get(index)
+        if block is None and (closed := self._closed.get(index)) is not None and closed.kind == belongs == wire.CALL:
+            block = closed  # a call that has ended: the accumulator reports the late delta
         if block is None:
             self.report.repair("block_unopened")
             block = self.open_block(index, belongs)
@@ -340,25 +328,16 @@ class InteractionsDecoder(BlockDecoder[Block]):
             case "thought_signature":
                 if signature := self.string(delta.get("signature")):
                     self.opaque(signature, block, redacted=False)
-                self.keep_others(delta, {"type", "signature"}, "delta.", 0, block.number)
             case "arguments_delta":
                 self._arguments(delta.get("arguments"), block)
-                self.keep_others(delta, {"type", "arguments"}, "delta.", 0, block.number)
             case "thought_summary":
                 self._content(self.part_of(delta.get("content")), block, thought=True)
-                self.keep_others(delta, {"type", "content"}, "delta.", 0, block.number)
-            case "text":
-                self._content(delta, block, thought=False)
             case "text_annotation_delta":
                 self._cited(delta.get("annotations"), block)
-                self.keep_others(delta, {"type", "annotations"}, "delta.", 0, block.number)
             case _:
-                self._content(delta, block)
-
-    def _closed_call(self, index: int, belongs: str) -> Block | None:
-        """Return the ended call that a late delta belongs to, if any. The accumulator reports the delta."""
-        closed = self._closed.get(index)
-        return closed if closed is not None and closed.kind == belongs == CALL else None
+                self._content(delta, block, thought=False if kind == "text" else None)
+                return
+        self.keep_others(delta, {"type", wire.DELTAS[kind][0]}, "delta.", 0, block.number)
 
     def _step_stop(self, document: dict[str, Any]) -> None:
         index = self.block_index(document.get("index"))
@@ -367,7 +346,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
         if block is None:
             self.report.repair("block_unopened")
             return
-        if block.kind not in {TEXT, THOUGHT, CALL, ""}:
+        if block.kind not in {wire.TEXT, wire.THOUGHT, wire.CALL, ""}:
             self._aside(document, block)
         self.close_block(index)
 
@@ -375,26 +354,23 @@ class InteractionsDecoder(BlockDecoder[Block]):
         self._whole_input(self.blocks[index])
         super().close_block(index)
 
-    # -- the contents of a step ------------------------------------------------------------------------------------
-
     def _content(self, content: dict[str, Any], block: Block, *, thought: bool | None = None) -> None:
         """Read a content of an output or a thought: text, or media."""
-        thought = block.kind == THOUGHT if thought is None else thought
+        thought = block.kind == wire.THOUGHT if thought is None else thought
         kind = content.get("type", "text")
         if kind == "text":
             if text := self.string(content.get("text")):
-                self.out.append(
-                    ReasoningDelta(text, 0, block.number, "summary") if thought else TextDelta(text, 0, block.number)
-                )
+                number = block.number
+                self.out.append(ReasoningDelta(text, 0, number, "summary") if thought else TextDelta(text, 0, number))
             self._cited(content.get("annotations"), block)
             self.keep_unread(content, CONTENT, block=block.number, where="content.")
         elif thought:
             raw = {"type": "thought_summary", "content": content}
-            self.out.append(Aside(VENDOR, "metadata", THOUGHT_DELTA, raw, block=block.number))
+            self.out.append(Aside(wire.VENDOR, "metadata", wire.THOUGHT_DELTA, raw, block=block.number))
         elif (media := read_media(content, 0, block.number)) is not None:
             self.out.append(media)
         elif content:
-            self.out.append(Aside(VENDOR, "unknown_event", DELTA, content, block=block.number))
+            self.out.append(Aside(wire.VENDOR, "unknown_event", wire.DELTA, content, block=block.number))
 
     def _cited(self, annotations: Any, block: Block) -> None:
         if has_value(annotations):
@@ -418,13 +394,30 @@ class InteractionsDecoder(BlockDecoder[Block]):
 
     def _aside(self, document: dict[str, Any], block: Block) -> None:
         """Emit a frame of a step that only Google understands as an aside, from which an encoder can write it again."""
-        self.out.append(
-            Aside(VENDOR, aside_kind(block.kind), str(document.get("event_type")), document, block=block.number)
-        )
+        kind, name = aside_kind(block.kind), str(document.get("event_type"))
+        self.out.append(Aside(wire.VENDOR, kind, name, document, block=block.number))
 
 
 def aside_kind(step: str) -> AsideKind:
     """Return the kind of aside for a type of step that only Google understands."""
-    if step == INPUT:
+    if step == wire.INPUT:
         return "metadata"
     return "server_tool" if step.endswith(("_call", "_result")) else "unknown_event"
+
+
+TELLING: Final = frozenset({"steps", "outputs", "status"})  # members that show that a body is an interaction
+
+
+class InteractionsBodyDecoder(InteractionsDecoder):
+    """Reads a whole body: an interaction or an error."""
+
+    error_forms = (dict,)
+
+    def decode(self, document: dict[str, Any]) -> None:
+        is_error = document.get("steps") is None and self.read_error(document, alone=True)
+        if not is_error and any(document.get(name) is not None for name in TELLING):
+            self.recognised = True
+            self._begin(document, AT_END)
+            self.end_of(document)
+        elif not is_error:
+            self.foreign_frame()

@@ -1,23 +1,28 @@
-"""Interactions over HTTP: one path, at which the body has the model and whether to stream.
+"""Interactions over HTTP: one path, at which the body has the model and whether to stream; and the error bodies.
 
 Only the response to a request is served. Requests to continue, read or cancel a response that a server keeps are refused.
 
-Source: dialects.md §5.5; clients.md §10.1; google-genai 3.4, which uses ``/v1`` and sends ``x-goog-api-key``.
+An error body is ``{"error": {code, message}}``, both texts.
+
+Source: dialects.md §5.5, §7.5; clients.md §10.1; google-genai 3.4, which uses ``/v1`` and sends ``x-goog-api-key``.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from streamkit.conversation.messages import Request
+from streamkit.dialects.base import STATUSES, Errors
 from streamkit.dialects.gemini_interactions.requests import STORED
+from streamkit.dialects.gemini_interactions.wire import ERROR_TYPES, VENDOR, encode_error, is_error
 from streamkit.dialects.http import HTTP, STATELESS, Address, Endpoint, RequestLine, Surface, model_in_body
+from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.errors import BadRequest
+from streamkit.events import ProviderFailed
 
-#: google-genai 3.4 uses ``/v1``, the documentation ``/v1beta``.
-PATHS: Final = ("/v1/interactions", "/v1beta/interactions")
-#: A base URL with a version.
+PATHS: Final = ("/v1/interactions", "/v1beta/interactions")  # of google-genai 3.4, and of the documentation
 _VERSIONED: Final = re.compile(r"/v\d\w*$")
 
 
@@ -29,7 +34,7 @@ def _place(base: str, _model: str, _stream: bool) -> str:
 def _address(line: RequestLine, request: Request) -> Address:
     """Return the model of the body. Raises BadRequest for an agent, which is not a model."""
     if not request.model and "agent" in request.extras:
-        raise BadRequest("agent", "this gateway asks models and runs no agents; name a model instead")
+        raise BadRequest("agent", "this gateway sends requests to models and runs no agents; set `model` instead")
     return model_in_body(line, request)
 
 
@@ -39,7 +44,26 @@ def _refuse_state(request: Request) -> None:
         if path in STORED:  # other references, such as files, may exist on a server of this dialect
             raise BadRequest(path, f"{STATELESS}; {instead}")
     if request.extras.get("background"):
-        raise BadRequest("background", f"{STATELESS}; ask without background, and with stream: true if it takes long")
+        raise BadRequest("background", f"{STATELESS}; omit `background`, and set `stream` to true for a long response")
+
+
+def _decode_error(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
+    error = document.get("error")
+    if not isinstance(error, dict) or not is_error(error) or not isinstance(error.get("code"), str):
+        return None
+    if "type" in error or "status" in error:  # other dialects have these members
+        return None
+    return provider_failed(error, VENDOR, ERROR_TYPES)
+
+
+#: An interrupted response is an unavailable service, as in Google's other API.
+ERRORS = Errors(
+    vendors=frozenset({VENDOR}),
+    words=ERROR_TYPES,
+    decode=_decode_error,
+    encode=lambda failed, report: ({"error": encode_error(failed, report)}, {}),
+    statuses={**STATUSES, "truncated": 503},
+)
 
 
 HTTP_HALF = HTTP(

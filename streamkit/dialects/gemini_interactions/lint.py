@@ -9,40 +9,45 @@ Source: dialects.md §5.5, ui-protocols.md §4; google-genai 3.4.0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from attrs import define, field
 
-from streamkit.dialects.gemini_interactions.wire import CALL, EVENTS, RUNNING, TEXT, THOUGHT
-from streamkit.dialects.linting.explain import KNOWN, MESSAGE_HINTS, NO_RULE, READS, Hint, Hints, like
-from streamkit.dialects.linting.grammar import (
+from streamkit.dialects.gemini_interactions.wire import CALL, DELTAS, EVENTS, RUNNING, TEXT, THOUGHT, is_error
+from streamkit.dialects.linting import (
     COMMON_RULES,
+    KNOWN,
+    MESSAGE_HINTS,
+    NO_RULE,
+    READS,
     CallInput,
     GrammarChecker,
+    Hint,
+    Hints,
     is_filled,
     is_index,
     is_text,
+    like,
     shown,
 )
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "unterminated": "A blank line ends each event, the last too; the client reads it without (§5.5).",
-    "event": "An event has an `event_type`, and an `event:` line that says the same (§5.5).",
-    "created": "`interaction.created` comes first, but for an error or an end, and once (§5.5).",
-    "interaction": "An interaction has the strings `id` and `status`, which the client's types demand (§5.5).",
-    "step_index": "Steps have the `index` 0, 1, 2 … in the order they start (§5.5).",
-    "step_order": "Deltas and stops name a step that is open, and none is open when the interaction ends (§5.5).",
-    "step": "A step has a `type`, and a call an `id` and a `name`, not blank; deltas bring what is in it (§5.5).",
-    "call_id": "No two calls have the same `id`: a result could not name its call (§5.5).",
-    "delta": "A delta is an object whose `type` fits its step, and carries what that type carries (§5.5).",
-    "input_unparsable": "A call's fragments join to nothing or to one JSON object; a model may fail at it (§5.5).",
+    "unterminated": "A blank line ends each event, also the last one; the client reads an event without it (§5.5).",
+    "event": "An event has an `event_type`, and an `event:` line with the same value (§5.5).",
+    "created": "`interaction.created` comes once, before all events except an error or the end (§5.5).",
+    "interaction": "An interaction has the strings `id` and `status`, which the client's types require (§5.5).",
+    "step_index": "Steps have the `index` 0, 1, 2 … in the order in which they start (§5.5).",
+    "step_order": "Deltas and stops name an open step, and no step is open when the interaction ends (§5.5).",
+    "step": "A step has a `type`; a call has an `id` and a `name` that are not blank; deltas have the content (§5.5).",
+    "call_id": "No two calls have the same `id`: otherwise a result could not name its call (§5.5).",
+    "delta": "A delta is an object whose `type` belongs in its step, and has the member of that type (§5.5).",
+    "input_unparsable": "A call's joined fragments are empty or one JSON object; a model may write other text (§5.5).",
     "usage": "`usage` is an object whose counts are integers from 0 (§5.5).",
-    "status": "`interaction.completed` has a status that says that the interaction has ended (§5.5).",
+    "status": "`interaction.completed` has the status of an ended interaction (§5.5).",
     "after_completed": "Nothing follows `interaction.completed` (§5.5).",
-    "error": "An error event has an object `error` with the strings `code`, if any, and `message` (§5.5).",
+    "error": "An error event has an object `error` with a string `message` and, if any, a string `code` (§5.5).",
     "after_error": "Nothing follows an error event (§5.5).",
 }
 HINTS: Hints = {
@@ -60,16 +65,7 @@ HINTS: Hints = {
     "after_error": (like("after_error"), like("after_end")),
     NO_RULE: (Hint("stop_with_calls", 52), Hint("finish_derived", None)),
 }
-#: For each known delta: the member with its content, the type of that member, and the step that it belongs to.
-DELTAS: Final[Mapping[str, tuple[str, type, str]]] = {
-    "text": ("text", str, TEXT),
-    "text_annotation_delta": ("annotations", list, TEXT),
-    "thought_summary": ("content", dict, THOUGHT),
-    "thought_signature": ("signature", str, THOUGHT),
-    "arguments_delta": ("arguments", str, CALL),
-}
-#: Steps that accept only the deltas for which ``DELTAS`` names the step. Deltas in other steps are not checked.
-KNOWN_STEPS: Final = frozenset({TEXT, THOUGHT, CALL})
+KNOWN_STEPS: Final = frozenset({TEXT, THOUGHT, CALL})  # deltas in other steps are not checked
 
 
 @define
@@ -116,8 +112,6 @@ class InteractionsLinter(GrammarChecker):
         if not self._ended and not self._failed:
             self.broken("truncated", "the stream ends before interaction.completed")
 
-    # -- the interaction -------------------------------------------------------------------------------------------
-
     def _created(self, document: dict[str, Any]) -> None:
         if self._started:
             self.broken("created", "interaction.created again")
@@ -139,7 +133,7 @@ class InteractionsLinter(GrammarChecker):
         interaction = self._interaction(document)
         status = interaction.get("status")
         if interaction.get("steps") and not self._next_index:
-            self.broken("step", "all steps stand in interaction.completed", "note")
+            self.broken("step", "all steps are in interaction.completed", "note")
         if is_text(status) and status in RUNNING:
             self.broken("status", f"status is {shown(status)}")
             self._ended = False
@@ -153,19 +147,13 @@ class InteractionsLinter(GrammarChecker):
     def _error(self, document: dict[str, Any]) -> None:
         self._failed = True
         error = document.get("error")
-        if (
-            not isinstance(error, dict)
-            or not is_text(error.get("message"))
-            or not isinstance(error.get("code"), str | None)
-        ):
+        if not is_error(error):
             self.broken("error", f"error is {shown(error)}")
 
     def _usage(self, usage: object) -> None:
         for name, count in (self.counts(usage) or {}).items():
             if name.endswith("_tokens") and not is_index(count):
                 self.broken("usage", f"{name} is {shown(count)}")
-
-    # -- steps -----------------------------------------------------------------------------------------------------
 
     def _step_start(self, document: dict[str, Any]) -> None:
         index = document.get("index")

@@ -6,16 +6,23 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from streamkit.dialects.quirks.calls import Fragments
-from streamkit.dialects.quirks.changes import Change, cut, every, first, last, put, reword, turn
-from streamkit.dialects.quirks.common import (
+from streamkit.dialects.quirks import (
     EVENTS,
+    Change,
+    Fragments,
     call_quirks,
+    cut,
     end_quirks,
     event_quirks,
+    every,
+    first,
+    last,
+    put,
+    reword,
     stop_quirks,
     stray_errors,
     text_quirks,
+    turn,
 )
 
 KIND: Final = "event_type"
@@ -23,7 +30,6 @@ STEP_TYPE: Final = "step.type"
 TEXT: Final = "delta.text"
 THOUGHT: Final = "delta.content.text"
 NAME: Final = "step.name"
-ID: Final = "step.id"
 WHOLE: Final = "step.arguments"
 ARGUMENTS: Final = "delta.arguments"
 STATUS: Final = "interaction.status"
@@ -41,7 +47,7 @@ QUIRKS: Final[Mapping[str, Change]] = {
     **stray_errors(ERROR),
     **text_quirks(EVENTS, first(TEXT), TEXT),
     **end_quirks(EVENTS, first(STEP_TYPE, "model_output"), *MORE, end=ENDED, error=ERROR),
-    **call_quirks(FRAGMENTS, NAME, ID),
+    **call_quirks(FRAGMENTS, NAME, "step.id"),
     **stop_quirks(EVENTS, every(NAME), STATUS, FOREIGN, called="requires_action", stopped="completed"),
     "event_type_missing": EVENTS.unless(ERROR, edit(every(KIND), cut(KIND))),
     "field_invalid": edit(every("interaction.usage"), put("interaction.usage.total_output_tokens", -1)),

@@ -9,10 +9,9 @@ the original with the text that it signs; any other signature is Google's. A res
 member that names data on the server, such as a previous interaction, becomes a reference. A result whose call only the server
 has becomes an aside, since it can't be paired here.
 
-What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
-``capabilities`` says what the servers take, and this module has the passes that only this dialect needs. A user's turn is
-written as a ``user_input``, after one step for each result. The model's texts and media are written as one ``model_output``
-for each block label. All system messages are joined to one ``system_instruction``.
+Before a request is written, everything that the servers do not take (``capabilities``) is dropped (``translation/lowering``).
+A user's turn is written as a ``user_input``, after one step for each result; the model's texts and media as one
+``model_output`` for each block label. All system messages are joined to one ``system_instruction``.
 
 Thoughts and calls are sent back with Google's signature; signatures and thoughts of other vendors are dropped. Arguments are
 objects, and so is a result that was read as one. A request of another dialect is written with ``store: false``, since Google
@@ -30,6 +29,7 @@ from typing import Any, Final, Literal, TypeAlias
 import orjson
 from attrs import evolve
 
+from streamkit.conversation.media import KINDS, TYPES, media_type_of
 from streamkit.conversation.messages import (
     Media,
     Options,
@@ -46,19 +46,28 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies import google_requests as google
-from streamkit.dialects.bodies.json_members import PLAIN_TEXT, add_missing, members_of, plain_or_list, without_none
-from streamkit.dialects.bodies.media_types import media_type_of
-from streamkit.dialects.bodies.request_reader import RequestReader, function_tool, read_options, server_tool
+from streamkit.dialects.bodies import google
+from streamkit.dialects.bodies.google import FILMS, LEVELS, OWN_URIS, SERVICE_TIERS, is_own_uri, standard_base64
+from streamkit.dialects.bodies.google import VENDOR as SIGNER
 from streamkit.dialects.gemini_interactions import wire
 from streamkit.dialects.gemini_interactions.decode import aside_kind
 from streamkit.dialects.lowering import Capabilities, Lowering, Place, of_parts, of_turns, results_named, told_by
-from streamkit.dialects.members.fields import Fields, base64_of, kind_of
+from streamkit.dialects.members.fields import (
+    PLAIN_TEXT,
+    Fields,
+    RequestReader,
+    add_missing,
+    base64_of,
+    function_tool,
+    kind_of,
+    members_of,
+    plain_or_list,
+    read_options,
+    server_tool,
+    without_none,
+)
 from streamkit.dialects.profiles import Target
-from streamkit.dialects.vocabulary.google import FILMS, LEVELS, OWN_URIS, SERVICE_TIERS, is_own_uri, standard_base64
-from streamkit.dialects.vocabulary.google import VENDOR as SIGNER
-from streamkit.dialects.vocabulary.models import UNKNOWN
-from streamkit.dialects.vocabulary.reasoning_effort import effort_of
+from streamkit.dialects.vocabulary.models import UNKNOWN, effort_of
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.events import Aside, Opaque
@@ -67,14 +76,13 @@ from streamkit.text.quoting import quoted
 
 #: What a client must send instead of each reference to data on the server.
 REMEDIES: Final[Mapping[str, str]] = {
-    "previous_interaction_id": "send all steps so far as input with each request, without the id of an interaction",
-    "continuation_token": "ask again with the whole input",
-    "cached_content": "send the contents themselves",
-    "environment": "send the files themselves as input",
+    "previous_interaction_id": "send all earlier steps in `input` with each request, without an interaction id",
+    "continuation_token": "send the request again with the whole `input`",
+    "cached_content": "send the cached contents in `input`",
+    "environment": "send the files in `input`",
 }
 #: Members that refer to a part of the conversation which only the server has.
 STORED: Final = ("previous_interaction_id", "continuation_token")
-#: By the value of ``tool_choice`` in a request: the mode of streamkit's ``ToolChoice``.
 CHOICES: Final[Mapping[str, Literal["auto", "none", "required"]]] = {
     wire.VALIDATED: "auto",
     **{word: ours for ours, word in wire.MODES.items()},
@@ -102,14 +110,12 @@ class InteractionsRequestReader(RequestReader):
         self._text: Text | None = None  # the last text of the model
         self._signature: Opaque | None = None  # a restored signature of the next call
         self._thoughts = 0  # the number of thoughts among the model's steps
-        self._answers: Turn | None = None  # the turn that the next result joins
-        self._contents: Turn | None = None  # the turn that the next content outside a step joins
+        self._user: Turn | None = None  # the turn that the next result, or the next content outside a step, joins
+        self._user_kind = ""  # which of the two
 
     def begun(self, fields: Fields) -> Request:
         self.references += [(name, REMEDIES[name]) for name in REMEDIES if name in fields]
         return super().begun(fields)
-
-    # -- steps -----------------------------------------------------------------------------------------------------
 
     def read_turns(self, fields: Fields) -> None:
         if instruction := fields.string("system_instruction"):
@@ -129,8 +135,8 @@ class InteractionsRequestReader(RequestReader):
     def _item(self, item: Fields) -> None:
         """Read a step of the input, or a content, which is a part of a user turn."""
         kind = item.needed("type")
-        if kind == "text" or kind in wire.MEDIA:
-            self._users().append(self._content(item, kind))
+        if kind == "text" or kind in KINDS:
+            self._user_parts("content").append(self._content(item, kind))
             return
         match kind:
             case "user_input":
@@ -142,29 +148,27 @@ class InteractionsRequestReader(RequestReader):
             case "function_call":
                 self._call(item)
             case "function_result":
-                self._programs().append(self._of_result(item))
+                self._user_parts("result").append(self._of_result(item))
             case _:
-                self._assistants().append(
-                    Aside(wire.VENDOR, aside_kind(kind), wire.STEP, {"type": kind, **item.rest()})
-                )
+                raw = {"type": kind, **item.rest()}
+                self._assistants().append(Aside(wire.VENDOR, aside_kind(kind), wire.STEP, raw))
 
     def _close(self) -> None:
         """End the last turn, so that the next step begins a new one."""
         if self._signature is not None:  # the call that it signed is missing
             self._assistants().append(RedactedReasoning(self._signature))
-        self._signature = self._text = self._answers = self._contents = None
+        self._signature = self._text = self._user = None
 
-    def _users(self) -> list[Part]:
-        """Return the parts of the user turn that contents outside a step join."""
-        if self._contents is None:
+    def _user_parts(self, kind: str) -> list[Part]:
+        """Return the parts of the user turn that neighbouring results, or neighbouring contents outside a step, join."""
+        if self._user is None or self._user_kind != kind:
             self._close()
-            self._contents = Turn("user")
-            self.turns.append(self._contents)
-        return self._contents.parts
+            self._user, self._user_kind = Turn("user"), kind
+            self.turns.append(self._user)
+        return self._user.parts
 
     def _assistants(self) -> list[Part]:
-        """Return the parts of the current model turn."""
-        self._answers = self._contents = None
+        self._user = None
         if not self.turns or self.turns[-1].role != "assistant":
             self.turns.append(Turn("assistant"))
             self._calls = 0
@@ -191,19 +195,17 @@ class InteractionsRequestReader(RequestReader):
         if extras := step.rest():
             parts.append(Aside(wire.VENDOR, "metadata", wire.OF_STEP, extras, block=number))
 
-    # -- contents --------------------------------------------------------------------------------------------------
-
     def _content(self, content: Fields, kind: str) -> Text | Media | Aside:
         if kind == "text":
             return Text(content.needed("text"), extras=content.rest() or None)
-        if kind not in wire.MEDIA:
+        if kind not in KINDS:
             return Aside(wire.VENDOR, "unknown_event", "content", {"type": kind, **content.rest()}, place=content.place)
-        media = Media(wire.MEDIA[kind], content.string("mime_type"), place=content.place)
+        media = Media(KINDS[kind], content.string("mime_type"), place=content.place)
         data, uri = content.string("data"), content.string("uri")
         if data is not None:
             media.data = base64_of(standard_base64(data), content.at("data"))
         elif uri is None:
-            raise content.wrong("data or a uri is needed, and there is neither")
+            raise content.wrong("must have `data` or `uri`")
         elif uri.startswith(OWN_URIS):
             media.file_id = uri
         else:
@@ -211,8 +213,6 @@ class InteractionsRequestReader(RequestReader):
             media.kind = "video" if uri.startswith(FILMS) else media.kind
         media.extras = content.rest() or None
         return media
-
-    # -- thoughts --------------------------------------------------------------------------------------------------
 
     def _thought(self, step: Fields) -> None:
         blob, number = step.string("signature"), self._thoughts
@@ -259,8 +259,6 @@ class InteractionsRequestReader(RequestReader):
                 parts.append(Text("", opaque))
         parts.extend(thoughts)
 
-    # -- calls and results -----------------------------------------------------------------------------------------
-
     def _call(self, step: Fields) -> None:
         parts, blob = self._assistants(), step.string("signature")
         call = ToolCall(self._calls, step.string("id") or "", step.needed("name"), "", place=step.place)
@@ -273,14 +271,6 @@ class InteractionsRequestReader(RequestReader):
             call.signature = Opaque(SIGNER, blob) if sealed is None else sealed.opaque
         call.extras = step.rest() or None
         parts.append(call)
-
-    def _programs(self) -> list[Part]:
-        """Return the parts of the turn that results join."""
-        if self._answers is None:
-            self._close()
-            self._answers = Turn("user")
-            self.turns.append(self._answers)
-        return self._answers.parts
 
     def _of_result(self, step: Fields) -> ToolResult | Aside:
         if self._stored and step.peek("call_id") not in self._called:
@@ -297,11 +287,9 @@ class InteractionsRequestReader(RequestReader):
             text = step.string("result")
             result.parts = [Text(text)] if text else []
         else:
-            raise step.wrong(f"text, an object or a list is needed, not {kind_of(value)}", "result")
+            raise step.wrong(f"must be a string, an object or a list, not {kind_of(value)}", "result")
         result.extras = step.rest() or None
         return result
-
-    # -- options ---------------------------------------------------------------------------------------------------
 
     def options(self, fields: Fields) -> Options:
         options, config = Options(), fields.fields("generation_config")
@@ -314,7 +302,7 @@ class InteractionsRequestReader(RequestReader):
     def _thinking(self, config: Fields) -> Thinking | None:
         level, summaries = config.string("thinking_level"), config.string("thinking_summaries")
         if level is not None and level.lower() not in LEVELS:
-            raise config.wrong(f"one of {', '.join(sorted(LEVELS))} is needed, not {quoted(level)}", "thinking_level")
+            raise config.wrong(f"must be one of {', '.join(sorted(LEVELS))}, not {quoted(level)}", "thinking_level")
         read = Thinking(level and level.lower(), summary=summaries)
         return read if read != Thinking() else None
 
@@ -339,8 +327,6 @@ class InteractionsRequestReader(RequestReader):
         if schema is not None:
             return OutputFormat("schema", schema)
         return OutputFormat("json" if as_json else "text")
-
-    # -- tools -----------------------------------------------------------------------------------------------------
 
     def tool(self, tool: Fields) -> Tool:
         kind = tool.needed("type")
@@ -375,7 +361,7 @@ class InteractionsRequestReader(RequestReader):
     def _of_mode(self, fields: Fields, name: str) -> ToolChoice:
         mode = fields.string(name) or "auto"
         if mode not in CHOICES:
-            raise fields.wrong(f"one of {', '.join(CHOICES)} is needed, not {quoted(mode)}", name)
+            raise fields.wrong(f"must be one of {', '.join(CHOICES)}, not {quoted(mode)}", name)
         return ToolChoice(CHOICES[mode], extras={"mode": wire.VALIDATED} if mode == wire.VALIDATED else None)
 
 
@@ -508,7 +494,8 @@ capabilities: Final = told_by(OWN, FOREIGN, frozenset(LEVELS))
 
 def write(request: Request, _target: Target, _report: StreamReport) -> dict[str, Any]:
     """Return the body of a lowered request (only what the dialect can express) as JSON values."""
-    steps = [step for turn in request.turns if turn.role != "system" for step in _steps(turn)]
+    turns = [turn for turn in request.turns if turn.role != "system"]
+    steps = [step for turn in turns for step in (_of_user(turn) if turn.role == "user" else _of_model(turn))]
     body = without_none(
         model=request.model,
         input=_short(steps) if steps else None,
@@ -526,10 +513,6 @@ def write(request: Request, _target: Target, _report: StreamReport) -> dict[str,
 def _instruction(request: Request) -> str:
     parts = [part for turn in request.turns if turn.role == "system" for part in turn.parts]
     return "\n\n".join(part.text for part in parts if isinstance(part, Text))
-
-
-def _steps(turn: Turn) -> list[Step]:
-    return _of_user(turn) if turn.role == "user" else _of_model(turn)
 
 
 def _of_user(turn: Turn) -> list[Step]:
@@ -616,9 +599,7 @@ def _contents(parts: Sequence[Part]) -> list[dict[str, Any]]:
                 contents.append(dict(native.raw))
             case Media():
                 uri = None if part.data is not None else part.url or part.file_id
-                written = without_none(
-                    type=wire.CONTENTS[part.kind], mime_type=part.media_type, data=part.data, uri=uri
-                )
+                written = without_none(type=TYPES[part.kind], mime_type=part.media_type, data=part.data, uri=uri)
                 contents.append(add_missing(written, part.extras))
             case Aside():
                 contents.append(dict(part.raw))
@@ -641,13 +622,13 @@ def _result(result: ToolResult) -> Step:
         type=wire.RESULT,
         call_id=result.call_id,
         name=result.name,
-        result=_said(result),
+        result=_output(result),
         is_error=result.is_error or None,
     )
     return add_missing(written, result.extras)
 
 
-def _said(result: ToolResult) -> Any:
+def _output(result: ToolResult) -> Any:
     """Return a tool's output: an object if it was read as one, else a string or a list of contents."""
     only = result.parts[0] if len(result.parts) == 1 else None
     if result.native == wire.OBJECT and isinstance(only, Text):
@@ -662,9 +643,6 @@ def _short(steps: list[Step]) -> str | list[Step]:
         if len(content) == 1 and content[0].keys() == PLAIN_TEXT:
             return str(content[0]["text"])
     return steps
-
-
-# -- options and tools -------------------------------------------------------------------------------------------------
 
 
 def _generation_config(options: Options, choice: ToolChoice | None) -> dict[str, Any]:

@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from streamkit.conversation.tool_definitions import ToolRules
-from streamkit.dialects.members.known import KEPT, Event, Members, kept
-from streamkit.dialects.members.values import count_of
-from streamkit.dialects.vocabulary import google
-from streamkit.dialects.vocabulary.usage_counts import total_of
-from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
+from streamkit.conversation.checks import ToolRules
+from streamkit.dialects.bodies import google
+from streamkit.dialects.members.values import KEPT, Event, Members, kept
+from streamkit.events import ErrorType, ProviderFailed, StopReason
 from streamkit.report import StreamReport
 
 #: The vendor of this dialect's asides, counts and errors. The vendor of its signatures is ``google.VENDOR``.
 VENDOR: Final = "google-interactions"
 
-# -- responses ---------------------------------------------------------------------------------------------------------
-
 _STEP: Final = Members("type", "content", "summary", "signature")
-#: Members that every event may have.
-_COMMON: Final = ("event_type", "event_id")
+_COMMON: Final = ("event_type", "event_id")  # members of every event
 EVENTS: Final[Mapping[str, Event]] = {
     "interaction.created": Event("_created", Members(*_COMMON, "interaction")),
     "interaction.status_update": Event("_status_update", Members(*_COMMON, "interaction_id", "status", "usage")),
@@ -47,20 +42,16 @@ STATUSES: Final[Mapping[StopReason, str]] = {
     "pause": "requires_continuation",
     **dict.fromkeys(("malformed_tool", "error"), "failed"),
 }
-#: Stop reasons for which ``status`` has no exact word.
-INEXACT_STOPS: Final = frozenset(
-    {"stop_sequence", "context_full", "compaction", "content_filter", "refusal", "other", "malformed_tool"}
-)
-#: The statuses of an interaction that continues.
-RUNNING: Final = frozenset({"in_progress", "queued", "idle"})
-#: The types of steps for text and media, reasoning, and calls.
-TEXT, THOUGHT, CALL = "model_output", "thought", "function_call"
-#: By the type of a content that is media: the kind of streamkit's ``Media``.
-MEDIA: Final[Mapping[str, Literal["image", "audio", "video", "file"]]] = {
-    "image": "image",
-    "audio": "audio",
-    "video": "video",
-    "document": "file",
+INEXACT_STOPS: Final = frozenset(reason for reason, status in STATUSES.items() if STOP_REASONS[status] != reason)
+RUNNING: Final = frozenset({"in_progress", "queued", "idle"})  # the interaction continues
+TEXT, THOUGHT, CALL = "model_output", "thought", "function_call"  # types of steps
+#: For each delta that is not media: the member with its content, the type of that member, and the step that it belongs to.
+DELTAS: Final[Mapping[str, tuple[str, type, str]]] = {
+    "text": ("text", str, TEXT),
+    "text_annotation_delta": ("annotations", list, TEXT),
+    "thought_summary": ("content", dict, THOUGHT),
+    "thought_signature": ("signature", str, THOUGHT),
+    "arguments_delta": ("arguments", str, CALL),
 }
 
 
@@ -68,7 +59,6 @@ def _types(beginning: str, ends: str) -> frozenset[str]:
     return frozenset(beginning + end for end in ends.split())
 
 
-#: The media types that each kind may have.
 MEDIA_TYPES: Final[Mapping[str, frozenset[str]]] = {
     "image": _types("image/", "png jpeg webp heic heif gif bmp tiff"),
     "audio": _types("audio/", "wav mp3 aiff aac ogg flac mpeg m4a l16 opus alaw mulaw webm"),
@@ -81,14 +71,9 @@ MEDIA_TYPES: Final[Mapping[str, frozenset[str]]] = {
         "presentationml.presentation wordprocessingml.document wordprocessingml.template spreadsheetml.sheet",
     ),
 }
-#: By the kind of streamkit's ``Media``: the type of the content.
-CONTENTS: Final[Mapping[str, str]] = {ours: theirs for theirs, ours in MEDIA.items()}
-#: Types of asides: a delta of an output, a delta of a thought, and a whole step.
-DELTA, THOUGHT_DELTA, STEP = "delta", "thought.delta", "step"
-#: The beginning of the type of an aside for other members of the step before it.
-OF_STEP: Final = "step."
-#: The beginning of the type of an aside for a member of the interaction at its end.
-INTERACTION_MEMBER: Final = "interaction."
+DELTA, THOUGHT_DELTA, STEP = "delta", "thought.delta", "step"  # types of asides
+OF_STEP: Final = "step."  # how the types of asides for other members of a step begin
+INTERACTION_MEMBER: Final = "interaction."  # how the types of asides for members of the interaction at its end begin
 
 
 def status_of(reason: StopReason, native: str | None) -> str:
@@ -96,45 +81,14 @@ def status_of(reason: StopReason, native: str | None) -> str:
     return native if native is not None and STOP_REASONS.get(native) == reason else STATUSES[reason]
 
 
-# -- counts ------------------------------------------------------------------------------------------------------------
-
-
-def decode_usage(raw: Mapping[str, Any]) -> UsageReported | None:
-    """Return the counts of a ``usage`` object; None if it has none.
-
-    Thoughts are not part of the output count, and the input of tools is not part of the input count.
-    """
-    prompt, tools = count_of(raw, "total_input_tokens"), count_of(raw, "total_tool_use_tokens")
-    answer, thoughts = count_of(raw, "total_output_tokens"), count_of(raw, "total_thought_tokens")
-    whole = prompt if tools is None else (prompt or 0) + tools
-    output = answer if thoughts is None else (answer or 0) + thoughts
-    cached, total = count_of(raw, "total_cached_tokens"), count_of(raw, "total_tokens")
-    if whole is output is cached is total is None:
-        return None
-    return UsageReported(whole, cached, None, output, thoughts, total, raw, VENDOR)
-
-
-def is_bad_count(name: str, value: object) -> bool:
-    """Return whether a member of ``usage`` is named like a count but is no number, so it must not be written again."""
-    return name.endswith("_tokens") and not google.is_count(value)
-
-
-def encode_usage(usage: UsageReported, report: StreamReport) -> dict[str, Any]:
-    """Return a ``usage`` object without unknown counts. This dialect's own is returned without malformed counts."""
-    if usage.vendor == VENDOR and usage.raw is not None:
-        return {name: value for name, value in usage.raw.items() if not is_bad_count(name, value)}
-    output, thoughts = google.output_counts(usage, VENDOR, report)
-    counts = {
-        "total_input_tokens": usage.input_total,
-        "total_cached_tokens": usage.input_cached,
-        "total_output_tokens": output,
-        "total_thought_tokens": thoughts,
-        "total_tokens": total_of(usage.input_total, usage.output_total) if usage.total is None else usage.total,
-    }
-    return {name: count for name, count in counts.items() if count is not None}
-
-
-# -- errors ------------------------------------------------------------------------------------------------------------
+USAGE: Final = google.UsageForm(
+    VENDOR,
+    "_tokens",
+    (
+        *("total_input_tokens", "total_tool_use_tokens", "total_output_tokens", "total_thought_tokens"),
+        *("total_cached_tokens", "total_tokens"),
+    ),
+)
 
 #: Words of ``code`` and their meanings, including those of Google's other APIs in lower case.
 ERROR_TYPES: Final[Mapping[str, ErrorType]] = {
@@ -165,9 +119,9 @@ ERROR_CODES: Final[Mapping[ErrorType, str]] = {
 
 def is_error(value: object) -> bool:
     """Whether the official client can read an error: its message is text, and its code is text or missing."""
-    return (
-        isinstance(value, dict) and isinstance(value.get("message"), str) and isinstance(value.get("code"), str | None)
-    )
+    if not isinstance(value, dict):
+        return False
+    return isinstance(value.get("message"), str) and isinstance(value.get("code"), str | None)
 
 
 def encode_error(failure: ProviderFailed, report: StreamReport) -> dict[str, Any]:
@@ -182,9 +136,6 @@ def encode_error(failure: ProviderFailed, report: StreamReport) -> dict[str, Any
     return {"code": ERROR_CODES[failure.type], "message": failure.message}
 
 
-# -- requests ----------------------------------------------------------------------------------------------------------
-
-#: By the field of streamkit's ``Options``: the member of ``generation_config``.
 OPTIONS: Final[Mapping[str, str]] = {
     "max_tokens": "max_output_tokens",
     "temperature": "temperature",
@@ -195,11 +146,7 @@ OPTIONS: Final[Mapping[str, str]] = {
 #: Values of ``tool_choice``. VALIDATED is auto with arguments that match their schemas.
 MODES: Final[Mapping[Literal["auto", "none", "required"], str]] = {"auto": "auto", "none": "none", "required": "any"}
 VALIDATED: Final = "validated"
-#: The media types that a request can demand for the response's text.
-JSON, PLAIN = "application/json", "text/plain"
-#: The types of steps for user input and for results of functions.
-INPUT, RESULT = "user_input", "function_result"
-#: The value of ``ToolResult.native`` for a result that was read as an object, not as a text.
-OBJECT: Final = "object"
-#: Functions have the same names as in Gemini's other API. Unknown keywords of a schema are ignored by the server.
-TOOLS: Final = ToolRules(names=google.FUNCTION_NAMES)
+JSON, PLAIN = "application/json", "text/plain"  # the media types of a response's text
+INPUT, RESULT = "user_input", "function_result"  # types of steps
+OBJECT: Final = "object"  # ``ToolResult.native`` of a result that was read as an object, not as a text
+TOOLS: Final = ToolRules(names=google.FUNCTION_NAMES)  # the server ignores unknown keywords of a schema

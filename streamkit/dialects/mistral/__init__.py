@@ -5,8 +5,7 @@ from __future__ import annotations
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace
 from streamkit.dialects.mistral.decode import MistralBodyDecoder, MistralDecoder
 from streamkit.dialects.mistral.encode import MistralEncoder
-from streamkit.dialects.mistral.errors import ERRORS
-from streamkit.dialects.mistral.http import HTTP_HALF
+from streamkit.dialects.mistral.http import ERRORS, HTTP_HALF
 from streamkit.dialects.mistral.lint import MistralLinter
 from streamkit.dialects.mistral.quirks import QUIRKS
 from streamkit.dialects.mistral.requests import MistralRequestReader, capabilities, write

@@ -18,18 +18,15 @@ from attrs import define, field
 
 from streamkit.dialects.members.values import text_of
 from streamkit.dialects.mistral.wire import ASIDES, CONTENT, ERROR_TYPES, THINKING, THINKING_MEMBER, VENDOR
-from streamkit.dialects.openai_chat.decode import CHUNK_FIELDS, TEXT_PART, ChatDecoder
-from streamkit.dialects.openai_chat.images import read_image
+from streamkit.dialects.openai_chat.decode import CHUNK_FIELDS, TEXT_PART, THINKING_PART, ChatDecoder
 from streamkit.dialects.openai_chat.response import ChatBodyDecoder
+from streamkit.dialects.openai_chat.wire import read_image
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.errors import HeldTooLong, TooManyToolCalls
 from streamkit.events import Aside, Opaque, ReasoningDelta, ReasoningOpaque, ReasoningSignature, ToolCallDelta
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-
-#: The members that are read of a thinking.
-THINKING_FIELDS = frozenset({"type", "thinking", "signature", "closed"})
 
 
 @define
@@ -81,7 +78,6 @@ class MistralDecoder(ChatDecoder):
         self.out.append(read_image(part, aside) or aside)
 
     def thinking(self, part: dict[str, Any], choice: int) -> None:
-        """Read a thinking. Its texts are reasoning."""
         block = self.next_block(choice)
         for each in self.contents(part.get("thinking")):
             inner = self.part_of(each)
@@ -98,7 +94,7 @@ class MistralDecoder(ChatDecoder):
                 self.out.append(Aside(VENDOR, aside, f"{THINKING}{kind}", inner, choice))
         if signature := self.string(part.get("signature")):
             self._signature(signature, choice, block)
-        self.keep_others(part, THINKING_FIELDS, THINKING_MEMBER, choice, block)
+        self.keep_others(part, THINKING_PART.names, THINKING_MEMBER, choice, block)
 
     def _signature(self, blob: str, choice: int, block: int) -> None:
         sealed = unseal(blob) or Sealed("reasoning", VENDOR, blob)

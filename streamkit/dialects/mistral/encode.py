@@ -17,21 +17,13 @@ import orjson
 from attrs import define, field
 
 from streamkit.conversation.messages import ToolCall
-from streamkit.dialects.bodies.json_members import add_missing, plain_or_list
-from streamkit.dialects.mistral.wire import (
-    CONTENT,
-    THINKING,
-    THINKING_MEMBER,
-    VENDOR,
-    encode_error,
-    encode_usage,
-    finish_reason,
-)
+from streamkit.dialects.members.fields import add_missing, plain_or_list
+from streamkit.dialects.mistral import wire
 from streamkit.dialects.openai_chat.encode import ChatEncoder
-from streamkit.dialects.openai_chat.images import IMAGE, url_of
+from streamkit.dialects.openai_chat.wire import IMAGE, url_of
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.call_order import CallOrder
 from streamkit.dialects.streams.event_encoder import function_call, stop_word
+from streamkit.dialects.streams.whole_call_encoder import CallOrder
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.errors import HeldTooLong
 from streamkit.events import (
@@ -68,13 +60,13 @@ class _Signature:
     @property
     def text(self) -> str:
         blob = "".join(self.pieces)
-        return blob if (self.kind, self.vendor) == ("reasoning", VENDOR) else seal(self.kind, self.vendor, blob)
+        return blob if (self.kind, self.vendor) == ("reasoning", wire.VENDOR) else seal(self.kind, self.vendor, blob)
 
 
 class MistralEncoder(ChatEncoder):
     """Encodes the choices of a response as Mistral's chunks."""
 
-    vendor: ClassVar = VENDOR
+    vendor: ClassVar = wire.VENDOR
     push_text, push_reasoning = Link.push_text, Link.push_reasoning
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
@@ -84,8 +76,6 @@ class MistralEncoder(ChatEncoder):
         self._signatures: dict[int, _Signature] = {}  # the unwritten signature of each choice
         self._signature_chars = 0
         self._finished: list[ResponseFinished] = []
-
-    # -- content ---------------------------------------------------------------------------------------------------
 
     def _choice_chunk(self, number: int, delta: bytes, first: bytes | None = None) -> None:
         if number in self._signatures:
@@ -149,32 +139,27 @@ class MistralEncoder(ChatEncoder):
         self._write_signature(event.choice, seal("opaque", event.vendor, event.blob))
         choice.unsigned = 0
 
-    # -- tool calls ------------------------------------------------------------------------------------------------
-
     def call_started(self, event: ToolCallStarted) -> None:
         self._choices[event.choice].order = 2
         self._calls[event.choice].start(event)
 
     def push_arguments(self, call: int, text: str, choice: int, /) -> None:
-        """Do nothing, because a call is written when it is complete."""
+        pass  # a call is written when it is complete
 
     def call_finished(self, event: ToolCallFinished) -> None:
         """Write this call as soon as all calls that started before it are written."""
         for start, finished in self._calls[event.choice].finish(event):
-            if (call := whole_call(finished, self.encoding.limits, self.report)) is not None:
-                self._write_call(start, call)
-
-    def _write_call(self, start: ToolCallStarted, call: dict[str, Any]) -> None:
-        entry = {"index": self._written[start.choice], **call, **self.own_extras(start.extras)}
-        if start.signature is not None:
-            self._write_signature(start.choice, seal("call", start.signature.vendor, start.signature.blob))
-        self._written[start.choice] += 1
-        self._delta(start.choice, b'{"tool_calls":[%b]}' % dumps(entry))
+            call = whole_call(finished, self.encoding.limits, self.report)
+            if call is None:
+                continue
+            entry = {"index": self._written[start.choice], **call, **self.own_extras(start.extras)}
+            if start.signature is not None:
+                self._write_signature(start.choice, seal("call", start.signature.vendor, start.signature.blob))
+            self._written[start.choice] += 1
+            self._delta(start.choice, b'{"tool_calls":[%b]}' % dumps(entry))
 
     def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
         return image_chunk(media)
-
-    # -- asides ----------------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
         chunks = Chunks()
@@ -185,18 +170,16 @@ class MistralEncoder(ChatEncoder):
         else:  # the client could not read a message with this part
             self.lose(event.kind)
 
-    # -- the end ---------------------------------------------------------------------------------------------------
-
     def finished(self, event: ResponseFinished) -> None:
         self._settle(event.choice)
         self._finished.append(event)
 
     def terminate(self) -> None:
-        usage = b"" if self._usage is None else b',"usage":' + dumps(encode_usage(self._usage, self.report))
+        usage = b"" if self._usage is None else b',"usage":' + dumps(wire.encode_usage(self._usage, self.report))
         last = b'"choices":[{"index":%d,"delta":{%b"content":""},"finish_reason":"%b"}]%b'
         for event in self._finished:
             choice = self._choices[event.choice]
-            found = finish_reason(event.reason, event.native, called=self._written[event.choice] > 0)
+            found = wire.finish_reason(event.reason, event.native, called=self._written[event.choice] > 0)
             reason = stop_word(found, event.stop_sequence, self.report).encode()
             role = b"" if choice.role_written else b'"role":"assistant",'
             choice.role_written = True
@@ -214,17 +197,17 @@ class MistralEncoder(ChatEncoder):
 
         LangChain's client ignores a chunk without ``choices``, and would run the calls before it.
         """
-        self.write(b"data: %b\n\n" % dumps({**encode_error(event, self.report), "choices": None}))
+        self.write(b"data: %b\n\n" % dumps({**wire.encode_error(event, self.report), "choices": None}))
 
 
 def whole_call(call: ToolCallFinished | ToolCall, limits: Limits, report: StreamReport) -> dict[str, Any] | None:
     """Return an item of ``tool_calls`` without its index. Withhold a truncated or nameless call, and return None."""
-    is_cut = not call.ended
+    is_truncated = not call.ended
     if call.ended and call.kind == "custom":
         report.lose("custom_tool_wrapped")
     elif call.ended:
-        is_cut = (call.verdict or check_arguments(call.arguments, depth=limits.json_depth)).kind == "truncated"
-    if is_cut or not call.name:
+        is_truncated = (call.verdict or check_arguments(call.arguments, depth=limits.json_depth)).kind == "truncated"
+    if is_truncated or not call.name:
         report.withhold("call_withheld", call.id, call.name, call.arguments)
         return None
     call_id = nine_characters(call.id)
@@ -237,12 +220,12 @@ def image_chunk(media: MediaGenerated) -> Sequence[Aside]:
     """Return the part of the content for another vendor's image; empty without an image that a client can fetch."""
     url = url_of(media)
     chunk = {"type": IMAGE, IMAGE: url}
-    return [] if url is None else [Aside(VENDOR, "unknown_event", f"{CONTENT}{IMAGE}", chunk, media.choice)]
+    return [] if url is None else [Aside(wire.VENDOR, "unknown_event", f"{wire.CONTENT}{IMAGE}", chunk, media.choice)]
 
 
 def is_content(aside: Aside) -> bool:
-    """Whether an aside is a part of the content."""
-    return aside.vendor == VENDOR and aside.type.startswith((CONTENT, THINKING, THINKING_MEMBER))
+    """Return whether an aside is a part of the content."""
+    return aside.vendor == wire.VENDOR and aside.type.startswith((wire.CONTENT, wire.THINKING, wire.THINKING_MEMBER))
 
 
 class Chunks:
@@ -284,15 +267,15 @@ class Chunks:
         """Write a part of the content, or a part or member of a thinking. Return False for any other aside."""
         raw, name = aside.raw, aside.type
         is_part = isinstance(raw, dict) and isinstance(raw.get("type"), str)
-        if name.startswith(THINKING_MEMBER):
+        if name.startswith(wire.THINKING_MEMBER):
             thinking = self._thinking or self._open()
-            return bool(thinking.setdefault(name.removeprefix(THINKING_MEMBER), raw) == raw)
-        if name.startswith(THINKING) and is_part:
+            return bool(thinking.setdefault(name.removeprefix(wire.THINKING_MEMBER), raw) == raw)
+        if name.startswith(wire.THINKING) and is_part:
             thinking = self._thinking or self._open()
             thinking["thinking"].append(raw)
             self._joins = True
             return True
-        if name.startswith(CONTENT) and is_part:
+        if name.startswith(wire.CONTENT) and is_part:
             self.add(raw)
             return True
         return False

@@ -12,30 +12,41 @@ from typing import Any, ClassVar
 
 from attrs import define, field
 
-from streamkit.dialects.linting.chunk_checker import CHUNK_HINTS, CHUNK_RULES, ChunkChecker
-from streamkit.dialects.linting.explain import KNOWN, READS, Hint, Hints, like
-from streamkit.dialects.linting.grammar import COMMON_RULES, is_filled, is_index, is_object, is_text, shown
+from streamkit.dialects.linting import (
+    COMMON_RULES,
+    KNOWN,
+    READS,
+    Hint,
+    Hints,
+    is_filled,
+    is_index,
+    is_object,
+    is_text,
+    like,
+    shown,
+)
 from streamkit.dialects.mistral.wire import COUNTS
+from streamkit.dialects.openai_chat.lint import CHUNK_HINTS, CHUNK_RULES, ChunkChecker
 from streamkit.text.identifiers import NINE
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "unterminated": "A blank line ends each event, the last too; the client reads it without (§0.3).",
-    "empty_data": "No event has an empty payload: the client finds no chunk in it and raises (§0.4).",
-    "identity": "`id` and `model` are strings and the same in all chunks (§1.2, §6.3).",
+    "unterminated": "A blank line ends each event, also the last one; the client reads an event without it (§0.3).",
+    "empty_data": "No event has an empty payload: the client cannot read a chunk from it and raises (§0.4).",
+    "identity": "`id` and `model` are strings, and the same in all chunks (§1.2, §6.3).",
     "choices": "`choices` is a list of objects, each with a non-negative integer `index` (§6.3).",
     "delta": "A choice has an object `delta` (§6.3).",
-    "content": "`content` is a string, null, or a list of objects that each name their `type` (§6.3).",
-    "part": "A part of type `text` has a string `text`, one of type `thinking` a list of such parts (§6.3).",
-    "finish_reason": "Each choice has the key `finish_reason`, null in all chunks of a choice but one (§0.4, §6.3).",
+    "content": "`content` is a string, null, or a list of objects that each have a `type` (§6.3).",
+    "part": "A part of type `text` has a string `text`; a part of type `thinking` has a list of such parts (§6.3).",
+    "finish_reason": "Each choice has `finish_reason`, which is null in all chunks of a choice except one (§0.4, §6.3).",
     "tool_calls": "`tool_calls` is a list of objects, each with an object `function` (§6.3).",
-    "call_index": "Calls have the `index` 0, 1, 2 … in the order they come; the client reads 0 for none (§0.4, §6.3).",
-    "call_id": "A call has an `id` of nine letters and digits, which no other call has (§6.3).",
-    "call_name": "An entry has a name that is not blank: it is a whole call, and no fragment of one (§0.4).",
+    "call_index": "Calls have the `index` 0, 1, 2 … in order of appearance; a missing index counts as 0 (§0.4, §6.3).",
+    "call_id": "A call has an `id` of nine letters and digits, and no other call has the same `id` (§6.3).",
+    "call_name": "An entry has a name that is not blank: it is a whole call, not a fragment (§0.4).",
     "arguments": "`arguments` is an object or a string (§6.3).",
-    "arguments_unparsable": "Arguments in a string are nothing or one JSON object; a model may fail at it (§6.3).",
-    "usage": "`usage` is an object, its counts integers or null (§6.3).",
-    "error": "An error frame says `object: error`, or has an `error`; the client raises for either (§1.4).",
+    "arguments_unparsable": "Arguments in a string are empty or one JSON object; a model may write other text (§6.3).",
+    "usage": "`usage` is an object, and its counts are integers or null (§6.3).",
+    "error": "An error frame has `object: error`, or an `error`; the client raises for both (§1.4).",
     **CHUNK_RULES,
 }
 HINTS: Hints = {
@@ -78,8 +89,8 @@ class MistralLinter(ChunkChecker[_CheckedChoice]):
         error = document.get("error")
         if error or document.get("object") == "error":
             self.failed = True
-            said = document if error is None else error
-            message = said.get("message") if isinstance(said, dict) else ""
+            error = document if error is None else error
+            message = error.get("message") if isinstance(error, dict) else ""
             is_chunk = document.get("choices") is not None  # for null, clients raise, as they must
             if not is_filled(message) or is_chunk:
                 self.broken("error", f"the error is {shown(document)}", "error" if is_chunk else "note")
@@ -96,7 +107,7 @@ class MistralLinter(ChunkChecker[_CheckedChoice]):
             value for name, value in counts.items() if name in {*COUNTS, ""} and not (value is None or is_index(value))
         ]
         if wrong:
-            self.broken("usage", f"usage has {shown(wrong[0])}")
+            self.broken("usage", f"usage has the count {shown(wrong[0])}")
 
     def _choice(self, value: object) -> None:
         found = self.entry(value)
@@ -104,12 +115,12 @@ class MistralLinter(ChunkChecker[_CheckedChoice]):
             return
         choice, entry, delta = found
         if choice.finished and any(value for name, value in delta.items() if name != "role"):
-            self.broken("after_finish", f"after the finish reason: {shown(delta)}")
+            self.broken("after_finish", f"a delta after the finish reason: {shown(delta)}")
         self._content(delta.get("content"))
         for call, function in self.tool_calls(delta.get("tool_calls"), bare=False):
             self._call(choice, call, function)
         if "finish_reason" not in entry:
-            self.broken("finish_reason", "no key finish_reason")
+            self.broken("finish_reason", "the choice has no finish_reason")
         self.finish_reason(choice, entry.get("finish_reason"))
 
     def _content(self, content: object) -> None:
@@ -146,7 +157,7 @@ class MistralLinter(ChunkChecker[_CheckedChoice]):
         if not is_text(call_id) or not NINE.fullmatch(call_id):
             self.broken("call_id", f"id is {shown(call_id)}")
         elif call_id in choice.call_ids:
-            self.broken("call_id", f"id {shown(call_id)} again")
+            self.broken("call_id", f"another call has the same id: {shown(call_id)}")
         else:
             choice.call_ids.add(call_id)
         self.member(function, "name", is_filled, "call_name")

@@ -6,14 +6,28 @@ from collections.abc import Mapping
 from typing import Final
 
 from streamkit.dialects.openai_chat import quirks as chat
-from streamkit.dialects.quirks.changes import Change, both, cut, every, first, last, put, rename, turn, value_at
-from streamkit.dialects.quirks.common import EVENTS, end_quirks, stray_errors, surrounded, text_quirks
+from streamkit.dialects.quirks import (
+    EVENTS,
+    Change,
+    both,
+    cut,
+    end_quirks,
+    every,
+    first,
+    last,
+    put,
+    rename,
+    stray_errors,
+    surrounded,
+    text_quirks,
+    turn,
+    value_at,
+)
 
 #: Selects a content that is text. Thinking is a list of parts.
 TEXT: Final = first(chat.CONTENT, kind=str)
 ERROR: Final = every("object", "error")
-PARTS: Final = "choices.0.delta.content.0.thinking"
-THOUGHT: Final = "choices.0.delta.content.0.thinking.0.text"
+THOUGHT: Final = f"{chat.CONTENT}.0.thinking.0.text"
 #: The quirks of Chat that have the same meaning for Mistral's clients.
 SHARED: Final = (
     "sse_field_unknown", "comment_as_data", "last_event_unterminated", "payload_no_object", "number_out_of_range",
@@ -35,5 +49,5 @@ QUIRKS: Final[Mapping[str, Change]] = {
         edit(every(THOUGHT), lambda payload: put(chat.CONTENT, value_at(payload, THOUGHT))(payload)),
     ),
     "text_as_object": edit(every(THOUGHT), turn(THOUGHT, lambda text: {"text": text})),
-    "object_missing": edit(every(THOUGHT), turn(f"{PARTS}.0", lambda part: part["text"])),
+    "object_missing": edit(every(THOUGHT), turn(f"{chat.CONTENT}.0.thinking.0", lambda part: part["text"])),
 }

@@ -19,11 +19,11 @@ probabilities.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from attrs import evolve
 
+from streamkit.conversation.media import data_uri
 from streamkit.conversation.messages import (
     Media,
     Options,
@@ -39,9 +39,6 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.bodies.media_types import data_uri
-from streamkit.dialects.bodies.request_reader import RequestReader, image_of, media_at, read_options, server_tool
 from streamkit.dialects.lowering import (
     Capabilities,
     Lowering,
@@ -53,28 +50,28 @@ from streamkit.dialects.lowering import (
     results_named,
     told_by,
 )
-from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
+from streamkit.dialects.members.fields import (
+    Fields,
+    RequestReader,
+    image_of,
+    is_data_uri,
+    media_at,
+    media_of,
+    server_tool,
+    without_none,
+)
 from streamkit.dialects.members.values import text_of
 from streamkit.dialects.mistral.encode import Chunks
 from streamkit.dialects.mistral.wire import ASIDES, CONTENT, OPTIONS, SERVICE_TIERS, THINKING, TOOLS, VENDOR
 from streamkit.dialects.openai_chat import request_out as chat
 from streamkit.dialects.openai_chat.request_in import ChatRequestReader
 from streamkit.dialects.profiles import Target
-from streamkit.dialects.vocabulary.models import UNKNOWN
-from streamkit.dialects.vocabulary.reasoning_effort import COMMON
+from streamkit.dialects.vocabulary.models import COMMON, UNKNOWN
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import NINE
 from streamkit.text.quoting import quoted
-
-#: Roles that Chat has and Mistral does not.
-NO_ROLES = frozenset({"developer", "function"})
-#: The text of an assistant message that is inserted between results and a user's text, because the server demands one.
-BRIDGE: Final = "OK."
-#: The schema of a function without parameters.
-NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
-
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
@@ -89,16 +86,11 @@ class MistralRequestReader(ChatRequestReader):
 
     def options(self, fields: Fields) -> Options:
         names = {**OPTIONS, "max_tokens": "max_tokens", "top_k": "top_k", "service_tier": "service_tier"}
-        return read_options(
-            fields, names, stop=self.stop(fields), thinking=self.thinking(fields), output=self.output(fields)
-        )
+        return self.plain_options(fields, names)
 
     def thinking(self, fields: Fields) -> Thinking | None:
-        """Read the effort, which is all that says how much to think."""
         effort = fields.string("reasoning_effort")
         return None if effort is None else Thinking(effort)
-
-    # -- tools -----------------------------------------------------------------------------------------------------
 
     tools = RequestReader.tools  # Chat's older members for tools do not exist here
 
@@ -122,16 +114,13 @@ class MistralRequestReader(ChatRequestReader):
         return ToolChoice("required", (choice.needed_fields("function").needed("name"),))
 
     def mode(self, mode: str, path: str) -> ToolChoice:
-        """Read a choice in one word: those of Chat, and ``any``."""
         return super().mode("required" if mode == "any" else mode, path)
-
-    # -- messages --------------------------------------------------------------------------------------------------
 
     def role(self, message: Fields) -> str:
         """Return the role of a message. Raises BadRequest for a role that only Chat has."""
         role = super().role(message)
-        if role in NO_ROLES:
-            raise message.wrong(f"there is no role {quoted(role)}", "role")
+        if role in {"developer", "function"}:
+            raise message.wrong(f"must be 'system', 'user', 'assistant' or 'tool', not {quoted(role)}", "role")
         return role
 
     def part(self, part: Fields) -> Part:
@@ -161,8 +150,6 @@ class MistralRequestReader(ChatRequestReader):
         if is_data_uri(audio):
             return Media("audio", *media_of(audio, part.at("input_audio")))
         return Media("audio", data=audio)
-
-    # -- the assistant's messages ----------------------------------------------------------------------------------
 
     def assistant(self, message: Fields) -> Turn:
         parts, signatures = self._content_and_signatures(message)
@@ -214,8 +201,6 @@ class MistralRequestReader(ChatRequestReader):
         elif sealed.kind in {"text", "part"}:
             parts.append(Text("", opaque))
 
-    # -- calls and results -----------------------------------------------------------------------------------------
-
     def call(self, call: Fields, number: int) -> ToolCall:
         """Read a call, whose arguments may be an object. The client writes ``"null"`` for a missing id."""
         if call.peek("type") == "function":
@@ -235,7 +220,6 @@ class MistralRequestReader(ChatRequestReader):
 
 
 def _aside(where: str, kind: str, part: Fields) -> Aside:
-    """Return a part that only this dialect knows as an aside."""
     raw = {"type": kind, **part.rest()}
     return Aside(VENDOR, ASIDES.get(kind, "unknown_event"), f"{where}{kind}", raw, place=part.place)
 
@@ -303,13 +287,13 @@ def choice_of_offered(request: Request, _to: Lowering) -> None:
 
 
 @of_parts
-def saying(part: Part, _place: Place, _to: Lowering) -> Part | None:
+def drop_empty_parts(part: Part, _place: Place, _to: Lowering) -> Part | None:
     """Drop empty texts and empty reasoning, unless they have a signature."""
     silent = isinstance(part, Text | Reasoning) and not part.text and part.signature is None
     return None if silent else part
 
 
-def in_order(request: Request, to: Lowering) -> None:
+def put_in_order(request: Request, to: Lowering) -> None:
     """Move system turns to the front or after the user, and add an assistant turn between results and user texts."""
     front, placed = list[Turn](), list[Turn]()  # the system turns in front, and all others
     for turn in request.turns:
@@ -321,7 +305,7 @@ def in_order(request: Request, to: Lowering) -> None:
             continue
         if turn.role == "user" and answered and not _has(turn, ToolResult):
             to.report.repair("turn_added")
-            placed.append(Turn("assistant", [Text(BRIDGE)]))
+            placed.append(Turn("assistant", [Text("OK.")]))  # any text will do
         placed.append(evolve(turn, native_role=None))
     if placed and placed[-1].role == "assistant" and not _has(placed[-1], ToolCall):
         placed[-1] = evolve(placed[-1], extras={"prefix": True})
@@ -333,23 +317,22 @@ def _has(turn: Turn, kind: type[Part]) -> bool:
 
 
 @of_tools
-def schemas_given(tool: Tool, _to: Lowering) -> Tool:
+def add_schemas(tool: Tool, _to: Lowering) -> Tool:
     """Give an empty schema to functions that have none, because the server requires a schema."""
     is_bare = tool.kind == "function" and tool.parameters is None
-    return evolve(tool, parameters=dict(NO_PARAMETERS)) if is_bare else tool
+    return evolve(tool, parameters={"type": "object", "properties": {}}) if is_bare else tool
 
 
-def effort_said(request: Request, to: Lowering) -> None:
+def set_effort(request: Request, to: Lowering) -> None:
     """Set the amount of thinking as an effort: ``high`` or ``none`` if the request only says whether to think."""
     thinking = request.options.thinking
+    request.stream_usage = None
     if thinking is not None:
         to.lose_thinking(thinking, "budget_tokens", "summary")
         effort = asked_effort(thinking)
         if effort is None and thinking.enabled is not None:
             effort = "high" if thinking.enabled else "none"
-        thinking = Thinking(to.fit_effort(effort), native="reasoning_effort")
-    request.options.thinking = thinking
-    request.stream_usage = None
+        request.options.thinking = Thinking(to.fit_effort(effort), native="reasoning_effort")
 
 
 FOREIGN: Final = Capabilities(
@@ -374,9 +357,9 @@ FOREIGN: Final = Capabilities(
     options=frozenset({*OPTIONS, "max_tokens", "top_k", "thinking", "output", "service_tier"}),
     service_tiers=frozenset(SERVICE_TIERS),
     first=(chat.tools_unmarked, choice_of_offered),
-    said=(results_named, saying, chat.answers_said),
-    arranged=(in_order,),
-    last=(schemas_given, effort_said),
+    said=(results_named, drop_empty_parts, chat.drop_empty_turns),
+    arranged=(put_in_order,),
+    last=(add_schemas, set_effort),
 )
 #: What the servers accept in a request that was read in this dialect.
 OWN: Final = evolve(
@@ -421,7 +404,6 @@ class MistralMessages(chat.Messages):
         return without_none(type="document_url", document_url=url, document_name=media.name)
 
     def assistant(self, turn: Turn) -> dict[str, Any]:
-        """Write a message of the assistant, with its thinking parts in the content."""
         chunks, calls, members = Chunks(), list[dict[str, Any]](), dict[str, Any]()
         for each in turn.parts:
             part = each.native or each if isinstance(each, Media) else each

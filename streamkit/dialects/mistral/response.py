@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
-from streamkit.dialects.bodies.json_members import PLAIN_TEXT, add_missing
+from streamkit.dialects.members.fields import PLAIN_TEXT, add_missing
 from streamkit.dialects.mistral.encode import Chunks, image_chunk, is_content, whole_call
 from streamkit.dialects.mistral.wire import VENDOR, encode_error, encode_usage, finish_reason
 from streamkit.dialects.openai_chat.response import ChatResponseWriter
@@ -64,8 +64,7 @@ class MistralResponseWriter(ChatResponseWriter):
             self.report.lose("refusal_as_text")
         calls = self._calls(choice, chunks)
         self.growing.finish()
-        message: dict[str, Any] = {"role": "assistant", "content": chunks.content}
-        return {**message, "tool_calls": calls} if calls else message
+        return {"role": "assistant", "content": chunks.content, **({"tool_calls": calls} if calls else {})}
 
     def _add_text(self, text: str, chunks: Chunks) -> None:
         """Add text. Append it to a text directly before it, because readers join adjacent texts."""

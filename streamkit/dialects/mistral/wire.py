@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from streamkit.conversation.tool_definitions import ToolRules
+from streamkit.conversation.checks import ToolRules
 from streamkit.dialects.openai_chat import wire as chat
 from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.dialects.vocabulary.stop_reasons import as_written
@@ -24,8 +24,6 @@ ERROR_TYPES: Mapping[str, ErrorType] = {
     "invalid_request_message_order": "invalid_request",
     "rate_limited": "rate_limit",
 }
-#: Members of the vendor's error that are not copied: the encoder writes them itself, or they would make it a chunk.
-NO_DETAILS = frozenset({"object", "message", "id", "model", "choices"})
 #: The kind of aside for parts of a content or thinking. Other types are unknown.
 ASIDES: Mapping[str, AsideKind] = {"reference": "citation", "tool_reference": "citation", "input_audio": "audio"}
 #: Beginnings of types of asides: for a part of the content, a part of a thinking, and another member of a thinking.
@@ -50,8 +48,9 @@ def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:
         "param": None,
         "code": event.code,
     }
-    if ours and isinstance(event.raw, dict):
-        body |= {name: value for name, value in event.raw.items() if name not in NO_DETAILS}
+    if ours and isinstance(event.raw, dict):  # the members left out are written here, or would make it a chunk
+        left_out = {"object", "message", "id", "model", "choices"}
+        body |= {name: value for name, value in event.raw.items() if name not in left_out}
     if event.vendor and has_detail(event, VENDOR):
         report.lose("error_detail")
     return body

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace
 from streamkit.dialects.ollama.decode import OllamaDecoder, recognises
-from streamkit.dialects.ollama.encode import OllamaEncoder
-from streamkit.dialects.ollama.errors import ERRORS
-from streamkit.dialects.ollama.http import HTTP_HALF
+from streamkit.dialects.ollama.encode import OllamaEncoder, OllamaResponseWriter
+from streamkit.dialects.ollama.http import ERRORS, HTTP_HALF
 from streamkit.dialects.ollama.lint import OllamaLinter
 from streamkit.dialects.ollama.quirks import QUIRKS
 from streamkit.dialects.ollama.requests import OllamaRequestReader, capabilities, write
-from streamkit.dialects.ollama.response import OllamaResponseWriter
 from streamkit.dialects.ollama.wire import IMAGES, TOOLS, OllamaClient
 from streamkit.dialects.profiles import Prefill
 from streamkit.framing.ndjson import NDJSONParser

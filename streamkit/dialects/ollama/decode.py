@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from streamkit.dialects.members.values import count_of, decode_time, has_value, others_of, text_of
-from streamkit.dialects.ollama.wire import COUNTS, ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
+from streamkit.dialects.ollama.wire import COUNTS, STOP_REASONS, VENDOR, decode_usage
 from streamkit.dialects.streams.alike import Said
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.vocabulary.roles import is_other_role
@@ -32,20 +32,12 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import lenient_text
 
-#: The members of a line that the decoder reads. It keeps other members as asides.
-LINE_FIELDS = frozenset(
-    {
-        *("model", "created_at", "message", "done", "done_reason", "logprobs", "error"),
-        *("response", "thinking", "tool_calls"),  # only in lines of /api/generate
-        *COUNTS,
-    }
-)
-#: The members of a line's ``message`` that the decoder reads.
+# Members that the decoder reads: of a line, of its ``message``, of a call, and of its ``function`` (``index`` is ignored).
+# It keeps other members as asides.
+LINE_FIELDS = frozenset({"model", "created_at", "message", "done", "done_reason", "logprobs", "error", *COUNTS})
+LINE_FIELDS |= {"response", "thinking", "tool_calls"}  # only in lines of /api/generate
 MESSAGE_FIELDS = frozenset({"role", "content", "thinking", "tool_calls"})
-IMAGES = "images"
-#: The members of a call that the decoder reads.
 CALL_FIELDS = frozenset({"id", "type", "function"})
-#: The members of a call's ``function`` that the decoder reads, or ignores (``index``).
 FUNCTION_FIELDS = frozenset({"index", "name", "arguments"})
 #: If the last line begins with all text so far, and this has at least so many characters, the line repeats it. A shorter text
 #: may be equal by chance.
@@ -65,7 +57,6 @@ class OllamaDecoder(FrameDecoder):
 
     dialect = "ollama"
     vendor = VENDOR
-    error_types = ERROR_TYPES
     error_forms = (str,)
     idle = frozenset({"created_at"})
     frame_name = "line"  # HTML or an indented JSON body: no line of it belongs to the dialect
@@ -100,14 +91,14 @@ class OllamaDecoder(FrameDecoder):
             self.start(ResponseStarted(None, model, seconds, VENDOR))
         message, ends = line.get("message"), self.truth(line.get("done"))
         if message is not None and type(message) is not dict:
-            message = self._mended_message(message)
+            message = self._as_object(message)
         if message is not None and is_other_role(message.get("role")):
             self.keep_other_role(message)
         elif message is not None:
             self._message(message, ("message",), ends=ends)
             if not message.keys() <= MESSAGE_FIELDS:
                 self._members(message)
-            self._beside(line, message, ends=ends)
+            self._outside(line, message, ends=ends)
         else:  # /api/generate has the same members one level up
             self._message({**line, "content": line.get("response")}, (), ends=ends)
         if logprobs := line.get("logprobs"):
@@ -124,7 +115,7 @@ class OllamaDecoder(FrameDecoder):
         if has_others or "error" in line:
             self.read_error(line)
 
-    def _mended_message(self, message: Any) -> dict[str, Any]:
+    def _as_object(self, message: Any) -> dict[str, Any]:
         """Return a malformed message as an object: a text becomes its content, and a list of one message this message."""
         if type(message) is str and message:
             self.report.repair("object_missing")
@@ -133,13 +124,13 @@ class OllamaDecoder(FrameDecoder):
 
     def _members(self, message: dict[str, Any]) -> None:
         """Read other members of a message: images that the model made. Any other value is kept as an aside."""
-        images, read = message.get(IMAGES), MESSAGE_FIELDS
+        images, read = message.get("images"), MESSAGE_FIELDS
         if isinstance(images, list) and all(isinstance(image, str) and image for image in images):
             self.out += [MediaGenerated("image", data=image) for image in images]
-            read = MESSAGE_FIELDS | {IMAGES}
+            read = MESSAGE_FIELDS | {"images"}
         self.keep_others(message, read, "message.")
 
-    def _beside(self, line: dict[str, Any], message: dict[str, Any], *, ends: bool) -> None:
+    def _outside(self, line: dict[str, Any], message: dict[str, Any], *, ends: bool) -> None:
         """Read members that a line has next to its message, as in ``/api/generate``, unless the message has them, too."""
         rest = {}
         for name, of_message in ("response", "content"), ("thinking", "thinking"), ("tool_calls", "tool_calls"):

@@ -1,20 +1,27 @@
-"""Ollama's API over HTTP.
+"""Ollama's API over HTTP, and its error bodies: ``{"error": "..."}``. Only the HTTP status shows the type.
 
 Clients need some members of the model list and of a model. Zed needs ``name``, ``modified_at``, ``size``, ``digest`` and
 ``details`` as text, and offers tools only for a model with the capability ``tools``. ollama-python needs a ``model_info``,
 which may be empty.
 
-Source: clients.md §10.1, §10.2; ollama 0.6.3; Zed (crates/ollama).
+Source: dialects.md §4.1, §7.5; clients.md §10.1, §10.2; ollama 0.6.3; Zed (crates/ollama).
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
+from streamkit.dialects.base import Errors
 from streamkit.dialects.http import HTTP, Endpoint, ModelCard, Models, Surface, with_root
+from streamkit.dialects.members.values import text_of
+from streamkit.dialects.ollama.wire import VENDOR
 from streamkit.dialects.streams.event_encoder import encode_time
+from streamkit.dialects.vocabulary.error_bodies import provider_failed
+from streamkit.events import ProviderFailed
+from streamkit.report import StreamReport
 
 #: The release whose ``/api/chat`` is implemented. Clients compare it with the oldest version that they accept (GitHub Copilot
 #: 0.6.4, others 0.14), number by number, and refuse any other text.
@@ -73,3 +80,22 @@ HTTP_HALF = HTTP(
         ),
     ),
 )
+
+
+def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
+    """Return the failure in a body; None for a body in another envelope."""
+    if text_of(document.get("error")) is None:
+        return None
+    return provider_failed(document, VENDOR, {})
+
+
+def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """Return the body of an error, and no headers."""
+    if failed.vendor == VENDOR:
+        return {**(failed.raw if isinstance(failed.raw, dict) else {}), "error": failed.message}, {}
+    if failed.native_type or failed.code:
+        report.lose("error_detail")
+    return {"error": failed.message}, {}
+
+
+ERRORS = Errors(vendors=frozenset({VENDOR}), words={}, decode=decode, encode=encode)

@@ -12,29 +12,41 @@ import re
 from datetime import datetime
 from typing import Any, ClassVar
 
-from streamkit.dialects.linting.explain import COMMON_HINTS, READS, TORN, Hint, Hints, like
-from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
+from streamkit.dialects.linting import (
+    COMMON_HINTS,
+    COMMON_RULES,
+    READS,
+    TORN,
+    GrammarChecker,
+    Hint,
+    Hints,
+    is_filled,
+    is_index,
+    is_text,
+    like,
+    shown,
+)
 from streamkit.dialects.ollama.wire import COUNTS
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "unterminated": "LF ends each line, the last too; clients read it without (§0.3).",
-    "separator": "No raw U+0085, U+2028, U+2029 or CR stands in a line: ollama-python cuts it there (§0.4).",
+    "unterminated": "LF ends each line, including the last; clients also read a last line without it (§0.3).",
+    "separator": "No line contains a raw U+0085, U+2028, U+2029 or CR: ollama-python splits it there (§0.4).",
     "head": "A line has a string `model`, an RFC 3339 `created_at` and a boolean `done` (§4.1).",
-    "kind": "Lines have a `message` (chat) or a `response` (generate), all of a stream the same (§4.1, §4.2).",
+    "kind": "Every line has a `message` (chat), or every line has a `response` (generate) (§4.1, §4.2).",
     "message": "`message` is an object with a string `role` and a string `content` (§4.1).",
     "response": "`response` is a string (§4.2).",
-    "thinking": "`thinking`, where there is one, is a string (§4.1, §4.2).",
-    "tool_calls": "`tool_calls` is a list of objects, each with an object `function` and nothing else (§0.4, §4.1).",
-    "call_id": "Beside `function` there is no `id`: Ollama writes it, strict readers of late 2025 refuse it (§4.1).",
+    "thinking": "`thinking`, if present, is a string (§4.1, §4.2).",
+    "tool_calls": "`tool_calls` is a list of objects, each with only an object `function` (§0.4, §4.1).",
+    "call_id": "A call has no `id`: Ollama writes one, but strict readers of late 2025 refuse it (§4.1).",
     "call_name": "A call has a name that is not blank (§4.1).",
-    "arguments": "`arguments` is an object, never a text: clients that declare it so raise (§0.4).",
+    "arguments": "`arguments` is an object, not a string: clients that declare it so raise an error (§0.4).",
     "counts": "Counts and durations are integers from 0 (§4.1).",
-    "done_reason": "The line that is done says why: a `done_reason` that is not blank (§4.1, §7.6).",
-    "after_done": "Nothing follows the line that is done (§4.1).",
-    "error": "An error line has a string `error` that is not blank: clients see no other (§4.1).",
-    "after_error": "Nothing follows an error line (§4.1).",
+    "done_reason": "The line with `done: true` has a `done_reason` that is not blank (§4.1, §7.6).",
+    "after_done": "No line follows the one with `done: true` (§4.1).",
+    "error": "An error line has a string `error` that is not blank: clients read no other form (§4.1).",
+    "after_error": "No line follows an error line (§4.1).",
 }
 HINTS: Hints = {
     **COMMON_HINTS,
@@ -69,9 +81,9 @@ class OllamaLinter(GrammarChecker):
         if found := SEPARATORS.search(frame.data):
             self.broken("separator", f"{found[0].hex(' ')} at byte {found.start()} of the line")
         if self._failed:
-            self.broken("after_error", f"after the error: {shown(frame.text)}")
+            self.broken("after_error", f"line after the error: {shown(frame.text)}")
         elif self._done:
-            self.broken("after_done", f"after the last line: {shown(frame.text)}")
+            self.broken("after_done", f"line after the one with done: {shown(frame.text)}")
         else:
             super().take(frame)
 
@@ -94,13 +106,14 @@ class OllamaLinter(GrammarChecker):
 
     def close(self) -> None:
         if not self._done and not self._failed:
-            self.broken("truncated", "the stream ends before a line that is done")
+            self.broken("truncated", "the stream ends before a line with `done: true`")
 
     def _content(self, document: dict[str, Any]) -> None:
         kinds = [name for name in ("message", "response") if name in document]
         self._kind = self._kind or next(iter(kinds), None)
         if kinds != [self._kind]:
-            self.broken("kind", f"{' and '.join(kinds) or 'neither'} in a stream of {self._kind or 'neither'}")
+            found, needed = " and ".join(kinds) or "neither", self._kind or "a message or a response"
+            self.broken("kind", f"the line has {found}, not {needed}")
         holder = document
         if "response" in document and not is_text(document["response"]):
             self.broken("response", f"response is {shown(document['response'])}")
@@ -120,10 +133,10 @@ class OllamaLinter(GrammarChecker):
             return
         for call in calls:
             if not isinstance(call, dict) or not isinstance(call.get("function"), dict):
-                self.broken("tool_calls", f"an entry is {shown(call)}")
+                self.broken("tool_calls", f"an entry of tool_calls is {shown(call)}")
                 continue
             if others := call.keys() - {"function", "id"}:
-                self.broken("tool_calls", f"beside function: {shown(sorted(others))}")
+                self.broken("tool_calls", f"a call has other members than function: {shown(sorted(others))}")
             if "id" in call:
                 self.broken("call_id", f"id is {shown(call['id'])}", "note")
             function = call["function"]

@@ -9,14 +9,18 @@ from collections.abc import Mapping
 from typing import Final
 
 from streamkit.dialects.ollama.decode import REPEATED_CHARS
-from streamkit.dialects.quirks.changes import (
+from streamkit.dialects.quirks import (
+    ANY,
     Change,
     Changes,
     Frames,
     LineForm,
     Payload,
     both,
+    call_text,
+    compact,
     cut,
+    end_quirks,
     every,
     first,
     insert,
@@ -24,10 +28,11 @@ from streamkit.dialects.quirks.changes import (
     put,
     rename,
     reword,
+    surrounded,
+    text_quirks,
     turn,
     value_at,
 )
-from streamkit.dialects.quirks.common import ANY, call_text, compact, end_quirks, surrounded, text_quirks
 
 LINES: Final = Changes(LineForm())
 CONTENT: Final = "message.content"
@@ -35,7 +40,6 @@ THINKING: Final = "message.thinking"
 CALLS: Final = "message.tool_calls"
 FUNCTION: Final = "message.tool_calls.0.function"
 NAME: Final = "message.tool_calls.0.function.name"
-ARGUMENTS: Final = "message.tool_calls.0.function.arguments"
 DONE: Final = every("done", True)
 FOREIGN: Final = {"stop": "end_turn", "length": "max_tokens"}
 ERROR: Final = every("error")
@@ -48,13 +52,13 @@ def _call_as_text(line: Payload) -> None:
     line["message"] = {"role": "assistant", "content": call_text(function["name"], function["arguments"])}
 
 
-def _said_at_end(path: str, *, least: int = 1) -> Change:
+def _repeated_at_end(path: str, *, least: int = 1) -> Change:
     """Return a change that repeats all texts or lists at a path in the last line, if they are not shorter than ``least``."""
 
     def change(frames: Frames) -> Frames:
-        said = [value_at(line, path) for line in LINES.having(every(path), frames)]
-        whole = said[0] if said else None
-        for more in said[1:]:
+        values = [value_at(line, path) for line in LINES.having(every(path), frames)]
+        whole = values[0] if values else None
+        for more in values[1:]:
             whole = whole + more
         return edit(DONE, put(path, whole))(frames) if whole and len(whole) >= least else frames
 
@@ -77,11 +81,11 @@ QUIRKS: Final[Mapping[str, Change]] = {
     "list_unasked": edit(every(FUNCTION), turn(FUNCTION, lambda function: [function])),
     "object_missing": edit(every(CONTENT), turn("message", lambda message: message["content"])),
     "said_twice": edit(every(CONTENT), lambda line: put("response", value_at(line, CONTENT))(line)),
-    "arguments_not_object": edit(every(NAME), turn(ARGUMENTS, compact)),
+    "arguments_not_object": edit(every(NAME), turn("message.tool_calls.0.function.arguments", compact)),
     "identity_blank": edit(every(NAME), put("message.tool_calls.0.id", " ")),
     "id_duplicate": LINES.when(first(NAME, at=1), edit(every(NAME), put("message.tool_calls.0.id", "call_one"))),
     "call_nameless": edit(first(NAME), cut(NAME)),
-    "arguments_repeated": _said_at_end(CALLS),
-    "text_repeated": _said_at_end(CONTENT, least=REPEATED_CHARS),
+    "arguments_repeated": _repeated_at_end(CALLS),
+    "text_repeated": _repeated_at_end(CONTENT, least=REPEATED_CHARS),
     "stop_reason_foreign": edit(DONE, reword("done_reason", FOREIGN)),
 }

@@ -4,17 +4,10 @@ Ids of calls are optional here, so an added id is no repair; ``Waiting`` (``bodi
 result without an id. A request without ``stream`` asks for a stream, which ends with token counts. Images have no place within
 the text: the server puts them before it, and so does the reader.
 
-What a request of another dialect can't express here is dropped before it is written (``translation/lowering``):
-``capabilities`` says what the servers take, and this module has the passes that only Ollama needs. Each turn is one message,
-and each tool result a separate ``tool`` message. The content is one text: texts of the assistant are joined directly, since a
-model's text may be split anywhere, others with a blank line. Images are in the member ``images`` as bare base64. Some
-templates refuse a second system message (ollama#17774), so all system messages of another dialect's request are joined to one
-at the front.
-
-No request can make Ollama call a tool. A tool choice that requires a call is refused, or, if the target emulates it, only the
-chosen tools are offered.
-Schema keywords that its types do not have are dropped by the server, and are a counted loss here. The server streams if
-``stream`` is absent, so the member is always written.
+Each turn is one message, and each tool result a separate ``tool`` message. The content is one text: texts of the assistant are
+joined directly, since a model's text may be split anywhere, others with a blank line. Some templates refuse a second system
+message (ollama#17774), so all system messages of another dialect's request are joined to one at the front. No request can make
+Ollama call a tool: a choice that requires a call is refused, or, if the target emulates it, only the chosen tools are offered.
 
 Source: dialects.md §4.1, §4.3, §7.3, §7.4; quirks.md 35 (calls without ids).
 """
@@ -42,31 +35,43 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.json_members import BLANK_LINE, add_missing, members_of, without_none
-from streamkit.dialects.bodies.request_reader import TurnReader, Waiting, function_tool, read_options, server_tool
 from streamkit.dialects.lowering import (
     Capabilities,
     Lowering,
     Place,
     chosen_of,
+    form_unnamed,
     leading_of,
     of_parts,
+    of_turns,
     results_named,
     told_by,
 )
-from streamkit.dialects.members.fields import Fields, base64_of, kind_of
+from streamkit.dialects.members.fields import (
+    BLANK_LINE,
+    Fields,
+    TurnReader,
+    Waiting,
+    add_missing,
+    base64_of,
+    function_tool,
+    kind_of,
+    members_of,
+    read_options,
+    server_tool,
+    without_none,
+)
 from streamkit.dialects.members.values import DEPTH
 from streamkit.dialects.ollama.wire import IMAGES, OPTIONS, THINK_LEVELS, TOOLS, VENDOR
 from streamkit.dialects.profiles import Target
-from streamkit.dialects.vocabulary.reasoning_effort import nearest
+from streamkit.dialects.vocabulary.models import nearest
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
 from streamkit.text.quoting import STEP_CHARS, quoted, shortened
 
-#: The beginning of the types of asides that are members of a message.
-MESSAGE: Final = "message."
+MESSAGE: Final = "message."  # the beginning of the types of asides that are members of a message
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -83,7 +88,7 @@ class OllamaRequestReader(TurnReader):
 
     def begun(self, fields: Fields) -> Request:
         if "messages" not in fields and "prompt" in fields:
-            raise fields.wrong("requests to /api/generate are not read; those to /api/chat have messages", "prompt")
+            raise fields.wrong("requests to /api/generate are not supported; send messages to /api/chat", "prompt")
         stream = fields.boolean("stream") is not False
         return Request(self.dialect, fields.needed("model"), stream=stream)
 
@@ -114,7 +119,7 @@ class OllamaRequestReader(TurnReader):
                 return Thinking(level)
             case think:
                 shown = quoted(think) if isinstance(think, str) else kind_of(think)
-                raise fields.wrong(f"true, false or one of {', '.join(THINK_LEVELS)} is needed, not {shown}", "think")
+                raise fields.wrong(f"must be true, false or one of {', '.join(THINK_LEVELS)}, not {shown}", "think")
 
     def _output(self, fields: Fields) -> OutputFormat | None:
         match fields.take("format"):
@@ -126,7 +131,7 @@ class OllamaRequestReader(TurnReader):
                 return OutputFormat("schema", schema)
             case form:
                 shown = quoted(form) if isinstance(form, str) else kind_of(form)
-                raise fields.wrong(f"'json' or a JSON schema is needed, not {shown}", "format")
+                raise fields.wrong(f"must be 'json' or a JSON schema, not {shown}", "format")
 
     def tool(self, tool: Fields) -> Tool:
         kind = tool.string("type") or "function"
@@ -219,17 +224,11 @@ def one_system(request: Request, to: Lowering) -> None:
     request.turns = [*systems, *(turn for turn in request.turns if turn.role != "system")]
 
 
-def silent_answers_empty(request: Request, _to: Lowering) -> None:
-    """Remove empty parts from assistant turns that have nothing else."""
-    turns = [
-        evolve(turn, parts=[]) if turn.role == "assistant" and all(map(_is_silent, turn.parts)) else turn
-        for turn in request.turns
-    ]
-    request.turns = turns
-
-
-def _is_silent(part: Part) -> bool:
-    return isinstance(part, Text | Reasoning) and not part.text
+@of_turns
+def silent_answers_empty(turn: Turn, _to: Lowering) -> Turn:
+    """Remove empty parts from an assistant's turn that has nothing else."""
+    silent = all(isinstance(part, Text | Reasoning) and not part.text for part in turn.parts)
+    return evolve(turn, parts=[]) if turn.role == "assistant" and silent else turn
 
 
 def thinking_in_levels(request: Request, to: Lowering) -> None:
@@ -250,25 +249,17 @@ def thinking_in_levels(request: Request, to: Lowering) -> None:
     request.options.thinking = thinking
 
 
-def form_unnamed(request: Request, to: Lowering) -> None:
-    """Count the name and description of the response's schema as lost, because Ollama has no members for them."""
-    output = request.options.output
-    if output is not None and output.kind == "schema":
-        to.lose_members(output, "output", "name", "description", kind="metadata")
-
-
 def schemas_fit(request: Request, to: Lowering) -> None:
     """Reduce the schemas of the offered functions to what the server takes."""
     choice = request.tool_choice
     barred = choice is not None and choice.mode == "none"
     offered = {tool.name for tool in (() if barred else chosen_of(request.tools, choice)) if tool.kind == "function"}
-    tools = [
+    request.tools = [
         evolve(tool, parameters=_schema(tool.parameters, f"tools[{number}].parameters", to))
         if tool.name in offered
         else tool
         for number, tool in enumerate(request.tools)
     ]
-    request.tools = tools
 
 
 def _schema(schema: Any, path: str, to: Lowering) -> dict[str, Any]:
@@ -284,7 +275,7 @@ def _kept(
 ) -> dict[str, Any]:
     """Return the keywords of a schema that the server takes, and do the same with the schemas inside it."""
     if depth > DEPTH:
-        raise BadRequest(path, f"a schema nested deeper than {DEPTH}")
+        raise BadRequest(path, f"must not be nested deeper than {DEPTH} levels")
     kept: dict[str, Any] = {}
     for keyword, value in schema.items():
         where = f"{path}.{shortened(keyword, STEP_CHARS)}"
@@ -337,14 +328,14 @@ capabilities: Final = told_by(OWN, FOREIGN)
 
 def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
     """Return the body of a lowered request (only what the dialect can express) as JSON values."""
-    options = request.options
+    options, thinking = request.options, request.options.thinking
     body = without_none(
         model=request.model,
         messages=[message for turn in request.turns for message in _messages(turn, report)],
         tools=[_tool(tool) for tool in request.tools] or None,
         options=members_of(options, OPTIONS) or None,
         format=_form(options.output),
-        think=_think(options.thinking),
+        think=None if thinking is None else thinking.effort or thinking.enabled,
         logprobs=options.logprobs,
         top_logprobs=options.top_logprobs,
     )
@@ -363,10 +354,6 @@ def _form(output: OutputFormat | None) -> Any:
     if output is None or output.kind == "text":
         return None
     return "json" if output.kind == "json" or output.schema is None else output.schema
-
-
-def _think(thinking: Thinking | None) -> bool | str | None:
-    return None if thinking is None else thinking.effort or thinking.enabled
 
 
 def _messages(turn: Turn, report: StreamReport) -> Iterator[dict[str, Any]]:
@@ -422,7 +409,7 @@ def _content(parts: Sequence[Part], join: Callable[[list[str]], str], report: St
                 late = late or any(texts)
                 images.append(data)
             case _:
-                raise TypeError(f"content has no {type(part).__name__}")
+                raise TypeError(f"content cannot contain {type(part).__name__}")
     if late:
         report.lose("block_order")
     return {"content": _joined(texts, join, report), **without_none(images=images or None)}

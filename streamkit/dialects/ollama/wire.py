@@ -8,34 +8,29 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from streamkit.conversation.tool_definitions import ToolRules
+from streamkit.conversation.checks import ToolRules
 from streamkit.dialects.members.values import count_of
 from streamkit.dialects.profiles import Encoding, Profile
 from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.dialects.vocabulary.stop_reasons import was_stopped
 from streamkit.dialects.vocabulary.usage_counts import loses_counts, total_of
-from streamkit.events import Aside, ErrorType, MediaGenerated, ProviderFailed, StopReason, UsageReported
+from streamkit.events import Aside, MediaGenerated, ProviderFailed, StopReason, UsageReported
 from streamkit.report import StreamReport
 
 VENDOR = "ollama"
 
 #: ``load`` and ``unload`` are the reasons of an empty request: nothing was generated, and nothing is wrong.
 STOP_REASONS: Mapping[str, StopReason] = {"stop": "stop", "length": "length", "load": "stop", "unload": "stop"}
-#: The stop reasons that Ollama can express exactly. For any other a loss is counted.
-EXACT_REASONS = frozenset({"stop", "length", "tool_calls"})
-ERROR_TYPES: Mapping[str, ErrorType] = {}
-#: Levels of ``think``, which may also be true or false.
-THINK_LEVELS = ("low", "medium", "high", "max")
+EXACT_REASONS = frozenset({"stop", "length", "tool_calls"})  # for any other stop reason a loss is counted
+THINK_LEVELS = ("low", "medium", "high", "max")  # of ``think``, which may also be true or false
 #: By the field of streamkit's ``Options``: the member of a request's ``options``.
 OPTIONS: Mapping[str, str] = {
     "max_tokens": "num_predict",
     **{name: name for name in ("temperature", "top_p", "top_k", "stop", "seed")},
     **{name: name for name in ("presence_penalty", "frequency_penalty")},
 }
-#: The type of the aside for images that the model made.
-MESSAGE_IMAGES: Final = "message.images"
-#: The kinds of media in the member ``images``: also audio, for models that accept it.
-IMAGES = frozenset({"image", "audio"})
+MESSAGE_IMAGES: Final = "message.images"  # the type of the aside for images that the model made
+IMAGES = frozenset({"image", "audio"})  # the kinds of media in ``images``: also audio, for models that accept it
 #: The server parses a tool's schema into types that have few keywords (``api/types.go``, ``ToolFunctionParameters`` and
 #: ``ToolProperty``).
 TOOLS = ToolRules(

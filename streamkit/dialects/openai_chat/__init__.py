@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace
+from streamkit.dialects.bodies.openai import TOOLS
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
 from streamkit.dialects.openai_chat.encode import ChatEncoder
-from streamkit.dialects.openai_chat.errors import ERRORS
-from streamkit.dialects.openai_chat.http import HTTP_HALF
+from streamkit.dialects.openai_chat.http import ERRORS, HTTP_HALF
 from streamkit.dialects.openai_chat.lint import ChatLinter
 from streamkit.dialects.openai_chat.providers import CLIENTS, PROVIDERS
 from streamkit.dialects.openai_chat.quirks import QUIRKS
@@ -14,7 +14,6 @@ from streamkit.dialects.openai_chat.request_in import ChatRequestReader
 from streamkit.dialects.openai_chat.request_out import capabilities, write
 from streamkit.dialects.openai_chat.response import ChatBodyDecoder, ChatResponseWriter
 from streamkit.dialects.openai_chat.wire import CITATIONS
-from streamkit.dialects.vocabulary.openai import TOOLS
 from streamkit.framing.sse import KEEP_ALIVE
 
 DIALECT = Dialect(

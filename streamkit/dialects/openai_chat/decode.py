@@ -14,23 +14,28 @@ from itertools import takewhile
 from operator import itemgetter
 from typing import Any, ClassVar, Final, TypeAlias
 
-from streamkit.dialects.members.known import Members
-from streamkit.dialects.members.values import NOTHING, details_of, has_value, others_of, text_of
-from streamkit.dialects.openai_chat.images import IMAGES, read_images
-from streamkit.dialects.openai_chat.reasoning_names import (
+from streamkit.dialects.members.values import NOTHING, Members, details_of, has_value, json_value, others_of, text_of
+from streamkit.dialects.openai_chat.whole_messages import UNSIGNED, ChoiceSoFar
+from streamkit.dialects.openai_chat.wire import (
     BLOCK_ID,
     BLOCKS,
+    ERROR_TYPES,
     HOLDER,
+    IMAGES,
     OPAQUE_MEMBERS,
     PLAIN_REASONING,
+    STOP_REASONS,
+    VENDOR,
+    decode_usage,
     maker_of,
+    read_images,
+    signature_in,
     thinking_blocks,
+    vendor_in,
 )
-from streamkit.dialects.openai_chat.whole_messages import UNSIGNED, ChoiceSoFar
-from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage, signature_in, vendor_in
 from streamkit.dialects.streams.alike import ManyReader, Said
 from streamkit.dialects.streams.delta_template import FLAT_BYTES as DELTA_BYTES
-from streamkit.dialects.streams.delta_template import DeltaTemplate, learned, loaded, loads
+from streamkit.dialects.streams.delta_template import DeltaTemplate, learned, loads
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS, RunningText
 from streamkit.dialects.vocabulary.error_bodies import ERROR_MEMBERS, MESSAGES, error_in
@@ -55,7 +60,7 @@ from streamkit.events import (
 from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
 from streamkit.report import StreamReport, Withheld
-from streamkit.tool_calls.settled import FragmentRun
+from streamkit.tool_calls.call import FragmentRun
 
 #: Members of a chunk that the decoder reads, or that have no meaning (``obfuscation`` is padding).
 CHUNK_FIELDS = frozenset(
@@ -76,25 +81,18 @@ CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
 FRAGMENT_FIELDS = CALL_FIELDS - {"custom"}
 #: Members that may repeat the same reasoning. Only the first member with text is read.
 DETAILED: Mapping[str, None] = dict.fromkeys(("reasoning_details", "reasoning", "reasoning_content"))
-#: The number of consecutive chunks unlike the remembered chunk, after which another chunk may be remembered.
-ODD = 3
+ODD = 3  #: the number of consecutive chunks unlike the remembered chunk, after which another chunk may be remembered
 #: Members of a choice that may differ in later chunks: the delta, or the delta and a message that repeats it.
 ALONE: Mapping[str, None] = {"delta": None}
 DOUBLED: Mapping[str, None] = {"delta": None, "message": None}
-#: Members of a choice that say something, in addition to its delta.
-SAYING = ("finish_reason", "logprobs", "usage", "error")
-#: Roles in a delta that mean the model itself.
 OWN_ROLES = ("assistant", None)
-#: Members of a delta with reasoning as plain text.
-PLAIN = frozenset({"reasoning_content", "reasoning"})
+PLAIN = frozenset({"reasoning_content", "reasoning"})  #: members of a delta with reasoning as plain text
 TEXT_NAMES = PLAIN | {"content"}
-#: The paths of the delta and the message in a chunk, and of a call's text in a delta.
+#: The paths of the delta in a chunk, and of a call's text in a delta.
 DELTA: Final = ("choices", 0, "delta")
-MESSAGE: Final = ("choices", 0, "message")
 FRAGMENT: Final = ("tool_calls", 0, "function", "arguments")
-#: The bytes around the text of a call, as nearly all servers write them.
-MEMBER: Final = b'"arguments":'
-CLOSING: Final = b"}}]}"
+MEMBER: Final = b'"arguments":'  #: the bytes before the text of a call, as nearly all servers write them
+CLOSING: Final = b"}}]}"  #: the bytes after it
 #: Text between two blocks in a single string of reasoning (``text/one_string.py``).
 BOUNDARIES = frozenset({"\n", "\n\n"})
 #: Members that are read of a function, of parts of a content, and of ``reasoning_details``. Ids of details are not needed.
@@ -106,8 +104,7 @@ DETAIL = Members("type", "id", "format", "index", "text", "summary", "signature"
 #: How to read another delta that differs only in its text: the method that takes its text, the last argument of that method,
 #: and the paths of the text in the delta. Empty: such deltas are decoded in full.
 Like: TypeAlias = tuple[Any, ...]
-#: The path steps to an item of a list, and the item.
-Entry: TypeAlias = tuple[tuple[int | str, ...], Any]
+Entry: TypeAlias = tuple[tuple[int | str, ...], Any]  #: the path steps to an item of a list, and the item
 #: Values of ``extra_content`` which only mean that the content is a thought.
 THOUGHTS = tuple({vendor: {"thought": True}} for vendor in ("google", "vertex"))
 
@@ -127,22 +124,15 @@ def recognises(_event: str, document: Any) -> bool:
     )
 
 
-def thinks(extra: Any) -> bool:
-    """Return whether ``extra_content`` marks the content next to it as a thought (Gemini through this dialect)."""
-    return isinstance(extra, dict) and any(details_of(extra, vendor).get("thought") is True for vendor in extra)
-
-
 class ChatDecoder(FrameDecoder):
     """Decodes the chunks of a stream."""
 
-    #: Fields of a chunk that are not extras.
-    chunk_fields: ClassVar[frozenset[str]] = CHUNK_FIELDS
+    chunk_fields: ClassVar[frozenset[str]] = CHUNK_FIELDS  #: fields of a chunk that are not extras
     #: Members of a chunk that are not compared with the last chunk's: those without a meaning after the response started, the
     #: choices, and the usage, which is read each time.
     anyway: ClassVar[Mapping[str, None]] = dict.fromkeys(
         ("object", "created", "model", "obfuscation", "choices", "usage")
     )
-    #: Words for types of errors.
     error_types: ClassVar[Mapping[str, ErrorType]] = ERROR_TYPES
     error_forms = (dict,)
     idle = frozenset()
@@ -151,8 +141,7 @@ class ChatDecoder(FrameDecoder):
     vendor = VENDOR
     #: Whether the dialect allows content in a list, arguments as an object and flat errors. If not, they count as repairs.
     is_varied: ClassVar[bool] = False
-    #: Whether each entry of ``tool_calls`` is a whole call, not a fragment.
-    whole_calls: ClassVar[bool] = False
+    whole_calls: ClassVar[bool] = False  #: whether each entry of ``tool_calls`` is a whole call, not a fragment
     #: Whether an entry with only an index and arguments is a fragment of the call at that index.
     in_fragments: ClassVar[bool] = True
     __slots__ = (
@@ -209,7 +198,6 @@ class ChatDecoder(FrameDecoder):
             super().take_other(frame)
 
     def done(self) -> None:
-        """End the stream at ``[DONE]``."""
         self.recognised = self.ended = True
         self._forget()
         self._set_most()
@@ -251,7 +239,7 @@ class ChatDecoder(FrameDecoder):
     def _learn(self, document: dict[str, Any], like: Like) -> None:
         """Learn the bytes around the text of a delta, or in a large read those around the delta."""
         more, given, *paths = like
-        owners = [DELTA] if self._aside is ALONE else [DELTA, MESSAGE]
+        owners = [("choices", 0, name) for name in self._aside]
         places = [(*owner, *path) for owner in owners for path in paths]
         if self.in_run:
             size = len(self.frame.data) + DELTA_BYTES
@@ -301,16 +289,14 @@ class ChatDecoder(FrameDecoder):
         state = self._choices.get(index) if type(index) is int else None
         if state is None or type(choice.get("delta")) is not dict or "x_groq" in chunk:
             return
-        if chunk.get("id") != self._id and self._is_steady:  # the chunk begins another response
-            return
-        if self.ended:  # each chunk after the end is counted as a repair
+        begins_another = chunk.get("id") != self._id and self._is_steady
+        if begins_another or self.ended:  # each chunk after the end is counted as a repair
             return
         aside = ALONE if choice.get("message") is None else DOUBLED
         if aside is DOUBLED and choice["message"] != choice["delta"]:
             return
-        for value in map(choice.get, SAYING):
-            if value not in NOTHING:
-                return
+        if any(choice.get(name) not in NOTHING for name in ("finish_reason", "logprobs", "usage", "error")):
+            return
         if self._unread is not None and self._unread(chunk) != self._constant:
             return
         beside, beside_delta = {**chunk, **self._anyway}, {**choice, **aside}
@@ -322,7 +308,6 @@ class ChatDecoder(FrameDecoder):
         self._always = [(place, choice[name]) for name, place in self._choice_unread if choice[name] not in NOTHING]
 
     def _forget(self) -> None:
-        """Forget the remembered chunk and its deltas."""
         self._goes_on = False
         self._forget_deltas()
 
@@ -384,7 +369,6 @@ class ChatDecoder(FrameDecoder):
         return ()
 
     def _read_like(self, text: str) -> Like:
-        """Read the text of a delta that is like the last one."""
         state, like = self._state, self._like
         if not self.in_run:
             like[0](self, text, like[1])
@@ -412,7 +396,6 @@ class ChatDecoder(FrameDecoder):
             self.emit(Aside(self.vendor, "metadata", place, value, self._state.number))
 
     def _more_of_call(self, text: str, index: int) -> None:
-        """Emit a fragment of the call at ``index``."""
         self.next.push_fragment(index, text, self._state.number)
 
     def _more_detail(self, text: str, event: ReasoningDelta) -> None:
@@ -521,7 +504,12 @@ class ChatDecoder(FrameDecoder):
     def _unlike(self, chunk: dict[str, Any], choices: list[Any]) -> bool:
         """Begin to read a chunk with other names than the last one. Return False if it is not a chunk."""
         if not (choices or recognises("", chunk)):
-            self._no_chunk(chunk)
+            if "prompt_tokens" in details_of(chunk, "usage") and error_in(chunk) is None:  # only token counts
+                self.recognised = True
+                self._start()
+                self.tell_counts(decode_usage(chunk["usage"], self.vendor))
+            else:  # an error in another form (dialects.md §1.4), or another payload
+                self.unknown_frame(str(chunk.get("object") or "chunk"), chunk)
             return False
         self.recognised = True
         is_first = bool(choices) and not self._started
@@ -531,8 +519,8 @@ class ChatDecoder(FrameDecoder):
         elif self._started:
             self._see_id(chunk.get("id"), choices)
         else:
-            said = {k: v for k, v in chunk.items() if v or k not in self._head} if self._head else chunk
-            self._head = {**self._head, **said}
+            new = {k: v for k, v in chunk.items() if v or k not in self._head} if self._head else chunk
+            self._head = {**self._head, **new}
             self._start()
         names = [*chunk] if self._started else []
         if names != self._names:
@@ -541,9 +529,8 @@ class ChatDecoder(FrameDecoder):
                 self._forget()
             unread = self._unread_names = chunk.keys() - self.chunk_fields if names else ()
             self._unread = itemgetter(*unread) if unread else None
-            self._constant = (
-                self._unread(chunk) if self._unread is not None and is_first else None
-            )  # these are the extras
+            # the values in the first chunk are the extras
+            self._constant = self._unread(chunk) if self._unread is not None and is_first else None
         self._is_suspect = not SUSPECT.isdisjoint(chunk)
         return True
 
@@ -558,15 +545,6 @@ class ChatDecoder(FrameDecoder):
         """Return whether the client recognises the error: it is in a member ``error``, and has a message."""
         return super().is_own_error(document, error) and isinstance(error.get("message"), str)
 
-    def _no_chunk(self, chunk: dict[str, Any]) -> None:
-        """Read a payload that is not a chunk: only counts, an error in another form (dialects.md §1.4), or another one."""
-        if "prompt_tokens" in details_of(chunk, "usage") and error_in(chunk) is None:
-            self.recognised = True
-            self._start()
-            self.tell_counts(decode_usage(chunk["usage"], self.vendor))
-        else:
-            self.unknown_frame(str(chunk.get("object") or "chunk"), chunk)
-
     def _start(self) -> None:
         """Emit the start of the response, once. Blank frames before the first choice do not start it."""
         if self._started:
@@ -576,9 +554,7 @@ class ChatDecoder(FrameDecoder):
         self._id = text_of(head.get("id"))
         created = head.get("created")
         self._extras = others_of(head, self.chunk_fields)
-        seconds = None
-        if (type(created) is int or isinstance(created, int | float)) and 0 <= created < 1e11:
-            seconds = int(created)
+        seconds = int(created) if isinstance(created, int | float) and 0 <= created < 1e11 else None
         self._model, extras = text_of(head.get("model")), self._extras or None
         self.out.append(ResponseStarted(self._id, self._model, seconds, self.vendor, extras))
         self._head = {}
@@ -774,7 +750,7 @@ class ChatDecoder(FrameDecoder):
         if content:
             if isinstance(content, str):
                 if self._choices[choice].in_thought or "extra_content" in delta:
-                    self._marked(content, thinks(delta.get("extra_content")), choice)
+                    self._marked(content, delta.get("extra_content"), choice)
                 else:
                     self.out.append(TextDelta(content, choice))
             else:
@@ -795,7 +771,9 @@ class ChatDecoder(FrameDecoder):
             for name, value in others.items():
                 if name == IMAGES and (images := read_images(value, self.vendor, choice)):
                     self.out += images
-                elif name != "extra_content" or not (self._content_signature(value, choice) or value in THOUGHTS):
+                elif name == "extra_content" and (signature := signature_in(value)) is not None:
+                    self.out.append(ReasoningSignature(signature.blob, signature.vendor, choice, 0, "text"))
+                elif name != "extra_content" or value not in THOUGHTS:
                     self._may_fail = self._may_fail or name == "error"
                     self.out.append(Aside(self.vendor, "metadata", f"delta.{name}", value, choice))
 
@@ -888,20 +866,19 @@ class ChatDecoder(FrameDecoder):
 
     def _seal(self, detail: dict[str, Any], choice: int, block: int) -> None:
         """Emit the signature and the encrypted reasoning of a detail."""
-        vendor = self._vendor_of(detail, choice, block)
+        form, state = text_of(detail.get("format")), self._choices[choice]
+        repeats = form is None and state.signed[0] == block  # later parts of a detail need not name the vendor
+        vendor = state.signed[1] if repeats else vendor_in(form or "openrouter")
         signature, data = self.string(detail.get("signature")), self.string(detail.get("data"))
         if signature:
             self.out.append(ReasoningSignature(signature, vendor, choice, block))
         if data:
             self.out.append(ReasoningOpaque(data, vendor, choice, block))
         if signature or data:
-            self._choices[choice].signed = block, vendor
+            state.signed = block, vendor
 
     def next_block(self, choice: int) -> int:
-        """Return the number of the block for reasoning that names none: the block after the last signed one.
-
-        Raises TooManyBlocks.
-        """
+        """Return the block of reasoning that names none: the block after the last signed one. Raises TooManyBlocks."""
         return self.bounded(choice, self._choices[choice].signed[0] + 1)
 
     def _is_boundary(self, thought: str, choice: int, block: int) -> bool:
@@ -921,16 +898,14 @@ class ChatDecoder(FrameDecoder):
             self._blocks.add((choice, block))
         return block
 
-    def _vendor_of(self, detail: dict[str, Any], choice: int, block: int) -> str:
-        """Return the vendor of a detail. Later parts of a detail need not repeat it."""
-        named = text_of(detail.get("format"))
-        signed = self._choices[choice].signed
-        if named is None and signed[0] == block:
-            return signed[1]
-        return vendor_in(named or "openrouter")
+    def _marked(self, content: str, extra: Any, choice: int) -> None:
+        """Read content next to ``extra_content``, which may mark it as a thought, or content that closes a thought.
 
-    def _marked(self, content: str, is_thought: bool, choice: int) -> None:
-        """Read content that is marked as a thought, or that closes one. Gemini's thoughts are between tags in this dialect."""
+        Gemini's thoughts are between tags in this dialect.
+        """
+        is_thought = isinstance(extra, dict) and any(
+            details_of(extra, vendor).get("thought") is True for vendor in extra
+        )
         thought, text = (content, "") if is_thought else ("", content)
         state = self._choices[choice]
         if is_thought and not state.in_thought:  # a closing tag is only expected after an opening one
@@ -945,13 +920,6 @@ class ChatDecoder(FrameDecoder):
             self.out.append(ReasoningDelta(thought, choice, self.next_block(choice)))
         if text:
             self.out.append(TextDelta(text, choice))
-
-    def _content_signature(self, extra: Any, choice: int) -> bool:
-        """Emit the signature of a text in ``extra_content`` (Gemini through this dialect). Return whether there was one."""
-        signature = signature_in(extra)
-        if signature is not None:
-            self.out.append(ReasoningSignature(signature.blob, signature.vendor, choice, 0, "text"))
-        return signature is not None
 
     def parts(self, content: Any, choice: int) -> None:
         """Read content that is a list of parts, which only Mistral's dialect allows."""
@@ -974,11 +942,8 @@ class ChatDecoder(FrameDecoder):
                 self.other_part(part, kind, choice)
 
     def other_part(self, part: dict[str, Any], kind: Any, choice: int) -> None:
-        """Read a part that is neither text nor thinking."""
-        if images := read_images([part], self.vendor, choice):
-            self.out += images
-            return
-        self.out.append(Aside(self.vendor, "unknown_event", f"content.{kind}", part, choice))
+        images = read_images([part], self.vendor, choice)
+        self.out += images or [Aside(self.vendor, "unknown_event", f"content.{kind}", part, choice)]
 
     def thinking(self, part: dict[str, Any], choice: int) -> None:
         """Read a thinking part of Mistral's model in this dialect. A signature ends its block."""
@@ -1047,20 +1012,17 @@ class ChatDecoder(FrameDecoder):
 
     def _is_twin(self, function: dict[str, Any], calls: list[Any], state: ChoiceSoFar) -> bool:
         """Return whether ``function_call`` repeats a call next to it in ``tool_calls``, or the last call of the choice."""
-        name, last = text_of(function.get("name")), state.called
+        name = text_of(function.get("name"))
         names = [text_of(details_of(call, "function").get("name")) for call in calls if type(call) is dict]
-        if not names and last is None:
-            return False
-        return name is None or name in names or name == last
+        return bool(names or state.called is not None) and (name is None or name in names or name == state.called)
 
     def _repeats(self, call: Any, state: ChoiceSoFar) -> bool:
         """Return whether an entry of ``tool_calls`` repeats the call that ``function_call`` began."""
         if type(call) is not dict or call.get("index") not in (None, 0, "0"):
             return False
         name = text_of(details_of(call, "function").get("name"))
-        if name is None:  # a fragment of the last call in ``tool_calls``, if there was another one
-            return state.called is None
-        return name == state.called_before
+        # without a name: a fragment of the last call in ``tool_calls``, if there was another one
+        return state.called is None if name is None else name == state.called_before
 
     def _set_aside(self, function: dict[str, Any], calls: list[Any]) -> None:
         """Report arguments in ``function_call`` that differ from the call it repeats. Raises StreamArgumentsTooLong."""
@@ -1147,16 +1109,13 @@ def _fragments(
         if len(texts) == len(payloads) and "" not in texts:
             return [index] * len(texts), texts
     heads, texts = _cut(template.texts(payloads), MEMBER, CLOSING)
-    found = {head: _fragment(loaded(head + MEMBER + b'"x"' + CLOSING), most) for head in {*heads}}
+    found = {head: _fragment(json_value(head + MEMBER + b'"x"' + CLOSING), most) for head in {*heads}}
     indices = [of[0] for of in takewhile(bool, map(found.get, heads)) if of]
     return indices, texts[: len(indices)]
 
 
 def _cut(deltas: Sequence[bytes], member: bytes, closing: bytes) -> tuple[list[bytes], list[str]]:
-    """Split deltas at ``member``, up to the first that has anything but a text and ``closing`` after it.
-
-    Return the bytes before the member of each, and the texts.
-    """
+    """Return the bytes before ``member`` and the text after it for each delta, up to the first that ends otherwise."""
     cut = [delta.partition(member) for delta in deltas]
     try:
         texts = [*map(loads, [tail[: -len(closing)] for _, _, tail in cut])]

@@ -16,19 +16,11 @@ from typing import Any, ClassVar, Final, Literal
 
 import orjson
 
-from streamkit.dialects.openai_chat.images import write_images
+from streamkit.dialects.bodies.openai import identity
+from streamkit.dialects.openai_chat import wire
 from streamkit.dialects.openai_chat.providers import client_of
-from streamkit.dialects.openai_chat.wire import (
-    VENDOR,
-    encode_error,
-    encode_usage,
-    extra_content,
-    finish_reason,
-    format_of,
-)
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import EventEncoder, stop_word, wrapped_input
-from streamkit.dialects.vocabulary.openai import identity
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -52,13 +44,13 @@ from streamkit.text.one_string import OneString
 dumps = orjson.dumps
 #: The bytes before and after the delta of a chunk. The first is a template for the head and the choice.
 BEFORE: Final = b'%b"choices":[{"index":%d,"delta":'
-BEHIND: Final = b',"finish_reason":null}]}\n\n'
-CHUNK: Final = BEFORE + b"%b" + BEHIND
+AFTER: Final = b',"finish_reason":null}]}\n\n'
+CHUNK: Final = BEFORE + b"%b" + AFTER
 TEXT_DELTA: Final = b'{"content":%b}'
 #: The template of two chunks: the first has the role, and the second is ``CHUNK``.
-FIRST_CHUNKS: Final = BEFORE + b'{"role":"assistant","content":%b}' + BEHIND + CHUNK
+FIRST_CHUNKS: Final = BEFORE + b'{"role":"assistant","content":%b}' + AFTER + CHUNK
 #: The template of a chunk with a fragment of a call's arguments.
-ARGUMENTS: Final = BEFORE + b'{"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}' + BEHIND
+ARGUMENTS: Final = BEFORE + b'{"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}' + AFTER
 
 
 class _OpenChoice:
@@ -87,8 +79,7 @@ def _members(names: tuple[str, ...]) -> bytes:
 class ChatEncoder(EventEncoder):
     """Encodes the chunks of a stream."""
 
-    #: The vendor whose extras, asides, counts and errors are written unchanged.
-    vendor: ClassVar[str] = VENDOR
+    vendor: ClassVar[str] = wire.VENDOR  #: the vendor whose extras, asides, counts and errors are written unchanged
     #: Set if more text may be written without checks: its choice, its block and, for reasoning, its kind.
     _goes_on: tuple[Any, ...] | None = None
     _more: bytes  # a template of the chunks for that text
@@ -100,8 +91,6 @@ class ChatEncoder(EventEncoder):
         self._head = b""
         self._choices: defaultdict[int, _OpenChoice] = defaultdict(_OpenChoice)
         self._stop = b""  #: the last chunk with a stop reason, if the usage must be in it
-
-    # -- the response ----------------------------------------------------------------------------------------------
 
     def response_started(self, event: ResponseStarted) -> None:
         """Keep the members at the beginning of each chunk."""
@@ -136,8 +125,6 @@ class ChatEncoder(EventEncoder):
             self.write(CHUNK % (head, number, delta))
         else:
             self.write(FIRST_CHUNKS % (head, number, first, head, number, delta))
-
-    # -- what the model says ---------------------------------------------------------------------------------------
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
         if (choice, block) == self._goes_on:  # the usual case
@@ -210,7 +197,7 @@ class ChatEncoder(EventEncoder):
             if choice.blocks.setdefault(TextDelta, event.block) != event.block:  # a separate part (Gemini)
                 choice.blocks[TextDelta] = event.block
                 self.lose("block_boundary")
-            extra = extra_content(Opaque(event.vendor, event.blob))
+            extra = wire.extra_content(Opaque(event.vendor, event.blob))
             self._delta(event.choice, b'{"extra_content":%b}' % dumps(extra))
             return
         of_last = choice.blocks.get(ReasoningDelta) == event.block
@@ -235,13 +222,11 @@ class ChatEncoder(EventEncoder):
         this = (name, event.block, event.vendor)
         detail: dict[str, Any] = {"index": choice.details - 1, "type": kind, name: event.blob}
         if name == "data" or this != choice.signed:
-            detail |= {"index": choice.details, "format": format_of(event.vendor)}
+            detail |= {"index": choice.details, "format": wire.format_of(event.vendor)}
             choice.details += 1
         choice.signed = this
         choice.unsigned = 0
         self._delta(event.choice, b'{"reasoning_details":[%b]}' % dumps(detail))
-
-    # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_started(self, event: ToolCallStarted) -> None:
         choice = self._choices[event.choice]
@@ -255,7 +240,7 @@ class ChatEncoder(EventEncoder):
         start = {"index": index, "id": event.id, "type": "function", "function": function}
         start |= self.own_extras(event.extras)
         if event.signature is not None:
-            start["extra_content"] = extra_content(event.signature)
+            start["extra_content"] = wire.extra_content(event.signature)
         self._delta(event.choice, b'{"tool_calls":[%b]}' % dumps(start))
 
     def call_arguments(self, event: ToolCallArguments, /) -> None:
@@ -282,9 +267,7 @@ class ChatEncoder(EventEncoder):
             self._arguments(event.choice, index, "{}")
 
     def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
-        return write_images(media, self.vendor)
-
-    # -- asides ----------------------------------------------------------------------------------------------------
+        return wire.write_images(media, self.vendor)
 
     def aside(self, event: Aside) -> None:
         name, value = event.type, event.raw
@@ -306,11 +289,9 @@ class ChatEncoder(EventEncoder):
         else:
             self.lose(event.kind)
 
-    # -- the end ---------------------------------------------------------------------------------------------------
-
     def finished(self, event: ResponseFinished) -> None:
         choice = self._choices[event.choice]
-        found = finish_reason(event.reason, event.native, refused=choice.refused, called=bool(choice.calls))
+        found = wire.finish_reason(event.reason, event.native, refused=choice.refused, called=bool(choice.calls))
         reason = stop_word(found, event.stop_sequence, self.report)
         if not choice.role_written:
             choice.role_written = True
@@ -333,7 +314,7 @@ class ChatEncoder(EventEncoder):
         self._goes_on = None
         usage = b""
         if self._usage is not None and self.encoding.profile.include_usage:
-            usage = b'"usage":' + dumps(encode_usage(self._usage, self.report, self.vendor))
+            usage = b'"usage":' + dumps(wire.encode_usage(self._usage, self.report, self.vendor))
         if self._stop:
             self._write_stop(b"," + usage if usage else b"")
         elif usage:
@@ -342,4 +323,4 @@ class ChatEncoder(EventEncoder):
 
     def error(self, event: ProviderFailed) -> None:
         self._goes_on = None
-        self.write(b'data: {"error":%b}\n\n' % dumps(encode_error(event, self.vendor)))
+        self.write(b'data: {"error":%b}\n\n' % dumps(wire.encode_error(event, self.vendor)))

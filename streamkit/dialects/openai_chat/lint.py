@@ -1,41 +1,189 @@
 """Check Chat chunks against the needs of openai-python and its ``.stream()`` helper.
 
 The helper concatenates every string of a delta, and uses a call's index as its place in a list. So role, id and name may be
-in one chunk only, and indices have no gaps from 0, in order of appearance.
+in one chunk only, and indices have no gaps from 0, in order of appearance. ``ChunkChecker`` is for Mistral too, whose chunks
+contain choices in the same form.
 
-Source: dialects.md §0.4, §1.1, §1.2, §1.8, §7.6.
+Source: dialects.md §0.3, §0.4, §1.1, §1.2, §1.8, §6.3, §7.6.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from attrs import define, field
 
-from streamkit.dialects.linting.chunk_checker import CHUNK_HINTS, CHUNK_RULES, DONE, ChunkChecker
-from streamkit.dialects.linting.explain import KNOWN, READS, Hint, Hints, like
-from streamkit.dialects.linting.grammar import COMMON_RULES, Severity, is_filled, is_index, is_text, shown
+from streamkit.dialects.linting import (
+    COMMON_HINTS,
+    COMMON_RULES,
+    CUT,
+    KNOWN,
+    READS,
+    TORN,
+    UNFINISHED,
+    GrammarChecker,
+    Hint,
+    Hints,
+    Severity,
+    is_filled,
+    is_index,
+    is_text,
+    like,
+    shown,
+)
 from streamkit.framing.frame import Frame
+
+DONE = b"[DONE]"
+#: Rules of both dialects. Each dialect's table has its own rules first, and then these.
+CHUNK_RULES: Mapping[str, str] = {
+    "after_finish": "A choice has no content after its finish reason (§1.1).",
+    "after_error": "Nothing but `[DONE]` follows an error frame (§1.1).",
+    "done": "A stream ends with `[DONE]`, unless an error frame ended it (§1.1).",
+    "after_done": "Nothing follows `[DONE]` (§1.1).",
+}
+CHUNK_HINTS: Hints = {
+    **COMMON_HINTS,
+    "truncated": (
+        like("finish_derived"),
+        Hint(UNFINISHED, 61),
+        Hint(CUT, 114, "the stream has no choice"),
+        Hint(CUT, 65),
+    ),
+    "unterminated": (like("last_event_unterminated"), Hint(TORN, 106), Hint(CUT, 106)),
+    "empty_data": (Hint(READS, 100),),
+    "identity": (like("field_invalid"),),
+    "delta": (like("delta_missing"), like("field_invalid")),
+    "finish_reason": (
+        like("field_invalid"),
+        Hint(READS, 57, "finish_reason is"),
+        Hint(READS, 58, "a second finish reason"),
+    ),
+    "after_finish": (Hint(READS, 59), like("after_error")),
+    "error": (like("error_shape"),),
+    "after_error": (like("after_error"),),
+    "done": (),
+    "after_done": (like("after_end"), like("after_error")),
+}
+
+
+class Finishing(Protocol):
+    """A choice of a stream; ``finished`` is its finish reason, if it has one."""
+
+    finished: object
+
+
+C = TypeVar("C", bound=Finishing)
+
+
+class ChunkChecker(GrammarChecker, Generic[C]):
+    """Checks the chunks of one stream. Subclasses check the content of a chunk."""
+
+    new_choice: Callable[[], C]  #: makes the record of a choice before its first chunk
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failed = False  # whether an error frame was received
+        self.choices: dict[int, C] = {}  #: choices of the stream so far, by index
+        self._done = False
+
+    def unterminated(self, frame: Frame) -> Severity:  # noqa: ARG002 - for those that override it
+        """Return how serious a missing blank line after the last event is. Most clients read the event anyway."""
+        return "note"
+
+    def take(self, frame: Frame) -> None:
+        if not frame.terminated:
+            self.broken("unterminated", "no blank line after the last event", self.unterminated(frame))
+        if self._done:
+            self.broken("after_done", f"after [DONE]: {shown(frame.text)}")
+        elif frame.data == DONE:
+            self._done = True
+        elif self.failed:
+            self.broken("after_error", f"after an error frame: {shown(frame.text)}")
+        elif not frame.data or frame.data.isspace():
+            self.broken("empty_data", "the payload is blank")
+        else:
+            super().take(frame)
+
+    def close(self) -> None:
+        if self.failed:
+            return
+        open_ones = [number for number, choice in self.choices.items() if not choice.finished]
+        if open_ones:
+            self.broken("truncated", f"choice {open_ones[0]} has no finish reason")
+        elif not self.choices:
+            self.broken("truncated", "the stream has no choice")
+        elif not self._done:
+            self.broken("done", "the stream ends without [DONE]", "note")
+
+    def same(self, document: dict[str, Any]) -> list[Any]:
+        """Check the members that must be equal in all chunks. Return the choices."""
+        self.identity(document, "id")
+        self.identity(document, "model")
+        choices = document.get("choices")
+        if isinstance(choices, list):
+            return choices
+        self.broken("choices", f"choices is {shown(choices)}")
+        return []
+
+    def entry(self, entry: object) -> tuple[C, dict[str, Any], dict[str, Any]] | None:
+        """Return the record, the entry and its delta for an entry of ``choices``; None if its index is invalid."""
+        if not isinstance(entry, dict) or not is_index(entry.get("index")):
+            self.broken("choices", f"a choice without an index: {shown(entry)}")
+            return None
+        choice = self.choices.get(entry["index"])
+        if choice is None:
+            choice = self.choices[entry["index"]] = self.new_choice()
+        delta = entry.get("delta")
+        if isinstance(delta, dict):
+            return choice, entry, delta
+        self.broken("delta", f"delta is {shown(delta)}")
+        return choice, entry, {}
+
+    def tool_calls(self, entries: object, *, bare: bool) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """Yield each entry of ``tool_calls`` and its function. ``bare``: an entry may lack a function."""
+        if not isinstance(entries, list | None):
+            self.broken("tool_calls", f"tool_calls is {shown(entries)}")
+            return
+        for entry in entries or ():
+            function = entry.get("function", {} if bare else None) if isinstance(entry, dict) else None
+            if isinstance(function, dict):
+                yield entry, function
+            else:
+                self.broken("tool_calls", f"an entry of tool_calls is {shown(entry)}")
+
+    def finish_reason(self, choice: C, reason: object) -> None:
+        """Check the finish reason of a choice, and keep it. A choice must have only one."""
+        if reason is None:
+            return
+        if not is_filled(reason):
+            self.broken("finish_reason", f"finish_reason is {shown(reason)}")
+            return
+        if choice.finished is not None:
+            same = reason == choice.finished  # OpenRouter repeats the finish reason next to the usage
+            self.broken("finish_reason", f"a second finish reason: {shown(reason)}", "note" if same else "error")
+        choice.finished = reason
+
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "unterminated": "A blank line ends each event, the last too: openai-python drops one that lacks it (§0.4).",
-    "empty_data": "No event has an empty payload: openai-python reads it as JSON and raises (§0.4).",
-    "object": 'A chunk says `"object": "chat.completion.chunk"` (§1.2).',
-    "identity": "`id` and `model` are strings and the same in all chunks (§1.2).",
+    "unterminated": "A blank line ends each event, also the last one: openai-python drops an event without it (§0.4).",
+    "empty_data": "No event has an empty payload: openai-python parses it as JSON and raises (§0.4).",
+    "object": 'A chunk has `"object": "chat.completion.chunk"` (§1.2).',
+    "identity": "`id` and `model` are strings, and the same in all chunks (§1.2).",
     "choices": "`choices` is a list of objects, each with a non-negative integer `index` (§1.2).",
     "delta": "A choice has an object `delta` (§0.4, §1.2).",
     "text": "`content` and `refusal` are strings or null (§1.2).",
-    "role": "The first delta of a choice names the role, and no later one does: the helper joins the names (§0.4).",
-    "finish_reason": "`finish_reason` is a string or null, and not null once a choice at most (§1.1).",
-    "tool_calls": "`tool_calls` is a list of objects, and so is each `function` an object (§1.2).",
+    "role": "The first delta of a choice has the role, and no later delta: the helper joins the roles (§0.4).",
+    "finish_reason": "`finish_reason` is a string or null, and at most one per choice is not null (§1.1).",
+    "tool_calls": "`tool_calls` is a list of objects, and each `function` is an object (§1.2).",
     "call_index": "A fragment has an `index`; new calls have 0, 1, 2 … in order of appearance (§0.4).",
-    "call_start": "A call's first fragment has an `id`, the type `function` and a name, none of them blank (§1.8).",
+    "call_start": "The first fragment of a call has an `id`, the type `function` and a name, none of them blank (§1.8).",
     "call_id": "No two calls of a choice have the same `id` (§1.8).",
-    "call_repeat": "Later fragments of a call repeat neither `id` nor name, and have no type of null (§0.4, §1.8).",
+    "call_repeat": "Later fragments of a call repeat neither the `id` nor the name, and their type is not null (§0.4, §1.8).",
     "arguments": "`arguments` is a string, a piece of JSON text (§1.2).",
-    "usage": "`usage` is an object in a chunk of its own with `choices: []`, and null or absent elsewhere (§1.1).",
-    "after_usage": "No chunk without usage follows the usage chunk: the helper then forgets the usage (§0.4).",
+    "usage": "`usage` is an object in a separate chunk with `choices: []`, and null or absent in other chunks (§1.1).",
+    "after_usage": "No chunk without usage follows the usage chunk: the helper would forget the usage (§0.4).",
     "error": "An error frame has an object `error` with a string `message` (§1.4).",
     **CHUNK_RULES,
 }
@@ -105,8 +253,6 @@ class ChatLinter(ChunkChecker[_CheckedChoice]):
 
     _usage_seen = False
 
-    # -- the stream ------------------------------------------------------------------------------------------------
-
     def unterminated(self, frame: Frame) -> Severity:
         """Return how serious a missing blank line is: the client drops the event, but does not need that of ``[DONE]``."""
         return "note" if frame.data == DONE else "error"
@@ -137,9 +283,7 @@ class ChatLinter(ChunkChecker[_CheckedChoice]):
         if self.counts(usage) is not None and alone:
             self._usage_seen = True
         elif isinstance(usage, dict):
-            self.broken("usage", "usage beside a choice", "note")
-
-    # -- a choice --------------------------------------------------------------------------------------------------
+            self.broken("usage", "usage in a chunk with a choice", "note")
 
     def _choice(self, value: object) -> None:
         found = self.entry(value)
@@ -148,7 +292,7 @@ class ChatLinter(ChunkChecker[_CheckedChoice]):
         choice, entry, delta = found
         if choice.finished:
             says = any(value for name, value in delta.items() if name != "role")
-            self.broken("after_finish", f"after the finish reason: {shown(delta)}", "error" if says else "note")
+            self.broken("after_finish", f"a delta after the finish reason: {shown(delta)}", "error" if says else "note")
         self._role(choice, delta)
         for name in ("content", "refusal"):
             if not isinstance(delta.get(name), str | None):
@@ -163,13 +307,11 @@ class ChatLinter(ChunkChecker[_CheckedChoice]):
     def _role(self, choice: _CheckedChoice, delta: dict[str, Any]) -> None:
         if delta.get("role"):
             if choice.role:
-                self.broken("role", f"role again: {shown(delta['role'])}", "note")
+                self.broken("role", f"a later delta has the role again: {shown(delta['role'])}", "note")
             choice.role = True
         elif delta and not choice.role:
-            self.broken("role", f"no role in the first delta: {shown(delta)}", "note")
+            self.broken("role", f"the first delta has no role: {shown(delta)}", "note")
             choice.role = True
-
-    # -- tool calls ------------------------------------------------------------------------------------------------
 
     def _fragment(self, choice: _CheckedChoice, entry: dict[str, Any], function: dict[str, Any]) -> None:
         index = entry["index"]
@@ -197,7 +339,7 @@ class ChatLinter(ChunkChecker[_CheckedChoice]):
             self.broken("call_start", f"the type of call {index} is {shown(entry.get('type'))}")
         if is_filled(call_id):
             if call_id in choice.call_ids:
-                self.broken("call_id", f"call {index} has the id of another, {shown(call_id)}")
+                self.broken("call_id", f"call {index} has the same id as another call: {shown(call_id)}")
             choice.call_ids.add(call_id)
         choice.calls[index] = call_id, name
 
@@ -209,5 +351,5 @@ class ChatLinter(ChunkChecker[_CheckedChoice]):
         if value is None or value == "":
             self.broken("call_repeat", f"{what} is {shown(value)} in a later fragment", "note")
         else:
-            again = "again" if value == first else f"another than {shown(first)}"
+            again = "is repeated" if value == first else f"differs from {shown(first)}"
             self.broken("call_repeat", f"{what} {shown(value)} {again} in a later fragment")

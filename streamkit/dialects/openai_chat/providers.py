@@ -20,29 +20,24 @@ from attrs import frozen
 
 from streamkit.dialects.profiles import Prefill, Profile, Provider
 
-WHOLE_CALLS = "calls come whole, and each at index 0 or without one"
+WHOLE_CALLS = "each call is sent whole, at index 0 or without an index"
 
 
 @frozen(kw_only=True)
 class ChatProvider(Provider):
     """A provider of Chat, and its needs in a request."""
 
-    #: The member of a request for the most tokens of a response.
-    max_tokens_field: str = "max_tokens"
+    max_tokens_field: str = "max_tokens"  #: the member of a request for the most tokens of a response
     #: The member of a request for how much to think: ``reasoning_effort``, or OpenRouter's object ``reasoning``.
     thinking_field: str = "reasoning_effort"
     #: The member of a message for returned reasoning. Empty: reasoning is not returned.
     reasoning_history: str = ""
-    #: Whether each message with tool calls must have that member, even if empty.
-    reasoning_history_needed: bool = False
-    #: The vendor whose signatures are returned in ``extra_content``.
-    signatures: str = ""
+    reasoning_history_needed: bool = False  #: whether each message with tool calls must have that member, even if empty
+    signatures: str = ""  #: the vendor whose signatures are returned in ``extra_content``
     #: The form of cache marks: OpenAI's ``prompt_cache_breakpoint``, or Anthropic's ``cache_control``. Empty: none.
     cache_marks: Literal["", "openai", "anthropic"] = ""
-    #: Whether content must be one string, not a list of parts.
-    text_only: bool = False
-    #: Whether tools may be sent together with a JSON response format.
-    form_with_tools: bool = True
+    text_only: bool = False  #: whether content must be one string, not a list of parts
+    form_with_tools: bool = True  #: whether tools may be sent together with a JSON response format
 
 
 #: If no provider is named, a request is written for OpenAI.
@@ -112,8 +107,8 @@ PROVIDERS: Final = (
         thinks_in_text=True,
         adds={
             "prompt_filter_results": "in a first chunk without choices",
-            "choices[].content_filter_results": "beside deltas, or in chunks of their own behind the text",
-            "choices[].content_filter_offsets": "what an asynchronous filter has looked at",
+            "choices[].content_filter_results": "next to deltas, or in separate chunks after the text",
+            "choices[].content_filter_offsets": "the text that an asynchronous filter has checked",
         },
         max_tokens_field="max_completion_tokens",
         cache_marks="openai",
@@ -121,9 +116,9 @@ PROVIDERS: Final = (
     ChatProvider(
         name="openrouter",
         title="OpenRouter",
-        habits={"comment_as_data": "`: OPENROUTER PROCESSING` written as data by proxies in front of it"},
+        habits={"comment_as_data": "`: OPENROUTER PROCESSING`, which proxies write as data"},
         adds={
-            "provider": "who ran the model",
+            "provider": "the provider that ran the model",
             "choices[].native_finish_reason": "that provider's own stop reason",
             "choices[].delta.reasoning_details": "reasoning with its signature, in the vendor's own format",
             "usage.cost": "in credits",
@@ -148,10 +143,7 @@ PROVIDERS: Final = (
     ChatProvider(
         name="vllm",
         title="vLLM",
-        habits={
-            "arguments_repeated": "the whole text once more at the end",
-            "identity_blank": "blank ids in fragments",
-        },
+        habits={"arguments_repeated": "the whole text again at the end", "identity_blank": "blank ids in fragments"},
         adds={
             "choices[].delta.reasoning": "reasoning; `reasoning_content` in older versions",
             "choices[].stop_reason": "the stop sequence, or the number of a token",
@@ -162,7 +154,7 @@ PROVIDERS: Final = (
     ChatProvider(
         name="sglang",
         title="SGLang",
-        habits={"stop_with_calls": "`stop` though tools are called"},
+        habits={"stop_with_calls": "`stop` although tools are called"},
         adds={
             "choices[].delta.reasoning_content": "reasoning",
             "choices[].matched_stop": "the stop sequence, or the number of a token",
@@ -173,19 +165,21 @@ PROVIDERS: Final = (
         title="llama.cpp server",
         habits={
             "sse_error_field": "errors in a field `error:` (until late 2025)",
-            "arguments_not_text": "arguments as an object (mended since)",
+            "arguments_not_text": "arguments as an object (fixed since)",
         },
-        adds={"choices[].delta.reasoning_content": "reasoning", "timings": "how fast it was"},
+        adds={"choices[].delta.reasoning_content": "reasoning", "timings": "the speed of the generation"},
         prefill=Prefill(),  # unless it was started with --no-prefill-assistant
     ),
     ChatProvider(
         name="groq",
         title="Groq",
         form_with_tools=False,  # "json mode cannot be combined with tool/function calling"
-        habits={"thinking_in_text": "`<think>…</think>` in the content, unless it is asked for as parsed"},
+        habits={
+            "thinking_in_text": "`<think>…</think>` in the content, unless the request has `reasoning_format: parsed`"
+        },
         thinks_in_text=True,
         adds={
-            "choices[].delta.reasoning": "reasoning, where it was asked for as parsed; else it stands in the text",
+            "choices[].delta.reasoning": "reasoning, with `reasoning_format: parsed`; otherwise it is in the text",
             "x_groq": "the request's id, then usage",
             "choices[].delta.executed_tools": "tools that Groq ran",
         },
@@ -195,14 +189,14 @@ PROVIDERS: Final = (
         gen_ai_provider="x_ai",
         title="xAI",
         adds={
-            "choices[].delta.reasoning_content": "reasoning; its tokens may stand beside `completion_tokens`",
+            "choices[].delta.reasoning_content": "reasoning; `completion_tokens` may not include its tokens",
             "citations": "in the last chunk",
         },
     ),
     ChatProvider(
         name="together",
         title="Together AI",
-        habits={"stop_with_calls": "`eos` or `stop` though tools are called"},
+        habits={"stop_with_calls": "`eos` or `stop` although tools are called"},
         adds={"choices[].delta.token_id": "the token", "warnings": "about the request"},
     ),
     ChatProvider(
@@ -238,8 +232,8 @@ PROVIDERS: Final = (
     ChatProvider(
         name="minimax",
         title="MiniMax",
-        habits={"thinking_in_text": "`<think>…</think>` in the content, unless the request says `reasoning_split`"},
-        adds={"choices[].delta.reasoning_details": "reasoning, where the request says `reasoning_split`"},
+        habits={"thinking_in_text": "`<think>…</think>` in the content, unless the request has `reasoning_split`"},
+        adds={"choices[].delta.reasoning_details": "reasoning, if the request has `reasoning_split`"},
         thinks_in_text=True,
     ),
     ChatProvider(
@@ -248,7 +242,7 @@ PROVIDERS: Final = (
         habits={"id_repeated": "the id in each fragment"},
         adds={
             "choices[].delta.reasoning_content": "reasoning",
-            "choices[].finish_reason": "`sensitive` and `network_error` too",
+            "choices[].finish_reason": "also `sensitive` and `network_error`",
         },
         reasoning_history="reasoning_content",
     ),
@@ -257,7 +251,7 @@ PROVIDERS: Final = (
         title="GitHub Copilot",
         adds={
             "choices[].delta.reasoning_text": "reasoning; `cot_summary` of some models",
-            "choices[].delta.reasoning_opaque": "what must come back with it; `cot_id` next to a `cot_summary`",
+            "choices[].delta.reasoning_opaque": "the value that must be sent back with it; `cot_id` next to a `cot_summary`",
         },
         reasoning_history="reasoning_text",
     ),
@@ -268,10 +262,10 @@ PROVIDERS: Final = (
         habits={
             "index_missing": WHOLE_CALLS,
             "index_reused": WHOLE_CALLS,
-            "stop_with_calls": "`stop` though tools are called",
+            "stop_with_calls": "`stop` although tools are called",
         },
         adds={
-            "choices[].delta.tool_calls[].extra_content": "the thought signature, which must come back with its call",
+            "choices[].delta.tool_calls[].extra_content": "the thought signature, which must be sent back with its call",
             "usage": "cumulative, in each chunk",
         },
         signatures="google",
@@ -279,7 +273,7 @@ PROVIDERS: Final = (
     ChatProvider(
         name="bedrock-openai",
         gen_ai_provider="aws.bedrock",
-        title="Amazon Bedrock through its OpenAI endpoint, `…/openai/v1`, with an API key of Bedrock's",
+        title="Amazon Bedrock through its OpenAI endpoint, `…/openai/v1`, with a Bedrock API key",
         max_tokens_field="max_completion_tokens",
     ),
     ChatProvider(

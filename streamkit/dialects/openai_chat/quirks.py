@@ -6,46 +6,37 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from streamkit.dialects.quirks.calls import Fragments
-from streamkit.dialects.quirks.changes import (
+from streamkit.dialects.quirks import (
+    EVENTS,
     Change,
     ChangeStep,
+    Fragments,
     Frames,
     Payload,
     both,
+    call_quirks,
+    call_text,
     cut,
+    end_quirks,
+    event_quirks,
     every,
     first,
     last,
     put,
     rename,
-    turn,
-    value_at,
-)
-from streamkit.dialects.quirks.common import (
-    EVENTS,
-    call_quirks,
-    call_text,
-    end_quirks,
-    event_quirks,
     stop_quirks,
     stray_errors,
     surrounded,
     text_quirks,
+    turn,
+    value_at,
 )
 
-CHOICE: Final = "choices.0"
-DELTA: Final = "choices.0.delta"
-CONTENT: Final = "choices.0.delta.content"
-REASONING: Final = "choices.0.delta.reasoning_content"
-FINISH: Final = "choices.0.finish_reason"
-CALLS: Final = "choices.0.delta.tool_calls"
-CALL: Final = "choices.0.delta.tool_calls.0"
-INDEX: Final = "choices.0.delta.tool_calls.0.index"
-ID: Final = "choices.0.delta.tool_calls.0.id"
-FUNCTION: Final = "choices.0.delta.tool_calls.0.function"
-NAME: Final = "choices.0.delta.tool_calls.0.function.name"
-ARGUMENTS: Final = "choices.0.delta.tool_calls.0.function.arguments"
+DELTA, FINISH = "choices.0.delta", "choices.0.finish_reason"
+CONTENT, REASONING = f"{DELTA}.content", f"{DELTA}.reasoning_content"
+CALLS, CALL = f"{DELTA}.tool_calls", f"{DELTA}.tool_calls.0"
+ID, INDEX, FUNCTION = f"{CALL}.id", f"{CALL}.index", f"{CALL}.function"
+NAME, ARGUMENTS = f"{FUNCTION}.name", f"{FUNCTION}.arguments"
 FRAGMENTS: Final = Fragments(changes=EVENTS, start=every(NAME), fragment=every(ARGUMENTS), key=INDEX, text=ARGUMENTS)
 #: Select the chunk that ends a choice with calls (``CALLED``), or a choice without calls (``STOPPED``).
 CALLED, STOPPED = every(FINISH, "tool_calls"), every(FINISH, "stop")
@@ -77,10 +68,6 @@ def _last_delta_missing(frames: Frames) -> Frames:
     return both(edit(STOPPED, _message_at_end(text)), cut_short)(frames)
 
 
-def _function_call(payload: Payload) -> None:
-    put("choices.0.delta.function_call", value_at(payload, FUNCTION))(payload)
-
-
 QUIRKS: Final[Mapping[str, Change]] = {
     **event_quirks(done_mark=True),
     **stray_errors(every("error")),
@@ -91,7 +78,7 @@ QUIRKS: Final[Mapping[str, Change]] = {
     "number_out_of_range": edit(first(CONTENT), put("created", 10**400)),
     "field_invalid": edit(first(CONTENT), turn("choices", lambda choices: [*choices, None])),
     "error_shape": edit(every("error"), turn("error", lambda error: error["message"])),
-    "choice_index_missing": edit(every(CHOICE), cut("choices.0.index")),
+    "choice_index_missing": edit(every("choices.0"), cut("choices.0.index")),
     "index_invalid": edit(every(INDEX), turn(INDEX, str)),
     "delta_missing": add(first(CONTENT), cut(DELTA), behind=False),
     "thinking_in_text": both(
@@ -103,7 +90,9 @@ QUIRKS: Final[Mapping[str, Change]] = {
     "list_missing": edit(every(CALLS), turn(CALLS, lambda calls: calls[0])),
     "list_unasked": edit(every(FUNCTION), turn(FUNCTION, lambda function: [function])),
     "content_as_list": edit(every(CONTENT), turn(CONTENT, lambda text: [{"type": "text", "text": text}])),
-    "said_twice": edit(every(FUNCTION), _function_call),
+    "said_twice": edit(
+        every(FUNCTION), lambda payload: put("choices.0.delta.function_call", value_at(payload, FUNCTION))(payload)
+    ),
     "arguments_not_text": FRAGMENTS.whole(ARGUMENTS, json.loads),
     "identity_blank": edit(every(ARGUMENTS), put(ID, "")),
     "index_missing": edit(every(CALL), cut(INDEX)),

@@ -10,11 +10,11 @@ Source: dialects.md §1.3, §1.6, §7.3, §7.4 (requests of Chat and its provide
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
 from attrs import evolve
 
-from streamkit.conversation.generated_media import part_of
 from streamkit.conversation.messages import (
     Media,
     Options,
@@ -32,40 +32,25 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.bodies.request_reader import (
+from streamkit.conversation.replay import part_of
+from streamkit.dialects.bodies import openai
+from streamkit.dialects.members.fields import (
     CONTENT,
+    Fields,
     TurnReader,
     content_of,
     function_tool,
     image_of,
+    is_data_uri,
     media_at,
+    media_of,
     read_options,
     server_tool,
     unknown_part,
+    without_none,
 )
-from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import others_of, text_of
-from streamkit.dialects.openai_chat.images import IMAGES, read_images
-from streamkit.dialects.openai_chat.reasoning_names import (
-    BLOCKS,
-    HOLDER,
-    OPAQUE_MEMBERS,
-    PARTS,
-    PLAIN_REASONING,
-    maker_of,
-    thinking_blocks,
-)
-from streamkit.dialects.openai_chat.wire import OPTIONS, VENDOR, format_of, signature_in, vendor_in
-from streamkit.dialects.vocabulary.openai import (
-    OUTPUT_KINDS,
-    finished_media,
-    mode_of_choice,
-    only_of_tools,
-    read_audio,
-    read_cache_mark,
-    with_parallel,
-)
+from streamkit.dialects.openai_chat import wire
 from streamkit.dialects.vocabulary.sealed_reasoning import unsealed
 from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.events import Aside, Opaque, ToolKind
@@ -73,21 +58,17 @@ from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
 from streamkit.text.quoting import quoted
 
-#: The two limits on tokens, in the order in which they are tried.
-MAX_TOKENS = ("max_completion_tokens", "max_tokens")
 #: Beginnings of URLs. Some clients write a URL where OpenAI has content or an id.
 ADDRESSES = ("http:", "https:", "gs:", "s3:")
-#: Types of ``tool_choice`` that name tools of the client.
-CHOICES = frozenset({"function", "custom", "allowed_tools"})
-#: The member with a call's input, by the call's kind.
-INPUTS = {"function": "arguments", "custom": "input"}
+CHOICES = frozenset({"function", "custom", "allowed_tools"})  #: types of ``tool_choice`` that name tools of the client
+INPUTS = {"function": "arguments", "custom": "input"}  #: the member with a call's input, by the call's kind
 
 
 class ChatRequestReader(TurnReader):
     """Reads one request."""
 
     dialect = "openai-chat"
-    vendor: ClassVar[str] = VENDOR
+    vendor: ClassVar[str] = wire.VENDOR
 
     def __init__(self, report: StreamReport) -> None:
         super().__init__(report)
@@ -109,23 +90,18 @@ class ChatRequestReader(TurnReader):
     # -- options ---------------------------------------------------------------------------------------------------
 
     def options(self, fields: Fields) -> Options:
-        options = read_options(
-            fields,
-            {**OPTIONS, "top_k": "top_k"},
-            stop=self.stop(fields),
-            thinking=self.thinking(fields),
-            output=self.output(fields),
-        )
-        bound = next((name for name in MAX_TOKENS if name in fields), None)
+        options = self.plain_options(fields, {**wire.OPTIONS, "top_k": "top_k"})
+        bound = next((name for name in ("max_completion_tokens", "max_tokens") if name in fields), None)
         if bound is not None:
             options.max_tokens, options.native_max_tokens = fields.integer(bound), bound
         return options
 
-    def stop(self, fields: Fields) -> tuple[str, ...]:
-        """Read the stop sequences: one string, or a list."""
-        if isinstance(fields.peek("stop"), str):
-            return (fields.needed("stop"),)
-        return fields.strings("stop")
+    def plain_options(self, fields: Fields, names: Mapping[str, str]) -> Options:
+        """Read the options in ``names`` (our name: the dialect's), the stop sequences, the thinking and the output format."""
+        is_one = isinstance(fields.peek("stop"), str)
+        stop = (fields.needed("stop"),) if is_one else fields.strings("stop")
+        thinking, output = self.thinking(fields), self.output(fields)
+        return read_options(fields, names, stop=stop, thinking=thinking, output=output)
 
     def thinking(self, fields: Fields) -> Thinking | None:
         """Read ``reasoning_effort``, or the object ``reasoning`` (OpenRouter)."""
@@ -138,10 +114,10 @@ class ChatRequestReader(TurnReader):
         return None if effort is None else Thinking(effort, native="reasoning_effort")
 
     def output(self, fields: Fields) -> OutputFormat | None:
-        read = fields.fields_of_type("response_format", OUTPUT_KINDS)
+        read = fields.fields_of_type("response_format", openai.OUTPUT_KINDS)
         if read is None:
             return None
-        kind = OUTPUT_KINDS[read.needed("type")]
+        kind = openai.OUTPUT_KINDS[read.needed("type")]
         if kind != "schema":
             return OutputFormat(kind)
         schema = read.needed_fields("json_schema")
@@ -166,8 +142,8 @@ class ChatRequestReader(TurnReader):
                 return self.function(tool.needed_fields("function"), tool)
             case "custom":
                 custom = tool.needed_fields("custom")
-                name, said = custom.needed("name"), custom.string("description")
-                return Tool(name, said, kind="custom", format=self._grammar(custom), extras=tool.rest() or None)
+                name, description = custom.needed("name"), custom.string("description")
+                return Tool(name, description, kind="custom", format=self._grammar(custom), extras=tool.rest() or None)
             case kind:
                 return server_tool(kind, tool)
 
@@ -189,7 +165,9 @@ class ChatRequestReader(TurnReader):
 
     def tool_choice(self, fields: Fields) -> ToolChoice | None:
         parallel = fields.boolean("parallel_tool_calls")
-        return with_parallel(self.choice(fields, "tool_choice") or self.choice(fields, "function_call"), parallel)
+        return openai.with_parallel(
+            self.choice(fields, "tool_choice") or self.choice(fields, "function_call"), parallel
+        )
 
     def choice(self, fields: Fields, name: str) -> ToolChoice | None:
         if isinstance(fields.peek(name), str):
@@ -216,9 +194,7 @@ class ChatRequestReader(TurnReader):
         raw = fields.mapping(name)
         return None if raw is None else ToolChoice("required", (raw["type"],), native=raw)
 
-    def mode(self, mode: str, path: str) -> ToolChoice:
-        """Read a choice in one word, which is at ``path``. Raises BadRequest for an unknown word."""
-        return mode_of_choice(mode, path)
+    mode = staticmethod(openai.mode_of_choice)
 
     def _allowed(self, tool: Fields) -> str:
         kind = tool.needed("type")
@@ -255,16 +231,16 @@ class ChatRequestReader(TurnReader):
     def part(self, part: Fields) -> Part:
         match part.needed("type"):
             case "text":
-                return Text(part.needed("text"), cache=read_cache_mark(part), extras=part.rest() or None)
+                return Text(part.needed("text"), cache=openai.read_cache_mark(part), extras=part.rest() or None)
             case "refusal":
                 return Refusal(part.needed("refusal"), part.rest() or None)
             case "image_url":
-                return finished_media(evolve(image_of(part), place=part.place), part)
+                return openai.finished_media(evolve(image_of(part), place=part.place), part)
             case "input_audio" | "video_url" | "audio_url" | "file" as kind:
                 whole = {"type": kind, **part.peek_all()}
                 media = self._file(part) if kind == "file" else self._film_or_sound(part, kind)
                 media.native = Aside(self.vendor, "metadata", f"{CONTENT}{kind}", whole)
-                return finished_media(media, part)
+                return openai.finished_media(media, part)
             case kind:
                 return unknown_part(self.vendor, kind, part)
 
@@ -272,7 +248,7 @@ class ChatRequestReader(TurnReader):
         """Read a video or audio: ``input_audio``, which is a URL for some servers, or a member that other providers added."""
         if kind != "input_audio":
             return media_at(kind.removesuffix("_url"), part.needed_fields(kind), "url")
-        media = read_audio(part)
+        media = openai.read_audio(part)
         data = media.data or ""
         if data.startswith(ADDRESSES):
             media.url, media.data = data, None
@@ -303,19 +279,19 @@ class ChatRequestReader(TurnReader):
         if thoughts:
             content = [part for part in content if not isinstance(part, Reasoning)]
             reasoning += thoughts
-            turn.native_reasoning = turn.native_reasoning or PARTS
+            turn.native_reasoning = turn.native_reasoning or wire.PARTS
         if refusal := message.string("refusal"):
             content.append(Refusal(refusal))
         calls = self.calls(message)
-        beside = [Aside(self.vendor, "citation", "annotation", raw) for raw in message.listed("annotations")]
+        asides = [Aside(self.vendor, "citation", "annotation", raw) for raw in message.listed("annotations")]
         if (audio := message.take("audio")) is not None:
-            beside.append(Aside(self.vendor, "audio", "audio", audio))
-        images = [part_of(image) for image in read_images(message.peek(IMAGES), self.vendor, 0)]
+            asides.append(Aside(self.vendor, "audio", "audio", audio))
+        images = [part_of(image) for image in wire.read_images(message.peek(wire.IMAGES), self.vendor, 0)]
         if images:
-            message.take(IMAGES)
+            message.take(wire.IMAGES)
             content += images
-        turn.parts = [*_signing(reasoning, calls), *content, *calls, *beside]
-        signature = signature_in(message.peek("extra_content"))
+        turn.parts = [*_signing(reasoning, calls), *content, *calls, *asides]
+        signature = wire.signature_in(message.peek("extra_content"))
         last = next((part for part in reversed(content) if isinstance(part, Text)), None)
         if signature is not None and last is not None:
             message.take("extra_content")
@@ -327,16 +303,16 @@ class ChatRequestReader(TurnReader):
         parts = [self._detail(detail, number) for number, detail in enumerate(message.each("reasoning_details"))]
         if parts:
             turn.native_reasoning = "reasoning_details"
-        elif blocks := thinking_blocks(message.peek_all()):
+        elif blocks := wire.thinking_blocks(message.peek_all()):
             parts = [self._block(block) for block in blocks]
-            turn.native_reasoning = BLOCKS
-        held = message.mapping(HOLDER)
-        message.take(BLOCKS)
-        if held and (rest := others_of(held, {BLOCKS})):
-            message.replace(HOLDER, rest)
+            turn.native_reasoning = wire.BLOCKS
+        held = message.mapping(wire.HOLDER)
+        message.take(wire.BLOCKS)
+        if held and (rest := others_of(held, {wire.BLOCKS})):
+            message.replace(wire.HOLDER, rest)
         texts = [part.text for part in parts if isinstance(part, Reasoning)]
         text = "".join(texts)
-        for name in PLAIN_REASONING:
+        for name in wire.PLAIN_REASONING:
             plain = message.peek(name)
             if plain and plain in {text, one_string(texts)}:  # the member repeats the text of the details
                 message.take(name)
@@ -349,16 +325,16 @@ class ChatRequestReader(TurnReader):
                 else:
                     parts.insert(0, Reasoning(text))
                 turn.native_reasoning = turn.native_reasoning or name
-                opaque = PLAIN_REASONING[name]
+                opaque = wire.PLAIN_REASONING[name]
                 if opaque and (blob := message.string(opaque)):
-                    found = unsealed(blob, OPAQUE_MEMBERS[opaque] or maker_of(self._model))
+                    found = unsealed(blob, wire.OPAQUE_MEMBERS[opaque] or wire.maker_of(self._model))
                     parts[0] = Reasoning(text, signature=found)
         return parts
 
     def _block(self, block: dict[str, Any]) -> Reasoning | RedactedReasoning:
         """Read one of Anthropic's blocks in LiteLLM's form, or a part with the same members."""
         text, signature, data = (block.get(name) for name in ("thinking", "signature", "data"))
-        maker = maker_of(self._model)
+        maker = wire.maker_of(self._model)
         if isinstance(data, str) and data:
             return RedactedReasoning(unsealed(data, maker))
         signed = unsealed(signature, maker) if isinstance(signature, str) and signature else None
@@ -379,7 +355,7 @@ class ChatRequestReader(TurnReader):
     def _detail(self, detail: Fields, number: int) -> Part:
         """Read one of OpenRouter's details. Its index and format are kept if the writer would not write the same ones."""
         kind, form = detail.string("type"), detail.string("format")
-        vendor = vendor_in(text_of(form) or "openrouter")
+        vendor = wire.vendor_in(text_of(form) or "openrouter")
         part: Part
         match kind:
             case "reasoning.text" | "reasoning.summary":
@@ -395,7 +371,7 @@ class ChatRequestReader(TurnReader):
                 return Aside(self.vendor, "unknown_event", f"reasoning_details.{kind}", raw)
         if detail.peek("index") == number:
             detail.take("index")
-        if signature and form == format_of(vendor):
+        if signature and form == wire.format_of(vendor):
             form = None
         part.extras = (without_none(format=form) | detail.rest()) or None
         return part
@@ -417,10 +393,9 @@ class ChatRequestReader(TurnReader):
         return calls
 
     def call(self, call: Fields, number: int) -> ToolCall:
-        """Read one of ``tool_calls``; ``number`` is its place in the list."""
         kind = call.string("type") or "function"
         if kind not in INPUTS:
-            raise call.wrong(f"there is no call of type {quoted(kind)}", "type")
+            raise call.wrong(f"must be 'function' or 'custom', not {quoted(kind)}", "type")
         called = call.needed_fields(kind)
         read = ToolCall(
             number, call.string("id") or "", called.needed("name"), called.string(INPUTS[kind]) or "", place=call.place
@@ -428,7 +403,7 @@ class ChatRequestReader(TurnReader):
         read.kind = cast("ToolKind", kind)
         if read.kind == "custom":
             self._custom.add(read.id)
-        read.signature = signature_in(call.peek("extra_content"))
+        read.signature = wire.signature_in(call.peek("extra_content"))
         if read.signature is not None:
             call.take("extra_content")
         read.extras = call.rest() or None
@@ -441,7 +416,7 @@ class ChatRequestReader(TurnReader):
         return result
 
     def _result(self, message: Fields, call_id: str, name: str | None) -> ToolResult:
-        parts = only_of_tools(self.content(message), message, "content")
+        parts = openai.only_of_tools(self.content(message), message, "content")
         return ToolResult(call_id, parts, name, place=message.place)
 
 

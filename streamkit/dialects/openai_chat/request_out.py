@@ -22,6 +22,7 @@ from typing import Any, Final, TypeAlias
 
 from attrs import evolve
 
+from streamkit.conversation.media import data_uri, media_type_of
 from streamkit.conversation.messages import (
     Media,
     Part,
@@ -38,33 +39,21 @@ from streamkit.conversation.messages import (
     Turn,
     WebSearch,
 )
-from streamkit.dialects.bodies import openai_requests as openai
-from streamkit.dialects.bodies.claude_requests import CACHE_CONTROLS, MOST_MARKS
-from streamkit.dialects.bodies.json_members import BLANK_LINE, add_missing, plain_or_list, without_none
-from streamkit.dialects.bodies.media_types import data_uri, media_type_of
-from streamkit.dialects.lowering import (
-    ANYBODY,
-    Capabilities,
-    Lowering,
-    Place,
-    each_part,
-    model_for,
-    of_parts,
-    of_tools,
-    of_turns,
-)
+from streamkit.dialects.bodies import openai
+from streamkit.dialects.bodies.claude import CACHE_CONTROLS, MOST_MARKS
+from streamkit.dialects.bodies.openai import TOOLS, write_cache_mark
+from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, model_for, of_parts, of_tools, of_turns
+from streamkit.dialects.members.fields import BLANK_LINE, add_missing, plain_or_list, without_none
 from streamkit.dialects.openai_chat import wire
-from streamkit.dialects.openai_chat.images import DELTA_IMAGES, IMAGES
 from streamkit.dialects.openai_chat.providers import provider_of
-from streamkit.dialects.openai_chat.reasoning_names import BLOCKS, PARTS, opaque_member
+from streamkit.dialects.openai_chat.wire import BLOCKS, DELTA_IMAGES, IMAGES, PARTS, opaque_member
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.models import UNKNOWN
-from streamkit.dialects.vocabulary.openai import TOOLS, write_cache_mark
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
 
-#: Dialects of OpenAI: their file ids and cache marks mean the same.
+#: OpenAI's dialects. File ids and cache marks mean the same in both.
 RELATIVES: Final = frozenset({"openai-chat", "openai-responses"})
 #: The member that requests a web search, and the names of the models that accept it.
 SEARCH: Final = "web_search_options"
@@ -72,10 +61,6 @@ SEARCH_MODELS: Final = re.compile(r"-search-(?:preview|api)")
 #: A part of reasoning, or one of OpenRouter's details of another type.
 Thought: TypeAlias = Reasoning | RedactedReasoning | Aside
 DETAILS: Final = "reasoning_details"
-#: Dialects whose cache marks have Anthropic's two spans.
-ANTHROPIC_SPANS: Final = frozenset({"anthropic", "bedrock"})
-#: Providers that allow as many stop sequences as OpenAI.
-FOUR_STOPS: Final = frozenset({"", "openai", "azure"})
 
 
 # -- what the servers take ---------------------------------------------------------------------------------------------
@@ -140,13 +125,11 @@ def media_behind_results(turn: Turn, to: Lowering) -> Turn:
     return evolve(turn, parts=[*parts[:place], *moved, *parts[place:]]) if moved else turn
 
 
-def text_alone(request: Request, to: Lowering) -> None:
+@of_parts
+def text_alone(part: Part, place: Place, to: Lowering) -> Part | None:
     """Drop all content except text, for a provider that takes content as one string."""
-    if provider_of(to.target.provider).text_only:
-        each_part(request, to, _text_alone)
-
-
-def _text_alone(part: Part, place: Place, to: Lowering) -> Part | None:
+    if not provider_of(to.target.provider).text_only:
+        return part
     native = part.native if isinstance(part, Media) else part
     if isinstance(native, Aside) and (place != "assistant" or native.type.startswith("content.")):
         kind = native.raw.get("type")
@@ -158,20 +141,17 @@ def _text_alone(part: Part, place: Place, to: Lowering) -> Part | None:
         return Text(part.text, getattr(part, "signature", None))
     else:
         return part
-    to.lose("media", f"{kind}, which this provider does not take")
+    to.lose("media", f"{kind}, which this provider does not accept")
     return None
 
 
-def result_marks(request: Request, to: Lowering) -> None:
+@of_parts
+def result_marks(part: Part, _place: Place, to: Lowering) -> Part:
     """Move the cache mark of a result to the text at its end, for a provider that takes one there."""
-    has_place = provider_of(to.target.provider).cache_marks == "anthropic"
-    if has_place:
-        each_part(request, to, _marked_at_end)
-
-
-def _marked_at_end(part: Part, _place: Place, _to: Lowering) -> Part:
     last = part.parts[-1] if isinstance(part, ToolResult) and part.parts else None
     if not isinstance(part, ToolResult) or part.cache is None or not isinstance(last, Text):
+        return part
+    if provider_of(to.target.provider).cache_marks != "anthropic":
         return part
     return evolve(part, cache=None, parts=[*part.parts[:-1], evolve(last, cache=part.cache)])
 
@@ -216,9 +196,8 @@ def reasoning_placed(turn: Turn, to: Lowering) -> Turn:
     visible = [part for part in turn.parts if isinstance(part, Reasoning)]
     field = provider.reasoning_history
     if as_it_came(to):
-        opaque = any(isinstance(part, RedactedReasoning) for part in turn.parts) or any(
-            part.signature is not None for part in visible
-        )
+        encrypted = any(isinstance(part, RedactedReasoning) for part in turn.parts)
+        opaque = encrypted or any(part.signature is not None for part in visible)
         field = turn.native_reasoning or (DETAILS if opaque else "reasoning_content")
     signed = visible[-1:] if opaque_member(field, visible) else []
     texts = [part for part in turn.parts if isinstance(part, Text) and part.signature is not None]
@@ -263,8 +242,8 @@ def _thought(part: Thought, field: str, signed: Sequence[Reasoning], to: Lowerin
         part = evolve(part, signature=None)
     if part.text and not field:
         to.lose("reasoning_history")
-    said = part.text or part.signature is not None or field in {BLOCKS, PARTS}
-    return part if field and said else None
+    has_content = part.text or part.signature is not None or field in {BLOCKS, PARTS}
+    return part if field and has_content else None
 
 
 def _is_known(opaque: Opaque, to: Lowering) -> bool:
@@ -277,7 +256,7 @@ def _goes_back(signature: Opaque, to: Lowering) -> bool:
     return as_it_came(to) or provider_of(to.target.provider).signatures == signature.vendor
 
 
-def answers_said(request: Request, to: Lowering) -> None:
+def drop_empty_turns(request: Request, to: Lowering) -> None:
     """Drop assistant turns without content, and count each as a repair."""
     turns = [turn for turn in request.turns if turn.role != "assistant" or any(map(_says, turn.parts))]
     for _ in range(len(request.turns) - len(turns)):
@@ -328,7 +307,6 @@ def options_in_fields(request: Request, to: Lowering) -> None:
         thinking = _in_object(thinking, field, to)
     options.native_max_tokens = bound
     options.thinking = thinking
-    request.options = options
 
 
 def _in_object(thinking: Thinking, field: str, to: Lowering) -> Thinking:
@@ -369,7 +347,7 @@ FOREIGN: Final = Capabilities(
     options=frozenset({*wire.OPTIONS, "max_tokens", "thinking", "output"}),
     service_tiers=wire.SERVICE_TIERS,
     first=(media_behind_results, result_marks, tools_unmarked, reasoning_placed, search_not_chosen),
-    said=(of_parts(mark_in_words, nameless), answers_said),
+    said=(of_parts(mark_in_words, nameless), drop_empty_turns),
     arranged=(text_alone,),
     last=(options_in_fields,),
 )
@@ -390,11 +368,12 @@ OWN: Final = evolve(
 
 def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
     """Return what the servers accept, for a request read in the dialect ``source`` and the model ``name``."""
-    chat, own = provider_of(provider), source == OWN.dialect
+    chat = provider_of(provider)
     words = chat.cache_marks
     marked = (Text, Media) if words else ()
-    same_marks = ANTHROPIC_SPANS if words == "anthropic" else frozenset({OWN.dialect})
-    if own:
+    # the dialects whose marks mean the same: Anthropic's marks have two spans
+    same_marks = frozenset({"anthropic", "bedrock"} if words == "anthropic" else {OWN.dialect})
+    if source == OWN.dialect:
         return evolve(OWN, marked=marked, same_marks=same_marks)
     model = model_for(name, provider, UNKNOWN, None)
     most_marks = MOST_MARKS if words == "anthropic" or openai.takes_marks(model, related=source in RELATIVES) else 0
@@ -408,7 +387,7 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
         custom_tools=words == "openai",
         excuses_unsigned=chat.signatures == "google",
         form_with_tools=model.signatures if chat.signatures == "google" else chat.form_with_tools,
-        most_stops=4 if chat.name in FOUR_STOPS else None,
+        most_stops=4 if chat.name in {"", "openai", "azure"} else None,
         request_extras=partial(openai.shared_members, verbosity_in_text=False) if related else None,
     )
 
@@ -429,50 +408,48 @@ def write_body(request: Request, messages: Messages, names: Mapping[str, str]) -
     body["messages"] = [message for turn in request.turns for message in messages.of(turn)]
     body |= _tools(request.tools)
     body |= _choice(request.tool_choice, {tool.name for tool in request.tools if tool.kind == "custom"})
-    said = {theirs: getattr(options, ours) for ours, theirs in names.items() if ours != "service_tier"}
-    body |= {name: value for name, value in said.items() if value is not None and value != ()}
+    values = {theirs: getattr(options, ours) for ours, theirs in names.items() if ours != "service_tier"}
+    body |= {name: value for name, value in values.items() if value is not None and value != ()}
     if options.max_tokens is not None:
         body[options.native_max_tokens or "max_tokens"] = options.max_tokens
     body |= without_none(service_tier=options.service_tier)
     if thinking is not None:
         body |= _thinking(thinking)
     body |= without_none(
-        response_format=openai.write_form(options.output, nested=True),
-        stream=request.stream,
-        top_k=options.top_k,
-        stream_options=None if request.stream_usage is None else {"include_usage": request.stream_usage},
+        response_format=openai.write_form(options.output, nested=True), stream=request.stream, top_k=options.top_k
     )
+    if request.stream_usage is not None:
+        body["stream_options"] = {"include_usage": request.stream_usage}
     return add_missing(body, request.extras)
 
 
 def _thinking(thinking: Thinking) -> dict[str, Any]:
+    effort, budget = thinking.effort, thinking.budget_tokens
     if thinking.native == "reasoning_effort":
-        return without_none(reasoning_effort=thinking.effort)
+        return without_none(reasoning_effort=effort)
     exclude = None if thinking.summary is None else thinking.summary == "none"
-    said = without_none(
-        effort=thinking.effort, max_tokens=thinking.budget_tokens, enabled=thinking.enabled, exclude=exclude
-    )
-    return {thinking.native or "reasoning": said}
+    amount = without_none(effort=effort, max_tokens=budget, enabled=thinking.enabled, exclude=exclude)
+    return {thinking.native or "reasoning": amount}
 
 
 def _tools(tools: Sequence[Tool]) -> dict[str, Any]:
     """Return the tools, and a web search as its own member of the request."""
-    beside, written = dict[str, Any](), list[dict[str, Any]]()
+    members, written = dict[str, Any](), list[dict[str, Any]]()
     for tool in tools:
         if tool.raw is not None and SEARCH in tool.raw:
-            beside = dict(tool.raw)
+            members = dict(tool.raw)
         else:
             written.append(_tool(tool))
-    return {"tools": written, **beside} if written else beside
+    return {"tools": written, **members} if written else members
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
     if tool.kind == "server":
         return dict(tool.raw or {})
-    said = {"parameters": tool.parameters, "strict": tool.strict}
+    details = {"parameters": tool.parameters, "strict": tool.strict}
     if tool.kind == "custom":
-        said = {"format": _format(tool.format)}
-    written = without_none(name=tool.name, description=tool.description, **said)
+        details = {"format": _format(tool.format)}
+    written = without_none(name=tool.name, description=tool.description, **details)
     return add_missing({"type": tool.kind, tool.kind: written}, tool.extras)
 
 
@@ -480,8 +457,7 @@ def _format(form: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the format of a custom tool's input, with the object around the grammar."""
     if form is None or form.get("type") != "grammar":
         return None if form is None else dict(form)
-    grammar = {name: value for name, value in form.items() if name != "type"}
-    return {"type": "grammar", "grammar": grammar}
+    return {"type": "grammar", "grammar": {name: value for name, value in form.items() if name != "type"}}
 
 
 def _choice(choice: ToolChoice | None, custom: set[str]) -> dict[str, Any]:
@@ -536,7 +512,6 @@ class Messages:
         return join(texts)
 
     def part(self, part: Part) -> dict[str, Any]:
-        """Return one part as content."""
         match part:
             case Text():
                 written = {"type": "text", "text": part.text}
@@ -553,7 +528,6 @@ class Messages:
         return add_missing(written, part.extras)
 
     def media(self, media: Media) -> dict[str, Any]:
-        """Return media as content."""
         match media.kind:
             case "image":
                 url = data_uri(media) if media.data is not None else media.url
@@ -569,9 +543,8 @@ class Messages:
     # -- the assistant ---------------------------------------------------------------------------------------------
 
     def assistant(self, turn: Turn) -> dict[str, Any]:
-        """Return a message of the assistant."""
         content, thought, calls = list[Part](), list[Thought](), list[ToolCall]()
-        beside, refused = dict[str, Any](), list[str]()
+        members, refused = dict[str, Any](), list[str]()
         late = False  # whether reasoning came after another part
         for each in turn.parts:
             part = each.native if isinstance(each, Media) else each
@@ -582,21 +555,21 @@ class Messages:
                 case ToolCall():
                     calls.append(part)
                 case Aside():
-                    self._aside(part, content, thought, beside)
+                    self._aside(part, content, thought, members)
                 case Text() | Refusal():
                     if calls:
                         self.report.lose("block_order")
                     if isinstance(part, Text) or part.extras is not None:
                         content.append(part)
                     else:
-                        beside.setdefault("refusal", "")
+                        members.setdefault("refusal", "")
                         refused.append(part.text)
                 case _:
                     raise TypeError(f"an assistant's turn has no {type(each).__name__}")
         if refused:
-            beside["refusal"] = "".join(refused)
-        empty = None if calls or beside else ""
-        message = {"role": "assistant", "content": self.content(content, "") if content else empty, **beside}
+            members["refusal"] = "".join(refused)
+        empty = None if calls or members else ""
+        message = {"role": "assistant", "content": self.content(content, "") if content else empty, **members}
         reasoning = self._reasoning(turn.native_reasoning, thought, calls)
         if late and reasoning:
             self.report.lose("block_order")
@@ -608,35 +581,34 @@ class Messages:
         message |= reasoning | without_none(extra_content=wire.extra_content(signed[-1]) if signed else None)
         return named(message | without_none(tool_calls=written or None), turn)
 
-    def _aside(self, part: Aside, content: list[Part], thought: list[Thought], beside: dict[str, Any]) -> None:
+    def _aside(self, part: Aside, content: list[Part], thought: list[Thought], members: dict[str, Any]) -> None:
         """Write an aside of this dialect: a part of the content, a part of the reasoning, or a member of the message."""
         if part.type.startswith("content."):
             content.append(part)
         elif part.type.startswith(f"{DETAILS}."):
             thought.append(part)
         elif part.kind == "citation":
-            beside.setdefault("annotations", []).append(part.raw)
+            members.setdefault("annotations", []).append(part.raw)
         elif part.kind == "audio" and isinstance(part.raw, dict) and "id" in part.raw:
-            beside["audio"] = {"id": part.raw["id"]}  # only the id of audio is sent back (dialects.md §1.3)
+            members["audio"] = {"id": part.raw["id"]}  # only the id of audio is sent back (dialects.md §1.3)
         elif part.type == DELTA_IMAGES and isinstance(part.raw, list):
-            beside.setdefault(IMAGES, []).extend(part.raw)
+            members.setdefault(IMAGES, []).extend(part.raw)
         elif part.type.startswith("delta.") and part.kind != "logprobs":
-            beside[part.type.removeprefix("delta.")] = part.raw
+            members[part.type.removeprefix("delta.")] = part.raw
         else:
             self.report.lose(part.kind, what=part.type)
 
     def _reasoning(self, field: str | None, parts: Sequence[Thought], calls: Sequence[ToolCall]) -> dict[str, Any]:
-        """Return the reasoning of a turn in its member."""
         if field == DETAILS:
             return _details(parts, calls)
         if field in {BLOCKS, PARTS}:
             return {field: [_block(part, field) for part in parts]}
         visible = [part for part in parts if isinstance(part, Reasoning)]
-        beside = opaque_member(field or "", visible)
+        members = opaque_member(field or "", visible)
         texts = [part.text for part in visible if part.text]
         if not field or not (texts or any(part.signature is None for part in visible)):
-            return dict(beside)
-        return {field: self._joined(texts, one_string), **beside}
+            return dict(members)
+        return {field: self._joined(texts, one_string), **members}
 
 
 def named(message: dict[str, Any], turn: Turn) -> dict[str, Any]:
@@ -653,11 +625,8 @@ def _block(part: Thought, field: str) -> dict[str, Any]:
     signed = {} if part.signature is None else {"signature": part.signature.blob}
     if field == BLOCKS:
         return {"type": "thinking", "thinking": part.text, **signed}
-    return {
-        "type": "reasoning",
-        "summary": [{"type": "summary_text", "text": part.text, **signed}],
-        **(part.extras or {}),
-    }
+    summary = {"type": "summary_text", "text": part.text, **signed}
+    return {"type": "reasoning", "summary": [summary], **(part.extras or {})}
 
 
 def _details(parts: Sequence[Thought], calls: Sequence[ToolCall]) -> dict[str, Any]:
@@ -674,7 +643,7 @@ def _details(parts: Sequence[Thought], calls: Sequence[ToolCall]) -> dict[str, A
 
 def write_call(call: ToolCall, details: list[dict[str, Any]] | None = None) -> dict[str, Any]:
     """Return one call. Its signature is in it, or in the ``details`` of the message's reasoning if there are any."""
-    written, signature = wire.tool_call(call, call.id, call.name), call.signature
+    written, signature = wire.tool_call(call), call.signature
     if signature is not None and details is not None:
         details.append({**wire.encrypted(signature), "id": call.id, "index": len(details)})
     elif signature is not None:

@@ -13,28 +13,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Text, ToolCall
-from streamkit.dialects.bodies.json_members import add_missing
-from streamkit.dialects.bodies.response_writer import ResponseWriter
+from streamkit.dialects.bodies.openai import identity
+from streamkit.dialects.bodies.responses import ResponseWriter
+from streamkit.dialects.members.fields import add_missing
 from streamkit.dialects.members.values import details_of, number_in
+from streamkit.dialects.openai_chat import wire
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
-from streamkit.dialects.openai_chat.images import DELTA_IMAGES, IMAGES, write_images
 from streamkit.dialects.openai_chat.providers import client_of
-from streamkit.dialects.openai_chat.wire import (
-    VENDOR,
-    encode_error,
-    encode_usage,
-    extra_content,
-    finish_reason,
-    reasoning_detail,
-    tool_call,
-)
 from streamkit.dialects.streams.event_encoder import stop_word
-from streamkit.dialects.vocabulary.openai import identity
 from streamkit.events import Aside, MediaGenerated, ProviderFailed, TerminatorSeen
 from streamkit.text.one_string import one_string
-
-#: Members of audio whose fragments are joined as text.
-AUDIO_TEXTS = frozenset({"data", "transcript"})
 
 
 class ChatBodyDecoder(ChatDecoder):
@@ -87,21 +75,19 @@ def _parts_of_one(choices: Any) -> dict[int, None]:
     Copilot writes the text of some models into one choice and the calls into another. A real alternative without calls has
     another finish reason, and a real alternative with calls is complete by itself.
     """
-    ends: list[int] = []
-    with_calls: list[int] = []
-    for position, choice in enumerate(choices if isinstance(choices, list) else ()):
-        if isinstance(choice, dict) and choice.get("finish_reason") == "tool_calls":
-            ends.append(position)
-            if details_of(choice, "message").get("tool_calls"):
-                with_calls.append(position)
-    return dict.fromkeys(ends) if with_calls and len(with_calls) < len(ends) else {}
+    has_calls = {
+        position: bool(details_of(choice, "message").get("tool_calls"))
+        for position, choice in enumerate(choices if isinstance(choices, list) else ())
+        if isinstance(choice, dict) and choice.get("finish_reason") == "tool_calls"
+    }
+    return dict.fromkeys(has_calls) if {*has_calls.values()} == {True, False} else {}
 
 
 class ChatResponseWriter(ResponseWriter):
     """Writes one response."""
 
     #: The vendor whose extras, asides, token counts and errors are written unchanged.
-    vendor: ClassVar[str] = VENDOR
+    vendor: ClassVar[str] = wire.VENDOR
 
     def answer(self) -> dict[str, Any]:
         response = self.response
@@ -111,12 +97,11 @@ class ChatResponseWriter(ResponseWriter):
         return add_missing(body, self.own_extras(response.extras, "response_fields"))
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
-        return {"error": encode_error(failure, self.vendor)}
+        return {"error": wire.encode_error(failure, self.vendor)}
 
     def usage(self) -> dict[str, Any]:
-        """Return the member with the token counts, if there are any."""
         usage = self.response.usage
-        return {} if usage is None else {"usage": encode_usage(usage, self.report, self.vendor)}
+        return {} if usage is None else {"usage": wire.encode_usage(usage, self.report, self.vendor)}
 
     def choice(self, choice: Choice, body: dict[str, Any]) -> dict[str, Any]:
         """Return one choice, and add members of the whole body to ``body``."""
@@ -134,16 +119,14 @@ class ChatResponseWriter(ResponseWriter):
         """Add the members that OpenAI's schema requires, and an empty text if the response has no content."""
         written.setdefault("logprobs", None)
         message = written["message"]
-        message.setdefault("annotations", [])
-        if message.keys() == {"role", "content", "refusal", "annotations"} and not (
-            choice.refusal or message["annotations"]
-        ):
+        annotations = message.setdefault("annotations", [])
+        has_others = choice.refusal or annotations or message.keys() != {"role", "content", "refusal", "annotations"}
+        if not has_others:
             message["content"] = choice.text
 
     def finish_reason(self, choice: Choice, *, called: bool) -> tuple[str, bool]:
-        """Return the finish reason, and whether it is less exact than the stop reason."""
-        reason, refused = choice.stop_reason or "other", choice.refusal != ""
-        return finish_reason(reason, choice.native_stop_reason, refused=refused, called=called)
+        reason = choice.stop_reason or "other"
+        return wire.finish_reason(reason, choice.native_stop_reason, refused=choice.refusal != "", called=called)
 
     def message(self, choice: Choice) -> dict[str, Any]:
         self.lose_order(choice)
@@ -151,11 +134,8 @@ class ChatResponseWriter(ResponseWriter):
         if len(texts) > 1:
             self.report.lose("block_boundary", len(texts) - 1)
         calls = [written for call in choice.tool_calls if (written := self.call(call)) is not None]
-        message: dict[str, Any] = {
-            "role": "assistant",
-            "content": choice.text or None,
-            "refusal": choice.refusal or None,
-        }
+        message: dict[str, Any] = {"role": "assistant", "content": choice.text or None}
+        message["refusal"] = choice.refusal or None
         message |= self.reasoning([part for part in choice.parts if isinstance(part, Reasoning | RedactedReasoning)])
         if calls:
             message["tool_calls"] = calls
@@ -166,12 +146,11 @@ class ChatResponseWriter(ResponseWriter):
         """Write the signature of the text. There is a place for one signature; more signatures are lost."""
         signatures = [text.signature for text in texts if text.signature is not None]
         if signatures and client_of(self.encoding.profile).reasoning_details:
-            message["extra_content"] = extra_content(signatures.pop())
+            message["extra_content"] = wire.extra_content(signatures.pop())
         if signatures:
             self.report.lose("reasoning_signature", len(signatures))
 
     def reasoning(self, parts: list[Reasoning | RedactedReasoning]) -> dict[str, Any]:
-        """Return the members of a message for its reasoning."""
         client = client_of(self.encoding.profile)
         visible = [part for part in parts if isinstance(part, Reasoning)]
         signed = sum(part.signature is not None for part in visible)
@@ -180,7 +159,7 @@ class ChatResponseWriter(ResponseWriter):
         if text := one_string(part.text for part in visible):
             written = dict.fromkeys(client.reasoning_fields, text)
         if (signed or encrypted) and client.reasoning_details:
-            details = [detail for part in parts if (detail := reasoning_detail(part))]
+            details = [detail for part in parts if (detail := wire.reasoning_detail(part))]
             written["reasoning_details"] = [{**detail, "index": number} for number, detail in enumerate(details)]
             return written
         for kind, times in ("reasoning_signature", signed), ("reasoning_opaque", encrypted):
@@ -195,13 +174,13 @@ class ChatResponseWriter(ResponseWriter):
         if not call.name or not call.ended:
             self.withhold(call)
             return None
-        written = tool_call(call, call.id, call.name)
+        written = wire.tool_call(call)
         if call.signature is not None:
-            written["extra_content"] = extra_content(call.signature)
+            written["extra_content"] = wire.extra_content(call.signature)
         return add_missing(written, self.own_extras(call.extras))
 
     def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
-        return write_images(media, self.vendor)
+        return wire.write_images(media, self.vendor)
 
     def aside(self, aside: Aside, body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any]) -> None:
         """Write an aside of this dialect in its place; several pieces are joined."""
@@ -214,8 +193,8 @@ class ChatResponseWriter(ResponseWriter):
             self._join(message, "audio", value)
         elif aside.kind == "citation":
             self._join(message, "annotations", [value])
-        elif name == DELTA_IMAGES:
-            self._join(message, IMAGES, value)
+        elif name == wire.DELTA_IMAGES:
+            self._join(message, wire.IMAGES, value)
         elif name.startswith("delta."):
             self._put(message, name.removeprefix("delta."), value)
         elif name.startswith("choices."):
@@ -238,7 +217,7 @@ class ChatResponseWriter(ResponseWriter):
         elif isinstance(before, dict) and isinstance(value, dict):
             joined = self.growing.inner(place, name)
             for key, piece in value.items():
-                if key in AUDIO_TEXTS and isinstance(joined.get(key), str) and isinstance(piece, str):
+                if key in {"data", "transcript"} and isinstance(joined.get(key), str) and isinstance(piece, str):
                     self.growing.append(joined, key, piece)
                 else:
                     self._join(joined, key, piece)

@@ -38,17 +38,15 @@ REPEATED_CHARS: Final = 16
 #: Kinds of content other than text. A whole message repeats all content of these kinds.
 LISTED: Final = frozenset({"citation", "audio", "media"})
 
-#: The block and the vendor of the last signature, if there was none.
-UNSIGNED: Final = (-1, "")
+UNSIGNED: Final = (-1, "")  #: the block and the vendor of the last signature, if there was none
 
 
 class ChoiceSoFar:
     """The state of one choice, which shows what is new in a whole message. The texts are in the decoder."""
 
     # These are class attributes until an instance sets them, so that a state is made in a fifth of the time.
-    #: The text and the reasoning of deltas, after the first of each.
-    text: RunningText | None = None
-    thought: RunningText | None = None
+    text: RunningText | None = None  #: the text of deltas, after the first one
+    thought: RunningText | None = None  #: the same of their reasoning
     _begun: bool = False  # whether there was any event
     _by_delta: bool = False
     _with_calls: bool = False
@@ -75,7 +73,6 @@ class ChoiceSoFar:
 
     @property
     def thought_chars(self) -> int:
-        """Return the characters of reasoning in earlier deltas."""
         text = self._texts.begun((ReasoningDelta, self.number))
         return 0 if text is None else text.chars
 
@@ -85,7 +82,6 @@ class ChoiceSoFar:
         return text is not None and text.rest_of(whole) == ""
 
     def begin(self, kind: type[TextEvent]) -> RunningText:
-        """Begin a kind of text, at its first delta."""
         self._begun = self._by_delta = True
         return self._texts.of((kind, self.number))
 
@@ -98,18 +94,17 @@ class ChoiceSoFar:
                 self._texts.of((type(event), self.number)).append(event.text)
             elif isinstance(event, ToolCallDelta):
                 self._with_calls = True
-            elif (beside := _kind_of(event)) in LISTED:
-                self._listed = {**self._listed, beside: self._listed.get(beside, 0) + 1}
+            elif (listed_kind := _kind_of(event)) in LISTED:
+                self._listed = {**self._listed, listed_kind: self._listed.get(listed_kind, 0) + 1}
         if self.signs:
             self.signs, self.signed_chars = False, self.thought_chars
 
     def news(
         self, found: list[WireEvent], from_delta: list[WireEvent], report: StreamReport, *, ends: bool, was_signed: bool
     ) -> list[WireEvent]:
-        """Return the new events of a message, and remember them.
+        """Return the new events of a message, of all events ``found`` in it, and remember them.
 
-        ``found`` are all events of the message, ``from_delta`` those of the delta next to it. ``ends``: the choice has a stop
-        reason.
+        ``from_delta`` are the events of the delta next to it. ``ends``: the choice has a stop reason.
         """
         if self._begun and self._is_whole(found, ends=ends):
             if from_delta and _texts(found) == _texts(from_delta):
@@ -151,9 +146,9 @@ class ChoiceSoFar:
             out += calls
         listed = dict.fromkeys(LISTED, 0)
         for event in found:
-            if beside := _kind_of(event):
-                listed[beside] = listed.get(beside, 0) + 1
-                if beside in LISTED and listed[beside] <= self._listed.get(beside, 0):
+            if listed_kind := _kind_of(event):
+                listed[listed_kind] = listed.get(listed_kind, 0) + 1
+                if listed_kind in LISTED and listed[listed_kind] <= self._listed.get(listed_kind, 0):
                     continue
                 out.append(event)
             elif isinstance(event, ReasoningSignature | ReasoningOpaque) and not was_signed:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace
+from streamkit.dialects.bodies.openai import TOOLS
 from streamkit.dialects.openai_responses.asides import CITATIONS, SEARCHES
 from streamkit.dialects.openai_responses.decode import ResponsesDecoder, recognises
 from streamkit.dialects.openai_responses.encode import ResponsesEncoder, settings_of
-from streamkit.dialects.openai_responses.errors import ERRORS
 from streamkit.dialects.openai_responses.http import HTTP_HALF
 from streamkit.dialects.openai_responses.lint import ResponsesLinter
 from streamkit.dialects.openai_responses.quirks import QUIRKS
 from streamkit.dialects.openai_responses.request_in import ResponsesRequestReader
 from streamkit.dialects.openai_responses.request_out import capabilities, write
 from streamkit.dialects.openai_responses.response import ResponsesBodyDecoder, ResponsesBodyWriter
-from streamkit.dialects.openai_responses.wire import VENDOR
+from streamkit.dialects.openai_responses.wire import ERRORS, VENDOR
 from streamkit.dialects.profiles import Profile, Provider
-from streamkit.dialects.vocabulary.openai import TOOLS
 from streamkit.framing.sse import KEEP_ALIVE
 
 DIALECT = Dialect(
@@ -49,9 +48,9 @@ DIALECT = Dialect(
         ),
         Provider(
             name="bedrock-responses",
-            title="Amazon Bedrock, `…/openai/v1`, with an API key of Bedrock's",
+            title="Amazon Bedrock, `…/openai/v1`, with a Bedrock API key",
             gen_ai_provider="aws.bedrock",
         ),
     ),
-    clients=(Profile(name="codex", title="Codex: it reads `response.failed`, and passes over `error`"),),
+    clients=(Profile(name="codex", title="Codex, which reads `response.failed` and ignores `error`"),),
 )

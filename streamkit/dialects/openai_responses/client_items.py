@@ -15,8 +15,8 @@ from typing import Any, Final, TypeAlias
 import orjson
 from attrs import evolve
 
+from streamkit.conversation.media import data_uri
 from streamkit.conversation.messages import Extras, Media, Part, Request, Text, ToolCall, ToolResult, Turn
-from streamkit.dialects.bodies.media_types import data_uri
 from streamkit.dialects.lowering import Lowering, Place, each_part
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import json_object, json_value, objects_in
@@ -80,14 +80,8 @@ def result_of(item: Fields, raw: Extras) -> ToolResult:
     return result
 
 
-# -- back to items -----------------------------------------------------------------------------------------------------
-
-
 def with_items_again(request: Request, to: Lowering) -> None:
-    """Turn calls that were items of this dialect in a response back into items, with their results.
-
-    Remove the tools' names from all other results.
-    """
+    """Turn calls that were items in a response back into items, with their results; remove the names of other results."""
     again = items_again(request.turns)
 
     def step(part: Part, _place: Place, _to: Lowering) -> Part:
@@ -159,8 +153,7 @@ def _output_of(result: ToolResult, item: Item) -> Item | None:
         case "apply_patch_call":
             status = "failed" if result.is_error else "completed"
             return {"type": "apply_patch_call_output", "call_id": item["call_id"], "status": status, "output": text}
-        case _:
-            return {"type": "shell_call_output", "call_id": item["call_id"], "output": _printed(result)}
+    return {"type": "shell_call_output", "call_id": item["call_id"], "output": _printed(result)}
 
 
 def _approval(request: str, text: str, *, failed: bool) -> Item:
@@ -177,5 +170,5 @@ def _printed(result: ToolResult) -> list[Any]:
     printed = json_value(result.text)
     if isinstance(printed, list) and printed and all(isinstance(each, dict) and "outcome" in each for each in printed):
         return printed
-    exit_code = 1 if result.is_error else 0
-    return [{"stdout": result.text, "stderr": "", "outcome": {"type": "exit", "exit_code": exit_code}}]
+    outcome = {"type": "exit", "exit_code": 1 if result.is_error else 0}
+    return [{"stdout": result.text, "stderr": "", "outcome": outcome}]

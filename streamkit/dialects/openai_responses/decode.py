@@ -16,22 +16,13 @@ from typing import Any, ClassVar, Final
 
 from attrs import evolve
 
-from streamkit.dialects.members.known import EVENT, UNREAD
-from streamkit.dialects.members.values import others_of, text_of
-from streamkit.dialects.openai_responses.images import as_it_came
-from streamkit.dialects.openai_responses.items import ItemReader
-from streamkit.dialects.openai_responses.members import COMMON, EVENTS, FEW, SaidBefore
+from streamkit.dialects.members.values import EVENT, UNREAD, Members, has_value, kept, others_of, text_of
+from streamkit.dialects.openai_responses import wire
+from streamkit.dialects.openai_responses.asides import as_it_came
+from streamkit.dialects.openai_responses.items import ITEM_FIELDS, ItemReader
 from streamkit.dialects.openai_responses.texts import placeless
-from streamkit.dialects.openai_responses.wire import (
-    ASIDES,
-    CALL_EVENTS,
-    ERROR_TYPES,
-    INCOMPLETE_REASONS,
-    SPEECHES,
-    VENDOR,
-    decode_usage,
-)
 from streamkit.dialects.streams.alike import Said
+from streamkit.dialects.streams.client_calls import ADDED, DONE
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS
 from streamkit.dialects.vocabulary.error_bodies import error_in
 from streamkit.dialects.vocabulary.stop_reasons import meaning
@@ -52,24 +43,104 @@ from streamkit.report import StreamReport
 RESPONSE_FIELDS: Final = frozenset({
     "id", "object", "created_at", "status", "error", "incomplete_details", "model", "output", "usage", "status_details",
 })  # fmt: skip
-#: Names of the events of parts, without the last word. Only vLLM sends the second.
-PART_EVENTS: Final = ("response.content_part", "response.reasoning_part", "response.reasoning_summary_part")
+#: Names of the events of parts, without the last word. Only vLLM sends the last.
+PART_EVENTS: Final = ("response.content_part", "response.reasoning_summary_part", "response.reasoning_part")
 #: Final statuses, from best to worst. If an event's name and its response disagree, the worse status counts.
 STATUSES: Final = ("completed", "incomplete", "cancelled", "failed")
-#: The final status that each terminal event means.
 TERMINALS: Final[Mapping[str, str]] = {f"response.{status}": status for status in STATUSES}
 CREATED: Final = "response.created"
-#: Items in the ``response`` of an early event are read as if this event had sent them.
-ITEM_ADDED: Final = "response.output_item.added"
 #: The last event on servers that follow OpenAI's Realtime API. Only its response shows how the response ended.
 OTHER_TERMINAL: Final = "response.done"
 #: The final status that another dialect's stop reason means. Any other reason means ``incomplete``.
 STATUS_OF: Final[Mapping[StopReason, str]] = {
-    "stop": "completed",
-    "stop_sequence": "completed",
-    "tool_calls": "completed",
+    **dict.fromkeys(("stop", "stop_sequence", "tool_calls"), "completed"),
     "error": "cancelled",
 }
+COMMON: Final = (*wire.PLACES, "call_id")
+#: The members of a response that are read. The decoder itself keeps all other members.
+RESPONSE: Final = kept("output", "error", incomplete_details=Members("reason"))
+#: The members of each event that are read.
+EVENTS: Final[Mapping[str, Members]] = {
+    name: members.also(*COMMON)
+    for name, members in {
+        **dict.fromkeys((CREATED, "response.queued", "response.in_progress"), Members("response")),
+        **dict.fromkeys((*TERMINALS, OTHER_TERMINAL), Members(response=RESPONSE)),
+        **dict.fromkeys((ADDED, DONE), Members("item")),
+        **{f"{name}.{end}": Members("part") for name in PART_EVENTS[:2] for end in ("added", "done")},
+        **{f"{speech.events}.done": Members(speech.name) for speech in wire.SPEECHES.values()},
+        "response.output_text.done": Members("text", "logprobs"),
+        **{f"{event}.delta": Members("delta") for event in wire.CALL_EVENTS},
+        **{f"{event}.done": Members(wire.CALL_INPUTS[kind], "name") for event, kind in wire.CALL_EVENTS.items()},
+        "response.output_text.annotation.added": Members("annotation", "annotation_index"),
+        "error": Members("error", "code", "message", "param"),
+    }.items()
+}
+PART_FIELDS: Final = frozenset({"type", "text", "refusal", "annotations", "logprobs"})
+#: The most members that are remembered. Members beyond this number are emitted each time.
+FEW: Final = 1000
+
+
+class EmittedMembers:
+    """Members of items and parts that were already emitted, by the item's id or, without an id, its place.
+
+    Events repeat each item three or four times. A member that an earlier event of the item had is not emitted again.
+    """
+
+    def __init__(self) -> None:
+        self._reported: set[tuple[Any, ...]] = set()
+
+    def _is_new(self, *key: Any) -> bool:
+        if key in self._reported:
+            return False
+        if len(self._reported) < FEW:
+            self._reported.add(key)
+        return True
+
+    def of_item(self, item: Any, place: Any, event: str = "") -> list[tuple[str, Any]]:
+        """Return the members of an item that were not emitted before; empty if the reader of items keeps them itself."""
+        new: list[tuple[str, Any]] = []
+        kind = item.get("type") if type(item) is dict else None
+        if type(kind) is not str or (fields := ITEM_FIELDS.get(kind)) is None:  # kept whole
+            return new
+        if not item.keys() <= fields:
+            whose = item.get("id") if isinstance(item.get("id"), str) and item["id"] else _number(place)
+            kept = bool(event) and (kind not in wire.CALL_INPUTS or event.endswith("added"))
+            for name, value in item.items():
+                if name not in fields and has_value(value) and self._is_new(whose, name) and not kept:
+                    new.append((f"item.{name}", value))
+        for group in ("content", "summary") if kind not in wire.CALL_INPUTS else ():
+            if type(parts := item.get(group)) is list:
+                for number, part in enumerate(parts):
+                    if type(part) is dict and not part.keys() <= PART_FIELDS:
+                        new += self.of_part(part, place, group, number)
+        return new
+
+    def of_part(self, part: Any, place: Any, group: str, number: Any) -> list[tuple[str, Any]]:
+        if type(kind := part.get("type")) is not str or kind not in wire.SPEECHES:
+            return []
+        where = _number(place), group, _number(number)
+        return [
+            (f"part.{name}", value)
+            for name, value in part.items()
+            if name not in PART_FIELDS and has_value(value) and self._is_new(*where, name)
+        ]
+
+    def of_event(self, document: dict[str, Any]) -> list[tuple[str, Any]]:
+        if "item" in document:
+            return self.of_item(document["item"], document.get("output_index"), document["type"])
+        new: list[tuple[str, Any]] = []
+        if (part := document.get("part")) is not None:
+            if type(part) is dict and not part.keys() <= PART_FIELDS:
+                group = "summary" if "summary" in document["type"] else "content"
+                new = self.of_part(part, document.get("output_index"), group, document.get(f"{group}_index"))
+        elif type(response := document.get("response")) is dict and type(output := response.get("output")) is list:
+            for number, item in enumerate(output):
+                new += self.of_item(item, number)
+        return new
+
+
+def _number(place: Any) -> int | None:
+    return place if type(place) is int else None
 
 
 def recognises(event: str, document: Any) -> bool:
@@ -97,7 +168,7 @@ def known_status(word: object) -> str | None:
 class ResponsesDecoder(ItemReader):
     """Decodes the events of a stream."""
 
-    error_types = ERROR_TYPES
+    error_types = wire.ERROR_TYPES
     _id: str | None = None
     _failures: frozenset[str] = frozenset()  # names of the events that reported a failure
     _extras: Mapping[str, Any] = {}
@@ -106,7 +177,7 @@ class ResponsesDecoder(ItemReader):
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._terminal = False
-        self._said_before = SaidBefore()
+        self._emitted = EmittedMembers()
 
     def decode(self, document: dict[str, Any]) -> None:
         last = self.last_delta
@@ -150,8 +221,8 @@ class ResponsesDecoder(ItemReader):
         read(self, document)
         if (members := EVENTS.get(kind)) is None:
             return  # the event was kept whole, or by the reader of texts
-        for path, value in self._said_before.of_event(document):
-            self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}{path}", value))
+        for path, value in self._emitted.of_event(document):
+            self.out.append(Aside(wire.VENDOR, "unknown_event", f"{UNREAD}{path}", value))
         if (members.inner or not document.keys() <= members.names) and members.unread(document):
             out = map(as_it_came, self.out[before:])
             if not any(type(event) is Aside and event.type == kind for event in out):  # the event was not kept whole
@@ -174,9 +245,7 @@ class ResponsesDecoder(ItemReader):
         else:
             self.foreign_frame()
         if self._started:
-            self.out.append(Aside(VENDOR, "unknown_event", f"{EVENT}{kind or 'event'}", placeless(document)))
-
-    # -- the response ----------------------------------------------------------------------------------------------
+            self.out.append(Aside(wire.VENDOR, "unknown_event", f"{EVENT}{kind or 'event'}", placeless(document)))
 
     def _response(self, document: dict[str, Any]) -> dict[str, Any]:
         """Return the ``response`` of an event. Members of a response that are in the event itself are moved into it."""
@@ -197,26 +266,23 @@ class ResponsesDecoder(ItemReader):
                 self.restarted(self._id, response.get("id"))
             if response == self._before:  # the usual case
                 return
-            self._changed(response)
+            self._before = response
+            for name, value in self._new_members(response):
+                if len(self._extras) < FEW:
+                    self._extras = {**self._extras, name: value}
+                self.out.append(Aside(wire.VENDOR, "metadata", f"response.{name}", value))
         else:
             self._start(response)
             for place, item in enumerate(self.items(response.get("output"))):  # nearly always empty
-                added = {"type": ITEM_ADDED, "output_index": place, "item": item}
+                added = {"type": ADDED, "output_index": place, "item": item}
                 self.item_added(added, ("response", "output", place))
         if (error := error_in(response)) is not None:
             self._before = None
             self.report.repair("error_shape")
             self.fail(error)
 
-    def _changed(self, response: dict[str, Any]) -> None:
-        """Emit the unknown members of the response that are new or have changed since the last event."""
-        self._before = response
-        for name, value in self._new_members(response):
-            if len(self._extras) < FEW:
-                self._extras = {**self._extras, name: value}
-            self.out.append(Aside(VENDOR, "metadata", f"response.{name}", value))
-
     def _new_members(self, response: dict[str, Any]) -> list[tuple[str, Any]]:
+        """Return the unknown members of the response that are new or have changed since the last event."""
         names = [*filterfalse(RESPONSE_FIELDS.__contains__, response)]
         others = compress(names, map(ne, map(response.get, names), map(self._extras.get, names)))
         return [(name, response[name]) for name in others if response[name] or response[name] == 0]
@@ -230,19 +296,10 @@ class ResponsesDecoder(ItemReader):
         self._before = response
         self._id = text_of(response.get("id"))
         created = response.get("created_at")
+        seconds = int(created) if isinstance(created, int | float) and 0 <= created < 1e11 else None
         self._extras = others_of(response, RESPONSE_FIELDS)
-        self.out.append(
-            ResponseStarted(
-                self._id,
-                text_of(response.get("model")),
-                int(created) if isinstance(created, int | float) and 0 <= created < 1e11 else None,
-                VENDOR,
-                self._extras or None,
-            )
-        )
-        self.out.append(ChoiceStarted())
-
-    # -- the end ---------------------------------------------------------------------------------------------------
+        model, extras = text_of(response.get("model")), self._extras or None
+        self.out += [ResponseStarted(self._id, model, seconds, wire.VENDOR, extras), ChoiceStarted()]
 
     def _done(self, document: dict[str, Any]) -> None:
         """Read ``response.done``. After a terminal event, it is a repetition and is ignored."""
@@ -250,8 +307,7 @@ class ResponsesDecoder(ItemReader):
             return
         self.report.repair("terminal_renamed")
         response = self._response(document)
-        status = response.get("status")
-        kind = f"response.{known_status(status) or 'completed'}"
+        kind = f"response.{known_status(response.get('status')) or 'completed'}"
         details = self.fields(response.get("status_details"))  # the Realtime API's name for ``incomplete_details``
         if details and "incomplete_details" not in response:
             response = {**response, "incomplete_details": {"reason": details.get("reason")}}
@@ -273,9 +329,9 @@ class ResponsesDecoder(ItemReader):
             self.out.append(ReasoningOpaque(self.signature.blob, self.signature.vendor, 0, self.label()))
             self.signature = None
         if usage := self.fields(response.get("usage")):
-            self.tell_counts(decode_usage(usage))
+            self.tell_counts(wire.decode_usage(usage))
         for name, value in self._new_members(response):
-            self.out.append(Aside(VENDOR, "metadata", f"response.{name}", value))
+            self.out.append(Aside(wire.VENDOR, "metadata", f"response.{name}", value))
         if status == "failed":
             self.fail({"message": "the response failed"} if error is None else error, told_by="response")
             return
@@ -302,7 +358,7 @@ class ResponsesDecoder(ItemReader):
             self.report.repair("object_missing")
             details = {"reason": details}
         if native := text_of(self.fields(details).get("reason")):
-            reason = self.stop_reason(native, INCOMPLETE_REASONS)
+            reason = self.stop_reason(native, wire.INCOMPLETE_REASONS)
             if reason == "other" and status == "incomplete":
                 reason = "length"
             self.out.append(StopReasonSeen(reason, native))
@@ -343,19 +399,19 @@ class ResponsesDecoder(ItemReader):
 
     #: By the type of an event, the method that reads the event.
     _read_by: ClassVar[Mapping[str, Callable[[Any, dict[str, Any]], None]]] = {
-        **{f"{speech.events}.delta": partial(ItemReader.delta, speech=speech) for speech in SPEECHES.values()},
-        **{f"{speech.events}.done": partial(ItemReader.text_done, speech=speech) for speech in SPEECHES.values()},
-        **{f"{name}.delta": partial(ItemReader.call_delta, kind=kind) for name, kind in CALL_EVENTS.items()},
-        **{f"{name}.done": partial(ItemReader.call_done, kind=kind) for name, kind in CALL_EVENTS.items()},
+        **{f"{speech.events}.delta": partial(ItemReader.delta, speech=speech) for speech in wire.SPEECHES.values()},
+        **{f"{speech.events}.done": partial(ItemReader.text_done, speech=speech) for speech in wire.SPEECHES.values()},
+        **{f"{name}.delta": partial(ItemReader.call_delta, kind=kind) for name, kind in wire.CALL_EVENTS.items()},
+        **{f"{name}.done": partial(ItemReader.call_done, kind=kind) for name, kind in wire.CALL_EVENTS.items()},
         **{f"{name}.added": ItemReader.part_added for name in PART_EVENTS},
         **{f"{name}.done": ItemReader.part_done for name in PART_EVENTS},
         "response.output_text.annotation.added": ItemReader.annotation_added,
-        ITEM_ADDED: ItemReader.item_added,
-        "response.output_item.done": ItemReader.item_done,
+        ADDED: ItemReader.item_added,
+        DONE: ItemReader.item_done,
         **dict.fromkeys((CREATED, "response.queued", "response.in_progress"), _begun),
         **dict.fromkeys(TERMINALS, _ended),
         OTHER_TERMINAL: _done,
-        **{name: partial(ItemReader.carry_event, kind=kind) for name, kind in ASIDES.items()},
+        **{name: partial(ItemReader.carry_event, kind=kind) for name, kind in wire.ASIDES.items()},
         "keepalive": _keep_alive,
         "error": _error,
     }

@@ -19,26 +19,17 @@ import orjson
 from attrs import evolve
 
 from streamkit.conversation.messages import Request
-from streamkit.dialects.members.known import unknown_event
-from streamkit.dialects.members.values import json_value
-from streamkit.dialects.openai_responses.images import write_image
+from streamkit.dialects.bodies.openai import identity
+from streamkit.dialects.members.values import json_value, unknown_event
+from streamkit.dialects.openai_responses import wire
+from streamkit.dialects.openai_responses.asides import write_image
 from streamkit.dialects.openai_responses.output import called
 from streamkit.dialects.openai_responses.request_out import write
-from streamkit.dialects.openai_responses.wire import (
-    OPAQUE_VENDOR,
-    VENDOR,
-    count_usage_losses,
-    encode_end,
-    encode_error,
-    encode_usage,
-)
 from streamkit.dialects.openai_responses.writer import FreeText, ItemWriter, Label, event_of
 from streamkit.dialects.profiles import Target
 from streamkit.dialects.streams.block_encoder import BlockEncoder
 from streamkit.dialects.streams.compactions import COMPACTION
-from streamkit.dialects.vocabulary.openai import identity
 from streamkit.dialects.vocabulary.sealed_reasoning import seal
-from streamkit.dialects.vocabulary.stop_reasons import was_stopped
 from streamkit.events import (
     Aside,
     MediaGenerated,
@@ -109,7 +100,7 @@ ECHOED: Final = (
 
 def settings_of(request: Request) -> dict[str, Any]:
     """Return the settings of a request that its response repeats (``Profile.settings``)."""
-    if request.dialect != VENDOR:
+    if request.dialect != wire.VENDOR:
         return {}
     asked = write(evolve(request, turns=[]), Target(), StreamReport())
     settings = {name: asked[name] for name in ECHOED if asked.get(name) is not None}
@@ -122,17 +113,15 @@ def settings_of(request: Request) -> dict[str, Any]:
 class ResponsesEncoder(BlockEncoder):
     """Encodes the events of a stream."""
 
-    vendor = native = VENDOR
+    vendor = native = wire.VENDOR
     writer = ItemWriter
-    signer = OPAQUE_VENDOR
+    signer = wire.OPAQUE_VENDOR
     _blocks: ItemWriter
     _head = b""  # the first members of each response, as JSON without the closing brace
     _waits = False  # whether the client must run an item of this dialect
     _compacted = False
     _passed: tuple[ResponseStarted | None, Frame | None] = None, None
     _changed: dict[str, Any] | None = None  # the members in ``_head``, after one of them changed
-
-    # -- the response ----------------------------------------------------------------------------------------------
 
     def response_started(self, event: ResponseStarted) -> None:
         self._begin(event)
@@ -152,8 +141,6 @@ class ResponsesEncoder(BlockEncoder):
     def follow(self, start: ResponseStarted | None, last: Frame, _begun: Collection[str]) -> None:
         """Continue after events that were forwarded without this encoder. ``last`` is the last forwarded frame."""
         self._passed = start, last
-
-    # -- text and reasoning ----------------------------------------------------------------------------------------
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
         items = self._blocks
@@ -201,8 +188,6 @@ class ResponsesEncoder(BlockEncoder):
         block.add_signature(data)
         self._blocks.end(block)
 
-    # -- tool calls ------------------------------------------------------------------------------------------------
-
     def call_started(self, event: ToolCallStarted) -> None:
         if not event.name:
             return
@@ -226,8 +211,6 @@ class ResponsesEncoder(BlockEncoder):
 
     def media_form(self, media: MediaGenerated) -> list[Aside]:
         return write_image(media)
-
-    # -- asides ----------------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
         if event.kind in {"citation", "logprobs"}:
@@ -282,8 +265,6 @@ class ResponsesEncoder(BlockEncoder):
             fields.pop(name, None)  # a changed member moves to the end
             fields[name] = event.raw
 
-    # -- the end ---------------------------------------------------------------------------------------------------
-
     def stop(self) -> ResponseFinished:
         ended = self._stop
         if ended is not None and ended.reason == "tool_calls" and self._waits:
@@ -299,21 +280,19 @@ class ResponsesEncoder(BlockEncoder):
         for fields in self._blocks.fields.values():
             self.report.lose("metadata", len(fields))
         if self._usage is not None:
-            count_usage_losses(self._usage, self.report)
+            wire.count_usage_losses(self._usage, self.report)
         stop = self.stop()
-        native = stop.native if self._vendor == VENDOR else None
-        founded = stop.reason != "refusal" or (self._refused and not was_stopped(stop.reason, stop.native))
-        status, incomplete = encode_end(stop.reason, native, stop.stop_sequence, self.report, founded=founded)
+        status, incomplete = wire.encode_end(stop, self.report, own=self._vendor == wire.VENDOR, refused=self._refused)
         self.begin()
         self._end_response(status.encode(), self._blocks.output, b"null", dumps(incomplete))
 
     def _end_response(self, status: bytes, output: list[bytes], error: bytes, incomplete: bytes = b"null") -> None:
         head = self._head if self._changed is None else dumps(self._changed)[:-1]
-        usage = b"null" if self._usage is None else dumps(encode_usage(self._usage))
+        usage = b"null" if self._usage is None else dumps(wire.encode_usage(self._usage))
         self._blocks.numbered(ENDS[status], head, error, incomplete, usage, b",".join(output))
 
     def error(self, event: ProviderFailed) -> None:
-        error = encode_error(event, self.report)
+        error = wire.encode_error(event, self.report)
         code = error["code"]
         if not self._started:
             self._begin(self._passed[0] or ResponseStarted())

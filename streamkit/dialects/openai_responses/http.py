@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 
 from streamkit.conversation.messages import Request
+from streamkit.dialects.bodies.openai import ANSWER_HEADERS, FEATURES, MODELS, azure_root
 from streamkit.dialects.http import HTTP, STATE_SETTING, STATELESS, Endpoint, SocketForm, Surface, TokenCount
-from streamkit.dialects.openai_responses.socket import SocketConversation
-from streamkit.dialects.openai_responses.socket_out import ENDPOINT
+from streamkit.dialects.openai_responses.socket import ENDPOINT, SocketConversation
 from streamkit.dialects.openai_responses.stored import STORED
-from streamkit.dialects.vocabulary.openai import ANSWER_HEADERS, FEATURES, MODELS, azure_root
 from streamkit.errors import BadRequest
 
 #: The members of a request that a token count accepts.
@@ -24,10 +23,7 @@ _COUNTED = frozenset({
 
 
 def _refuse_state(request: Request) -> None:
-    """Raise BadRequest if the request refers to data that are not kept. References to kept data were already replaced.
-
-    See dialects.md §2.3.
-    """
+    """Raise BadRequest for a reference to data that are not kept. References to kept data were already replaced (§2.3)."""
     for path, instead in request.stored:
         if path != "prompt":  # a stored prompt is no conversation; the upstream may have it
             setting = "" if path == "conversation" else f", {STATE_SETTING}"

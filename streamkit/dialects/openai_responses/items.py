@@ -13,8 +13,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from streamkit.dialects.members.values import others_of
-from streamkit.dialects.openai_responses.asides import DONE
-from streamkit.dialects.openai_responses.images import read_image
+from streamkit.dialects.openai_responses.asides import read_image
 from streamkit.dialects.openai_responses.texts import (
     DELTA_FIELDS,
     EACH_DELTA,
@@ -26,13 +25,13 @@ from streamkit.dialects.openai_responses.texts import (
     placeless,
 )
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, OWN_ITEMS, SPEECHES, VENDOR, Speech
-from streamkit.dialects.streams.client_calls import is_clients
+from streamkit.dialects.streams.client_calls import DONE, is_clients
 from streamkit.dialects.vocabulary.roles import is_other_role
 from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, AsideKind, ToolCallDelta, ToolCallEnded, ToolCallWhole, ToolKind
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-from streamkit.tool_calls.pairs import LOOKED_AT, paired
+from streamkit.tool_calls.repeats import LOOKED_AT, paired
 
 #: For each known type of item, the members that are read. Other members are kept for this dialect.
 ITEM_FIELDS: Mapping[str, frozenset[str]] = {
@@ -41,9 +40,6 @@ ITEM_FIELDS: Mapping[str, frozenset[str]] = {
     "function_call": frozenset({"id", "type", "status", "call_id", "name", "arguments"}),
     "custom_tool_call": frozenset({"id", "type", "status", "call_id", "name", "input"}),
 }
-#: Output items which show that the server itself ran the call before them, such as a shell in the server's container.
-SERVER_ANSWERS = frozenset({"shell_call_output"})
-SERVER_ITEMS = ("_call", "_call_output", "_list_tools", "_approval_request")
 
 
 class Copy(NamedTuple):
@@ -188,7 +184,6 @@ class ItemReader(TextReader):
     # -- where they end --------------------------------------------------------------------------------------------
 
     def item_done(self, document: dict[str, Any]) -> None:
-        """End an item. The event may contain the whole item."""
         found = document.get("item")
         if type(found) is not dict:
             found = self.fields(found)
@@ -254,7 +249,7 @@ class ItemReader(TextReader):
         name = found.get("call_id") or found.get("id")
         if isinstance(name, str) and kind == "client_tool":  # the client must run the item and return a result
             self.waiting.add(name)
-        elif isinstance(name, str) and item.kind in SERVER_ANSWERS:
+        elif isinstance(name, str) and item.kind == "shell_call_output":  # the server itself ran the call before it
             self.waiting.discard(name)
         aside = Aside(VENDOR, kind, str(document.get("type")), placeless(document), block=block)
         image = read_image(aside.raw.get("item"), aside) if aside.type == DONE else None
@@ -362,8 +357,8 @@ class ItemReader(TextReader):
                 continue
             for place, value in enumerate(values if type(values) is list else self.contents(values)):
                 part = value if type(value) is dict else self.part_of(value, kind)
-                said = part.get("type")
-                speech = SPEECHES.get(said if type(said) is str else self.string(said))
+                type_name = part.get("type")
+                speech = SPEECHES.get(type_name if type(type_name) is str else self.string(type_name))
                 text = "" if speech is None else part.get(speech.name)
                 if speech is not None or not again:
                     text = text if type(text) is str else self.string(text)
@@ -371,10 +366,7 @@ class ItemReader(TextReader):
         return copies
 
     def whole_parts(self, item: Item, copies: list[Copy]) -> bool:
-        """Read the parts of a finished item, and emit the content that its deltas did not have.
-
-        Return whether each part has the same position as its deltas, which is the usual case.
-        """
+        """Emit what the deltas of a finished item lacked. Return whether all parts are where their deltas were (usual)."""
         used: set[int] = set()
         left: list[Copy] = []
         for copy in copies:
@@ -385,7 +377,7 @@ class ItemReader(TextReader):
             elif speech and part and self.goes_on(part, speech, text, found.get("logprobs")):
                 used.add(part.number)
                 if found:
-                    self.beside(part, found)
+                    self.emit_others(part, found)
             else:
                 left.append(copy)
         if left:
@@ -407,7 +399,7 @@ class ItemReader(TextReader):
                     self.report.repair("whole_misplaced")
                     self.whole_parts(other, copies)
                     return
-        if free and self.says_all(free, texts):
+        if free and self.has_all_text(free, texts):
             self.report.repair("whole_misplaced")
             return
         parts = paired(
@@ -417,24 +409,19 @@ class ItemReader(TextReader):
             lambda copy, part: item.parts.get(copy.key) is part,
             lambda copy, part: copy.speech is part.speech and bool(copy.text),
         )  # fmt: skip
-        for copy, came in zip(copies, parts, strict=True):
+        for copy, found_part in zip(copies, parts, strict=True):
             if copy.speech is None:
                 self._carry_copy(item, copy)
                 continue
-            if came is not None and self.agrees(came, copy.text):
+            if found_part is not None and self.agrees(found_part, copy.text):
                 self.report.repair("whole_misplaced")
-            part = came or self._new_part(item, copy.speech, copy.place)
+            part = found_part or self.part_at(item, copy.speech, copy.place)
+            if found_part is None and self.has_text(part):  # the place is taken: a new part after all others
+                part = self.part_at(item, copy.speech, 1 + max(place for _, place in item.parts))
             self.whole_text(part, copy.speech, copy.text, copy.found.get("logprobs"))
-            self.beside(part, copy.found)
+            self.emit_others(part, copy.found)
 
-    def _new_part(self, item: Item, speech: Speech, place: int) -> ItemPart:
-        """Return the part at a place if it has no text yet; otherwise a new part after all others."""
-        part = self.part_at(item, speech, place)
-        if self.has_text(part):
-            part = self.part_at(item, speech, 1 + max(place for _, place in item.parts))
-        return part
-
-    def says_all(self, parts: Sequence[ItemPart], copies: Sequence[Copy]) -> bool:
+    def has_all_text(self, parts: Sequence[ItemPart], copies: Sequence[Copy]) -> bool:
         """Return whether the copies and the parts have the same text in total, although it is divided differently."""
         rest: str | None = "".join([copy.text for copy in copies])
         for part in parts:
@@ -460,14 +447,14 @@ class ItemReader(TextReader):
                 entries.append((place, found))
                 items.append(self._at(place, found))  # the usual case: the item at this place
         if None in items or len(self.began) > LOOKED_AT:
-            came = [item for item in self.began if item.kind in OWN_ITEMS]
+            known = [item for item in self.began if item.kind in OWN_ITEMS]
             items = paired(
-                entries, came,
+                entries, known,
                 lambda entry, item: self._at(*entry) is item,
                 lambda entry, item: _is_named(item, entry[1]),
             )  # fmt: skip
             by_id = set(map(id, items))
-            free = [item for item in came if id(item) not in by_id]
+            free = [item for item in known if id(item) not in by_id]
         for (place, found), item in zip(entries, items, strict=True):
             if item is None:
                 left.append((place, found))
@@ -479,8 +466,7 @@ class ItemReader(TextReader):
             if item.kind in OWN_ITEMS:
                 self.report.repair("block_unclosed")
             self._end(item, ended=False)
-        if self._lacking:
-            self.end_lacking()
+        self.end_lacking()
 
     def _left(self, left: list[tuple[int, dict[str, Any]]], free: list[Item], *, ended: bool) -> None:
         """Match entries of the output with items. Neither the places nor the ids of these entries and items agree."""
@@ -527,12 +513,12 @@ class ItemReader(TextReader):
     def _carry_entry(self, place: int, found: dict[str, Any]) -> None:
         """Keep an entry of the output that no other dialect understands, unless events already sent the whole item."""
         kind, item_id = self.string(found.get("type")), found.get("id")
-        came = self._by_id.get(item_id) if isinstance(item_id, str) and item_id else self.items_at.get(place)
-        if came is not None and came.kind == kind and came.carried and came.open:
+        item = self._by_id.get(item_id) if isinstance(item_id, str) and item_id else self.items_at.get(place)
+        if item is not None and item.kind == kind and item.carried and item.open:
             self.report.repair("block_unclosed")
-            self._carry({"type": "response.output_item.done", "item": found}, came)
-            self._end(came)
-        elif kind.strip() and kind not in OWN_ITEMS and (came is None or came.kind != kind):
+            self._carry({"type": DONE, "item": found}, item)
+            self._end(item)
+        elif kind.strip() and kind not in OWN_ITEMS and (item is None or item.kind != kind):
             self.report.repair("block_unopened")
             self.whole_carried(self._begin(place, kind, self.string(item_id), found), found)
 
@@ -547,7 +533,7 @@ class ItemReader(TextReader):
         """Return whether entries and items of a kind have the same text in total, although it is divided differently."""
         texts = [copy for _, found in entries if found["type"] == kind for copy in self._copies(found) if copy.text]
         parts = [part for item in items if item.kind == kind for part in item.parts.values() if self.has_text(part)]
-        return bool(texts) and len(texts) != len(parts) > 0 and self.says_all(parts, texts)
+        return bool(texts) and len(texts) != len(parts) > 0 and self.has_all_text(parts, texts)
 
     def _repeats(self, item: Item, found: dict[str, Any]) -> bool:
         """Return whether an entry of the output has the same text as an item with another id."""
@@ -555,7 +541,7 @@ class ItemReader(TextReader):
             return False
         texts = [copy for copy in self._copies(found) if copy.text]
         parts = [part for part in item.parts.values() if self.has_text(part)]
-        return bool(texts and parts) and self.says_all(parts, texts)
+        return bool(texts and parts) and self.has_all_text(parts, texts)
 
 
 def _arguments(text: str, _choice: int, call: int) -> ToolCallDelta:
@@ -573,4 +559,5 @@ def aside_kind(kind: str, item: Mapping[str, Any]) -> AsideKind:
     """Return the kind of aside for an item: run by the client, run by the server, or unknown."""
     if is_clients(kind, item):
         return "client_tool"
-    return "server_tool" if kind.endswith(SERVER_ITEMS) else "unknown_event"
+    is_servers = kind.endswith(("_call", "_call_output", "_list_tools", "_approval_request"))
+    return "server_tool" if is_servers else "unknown_event"

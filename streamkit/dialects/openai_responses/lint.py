@@ -16,17 +16,25 @@ from typing import Any, ClassVar
 
 from attrs import define, field
 
-from streamkit.dialects.linting.explain import COMMON_HINTS, CUT, KNOWN, NO_RULE, READS, TORN, Hint, Hints, like
-from streamkit.dialects.linting.grammar import (
+from streamkit.dialects.linting import (
+    COMMON_HINTS,
     COMMON_RULES,
+    CUT,
     INPUT_CHARS,
+    KNOWN,
+    NO_RULE,
+    READS,
+    TORN,
     CallInput,
     GrammarChecker,
+    Hint,
+    Hints,
     Severity,
     is_filled,
     is_index,
     is_object,
     is_text,
+    like,
     shown,
 )
 from streamkit.dialects.openai_responses.wire import CALL_EVENTS, CALL_INPUTS, OWN_ITEMS, SPEECHES
@@ -34,32 +42,32 @@ from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "unterminated": "A blank line ends each event, the last too: the client drops one that lacks it (§0.3).",
-    "event": "An event has a `type`, and an `event:` line, where there is one, says the same (§0.3).",
-    "event_line": "An event has an `event:` line: OpenAI writes it, clients of today read none (§0.3).",
-    "sequence": "`sequence_number` counts the events from 0: clients resume by it (§2.1, §2.2).",
-    "created": "`response.created` comes first, but for an error, and once: the helper raises (§0.4, §2.2).",
+    "unterminated": "A blank line ends each event, also the last one: the client drops an event without it (§0.3).",
+    "event": "An event has a `type`, and the `event:` line, if there is one, has the same (§0.3).",
+    "event_line": "An event has an `event:` line: OpenAI writes it, although current clients ignore it (§0.3).",
+    "sequence": "`sequence_number` counts the events from 0: clients use it to resume (§2.1, §2.2).",
+    "created": "`response.created` is sent once, before all events except an error: the helper raises (§0.4, §2.2).",
     "response": "A response has its `id`, `model` and `object`, a list `output`, and the status of its event (§2.2).",
-    "identity": "The `id` of the response stays the same: the helper raises (§0.4).",
-    "usage": "A completed response counts its tokens, or has `usage: null` (§2.2).",
-    "output_index": "Items have the `output_index` 0, 1, 2 … in the order they are added (§2.2).",
+    "identity": "The `id` of the response does not change: the helper raises (§0.4).",
+    "usage": "A completed response has token counts, or `usage: null` (§2.2).",
+    "output_index": "Items have the `output_index` 0, 1, 2 … in the order in which they are added (§2.2).",
     "item": "An item is an object with a `type`; a message, a reasoning item and a call have an `id` (§2.2).",
-    "item_order": "An item is added before its events, and done after them (§0.4, §2.2).",
-    "interleaved": "One item is open at a time: OpenAI sends them so (§2.2).",
+    "item_order": "An item is added before its other events, and done after them (§0.4, §2.2).",
+    "interleaved": "Only one item is open at a time, as OpenAI sends them (§2.2).",
     "item_id": "`item_id` is the id of the item at that `output_index` (§2.2).",
     "part_order": "A part is added before its text, at the next free place (§0.4, §2.2).",
     "part": "A part is an object with a `type` that fits its item (§2.1).",
     "delta": "A delta is a string, and fits its item (§2.1).",
-    "whole": "What ends a part or a call repeats its deltas, if there were any (§2.1, §2.4).",
-    "call": "A call has a `call_id` and a name, not blank, and its input as a string (§2.2).",
-    "call_id": "No two calls have the same `call_id`: a result could not name its call (§2.2).",
-    "arguments_unparsable": "The arguments of a call are nothing or one JSON object; a model may fail at it (§2.2).",
-    "output": "`output` of the last response repeats the items that were done: it wins over them (§0.4, §2.2).",
-    "unfinished": "Each item that was added is done before a response is completed: the helper raises (§0.4).",
-    "incomplete": "An incomplete response says why in `incomplete_details` (§2.2).",
-    "error": "An error is told by a string `message`, and by an `error` object that clients raise (§0.4, §2.1).",
+    "whole": "The event that ends a part or a call repeats the text of its deltas, if there were any (§2.1, §2.4).",
+    "call": "A call has a `call_id` and a name, neither of them blank, and a string as its input (§2.2).",
+    "call_id": "No two calls have the same `call_id`: a result could not refer to its call (§2.2).",
+    "arguments_unparsable": "The arguments of a call are empty or one JSON object; a model may write other text (§2.2).",
+    "output": "`output` of the last response has all finished items: clients use it instead of them (§0.4, §2.2).",
+    "unfinished": "Each added item is done before the response is completed: the helper raises (§0.4).",
+    "incomplete": "An incomplete response has the reason in `incomplete_details` (§2.2).",
+    "error": "An error has a string `message`, and an `error` object, for which clients raise (§0.4, §2.1).",
     "after_end": "Nothing follows the last response (§2.2).",
-    "after_error": "Nothing follows an error but `response.failed` (§2.2).",
+    "after_error": "Nothing except `response.failed` follows an error (§2.2).",
 }  # fmt: skip
 HINTS: Hints = {
     **COMMON_HINTS,
@@ -96,8 +104,7 @@ STATUSES: Mapping[str, str] = {
     "response.incomplete": "incomplete",
     "response.failed": "failed",
 }
-#: For messages: the most fragments that are joined, and the most characters of each.
-SHOWN = 60
+SHOWN = 60  #: for messages: the most fragments that are joined, and the most characters of each
 #: The names of the delta and done events, without the last word, and the type of part or call to which each belongs.
 EVENTS: Mapping[str, str] = {**{speech.events: kind for kind, speech in SPEECHES.items()}, **CALL_EVENTS}
 
@@ -154,8 +161,6 @@ class ResponsesLinter(GrammarChecker):
             **{f"{event}.done": partial(self._done, kind=kind) for event, kind in EVENTS.items()},
         }
 
-    # -- items -----------------------------------------------------------------------------------------------------
-
     def _item_added(self, document: dict[str, Any]) -> None:
         index, item = document.get("output_index"), self.typed(document, "item", "item") or {"type": ""}
         kind, item_id = item["type"], item.get("id")
@@ -178,7 +183,7 @@ class ResponsesLinter(GrammarChecker):
         if not is_filled(call_id) or not is_filled(name) or not (is_text(text) or (first and text is None)):
             self.broken("call", f"call_id is {shown(call_id)}, name {shown(name)}, input {shown(text)}")
         elif first and call_id in self._call_ids:
-            self.broken("call_id", f"the call_id {shown(call_id)} again")
+            self.broken("call_id", f"another call has the same call_id: {shown(call_id)}")
         if is_filled(call_id):
             self._call_ids.add(call_id)
 
@@ -216,19 +221,18 @@ class ResponsesLinter(GrammarChecker):
                 if not isinstance(parts, list | None):
                     self.broken("part", f"{name} of the item is {shown(parts)}")
                 for place, part in enumerate(parts if isinstance(parts, list) else ()):
-                    self._whole_part(item, place, part)
+                    speech = SPEECHES.get(str(part.get("type"))) if isinstance(part, dict) else None
+                    if speech is not None:
+                        self._whole(item.parts.get((speech.place, place)), part.get(speech.name))
 
     def check_output(self, output: object, *, completed: bool) -> None:
-        """Compare the items in the last response with the items of the events."""
         ids = [item.id for item in self._items.values() if item.done]
         if completed and len(ids) < len(self._items):
             self.broken("unfinished", f"{len(self._items) - len(ids)} items are not done")
         if isinstance(output, list):
             repeated = [item.get("id") if isinstance(item, dict) else item for item in output]
             if sorted(map(repr, repeated)) != sorted(map(repr, ids)):
-                self.broken("output", f"output has {shown(repeated)}, done were {shown(ids)}")
-
-    # -- parts and texts -------------------------------------------------------------------------------------------
+                self.broken("output", f"output has the ids {shown(repeated)}, but the finished items have {shown(ids)}")
 
     def _part_added(self, document: dict[str, Any]) -> None:
         item = self._find(document, document.get("item_id"))
@@ -282,12 +286,6 @@ class ResponsesLinter(GrammarChecker):
         if part is not None and part["type"] in SPEECHES:
             self._whole(self._text(document, part["type"]), part.get(SPEECHES[part["type"]].name))
 
-    def _whole_part(self, item: _Item, place: int, part: object) -> None:
-        kind = part.get("type") if isinstance(part, dict) else None
-        if isinstance(part, dict) and isinstance(kind, str) and kind in SPEECHES:
-            speech = SPEECHES[kind]
-            self._whole(item.parts.get((speech.place, place)), part.get(speech.name))
-
     def _whole(self, text: _Text | None, whole: object) -> None:
         if text is None:
             return
@@ -295,16 +293,18 @@ class ResponsesLinter(GrammarChecker):
             self.broken("whole", f"the whole text is {shown(whole)}")
         elif text.differs(whole):
             beginning = "".join([fragment[:SHOWN] for fragment in text.fragments[:SHOWN]])
-            self.broken("whole", f"the whole text is {shown(whole)}, the deltas say {shown(beginning)}")
+            self.broken("whole", f"the whole text is {shown(whole)}, but the deltas have {shown(beginning)}")
 
     def take(self, frame: Frame) -> None:
         if not frame.terminated:
             self.broken("unterminated", "no blank line after the last event")
         done = frame.data == b"[DONE]"  # another dialect's terminator, at which the client stops reading
         if self._ended:
-            self.broken("after_end", f"after the last response: {shown(frame.text)}", "note" if done else "error")
+            self.broken(
+                "after_end", f"an event after the last response: {shown(frame.text)}", "note" if done else "error"
+            )
         elif self._failed and done:
-            self.broken("after_error", "after the error: [DONE]", "note")
+            self.broken("after_error", "an event after the error: [DONE]", "note")
         else:
             super().take(frame)
 
@@ -315,11 +315,11 @@ class ResponsesLinter(GrammarChecker):
             self._failed = self._failed or "error" in document
             return
         if self.frame.event == "message":
-            self.broken("event_line", f"no event line beside {shown(kind)}", "note")
+            self.broken("event_line", f"the event {shown(kind)} has no event: line", "note")
         elif self.frame.event != kind:
-            self.broken("event", f"the event line says {shown(self.frame.event)}, the data {shown(kind)}")
+            self.broken("event", f"the event: line has {shown(self.frame.event)}, but the type is {shown(kind)}")
         if self._failed and kind != "response.failed":
-            self.broken("after_error", f"after the error: {shown(kind)}")
+            self.broken("after_error", f"an event after the error: {shown(kind)}")
             return
         number = document.get("sequence_number")
         if not is_index(number) or number != self._next_number:
@@ -332,7 +332,7 @@ class ResponsesLinter(GrammarChecker):
             self._response(kind, document.get("response"))
         if kind == "response.created":
             if self._created:
-                self.broken("created", "response.created again")
+                self.broken("created", "a second response.created")
             self._created = True
         if kind in self._handlers:
             self._handlers[kind](document)
@@ -380,6 +380,6 @@ class ResponsesLinter(GrammarChecker):
         self._failed = True
         error = document.get("error")
         if error is None and is_text(document.get("message")):
-            self.broken("error", "flat alone: openai-python hands it on and raises nothing", "note")
+            self.broken("error", "there is no member error: openai-python emits the event and does not raise", "note")
         elif not isinstance(error, dict) or not is_text(error.get("message")):
             self.broken("error", f"error is {shown(error)}")

@@ -9,18 +9,18 @@ Source: dialects.md §2.1, §2.2, §2.4.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from streamkit.conversation.messages import Extras, Part, Reasoning, ToolCall
-from streamkit.dialects.members.growing import Growing
+from streamkit.dialects.members.values import Growing
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, CONTENT, ITEM
+from streamkit.dialects.streams.client_calls import ADDED, DONE
 from streamkit.events import Aside, QualifiedName
 from streamkit.report import StreamReport
 
 Item: TypeAlias = dict[str, Any]
 #: A key for items: the item's type, and the label of one of its blocks.
 Label: TypeAlias = tuple[str, int]
-FRAMES: Final = ("response.output_item.added", "response.output_item.done")
 
 
 class OutputList:
@@ -83,7 +83,7 @@ class OutputList:
             owner = self._owners.get((kind, part.block))
             fields = self._fields.setdefault((kind, part.block), {}) if owner is None else owner
             fields[name] = part.raw
-        elif part.type in FRAMES and isinstance(part.raw, dict) and _is_item(part.raw.get("item")):
+        elif part.type in {ADDED, DONE} and isinstance(part.raw, dict) and _is_item(part.raw.get("item")):
             self._frame(part)
         elif part.kind != "server_tool" or part.block not in self._hosted:
             self.report.lose(part.kind, what=part.type)
@@ -109,7 +109,7 @@ class OutputList:
 
     def _frame(self, part: Aside) -> None:
         """Add the start or the end of an item that no other dialect understands."""
-        item, label, begins = dict(part.raw["item"]), part.block, part.type == FRAMES[0]
+        item, label, begins = dict(part.raw["item"]), part.block, part.type == ADDED
         (self._unended.add if begins else self._unended.discard)(label)
         if begins or label not in self._hosted:
             self._hosted[label] = item
@@ -168,8 +168,8 @@ def called(name: str, qualified: QualifiedName | None) -> Item:
     return {"name": name} if qualified is None else {"name": qualified.name, "namespace": qualified.namespace}
 
 
-def call_item(call: ToolCall, call_id: str, name: str, *, cut: bool = False) -> Item:
+def call_item(call: ToolCall, *, cut: bool = False) -> Item:
     """Return the item for a call. Empty arguments become {}, since "" is not JSON (quirks.md 42), except in a ``cut`` call."""
     kind = "custom_tool_call" if call.kind == "custom" else "function_call"
     text = call.arguments if cut or call.kind == "custom" or call.arguments.strip() else "{}"
-    return {"type": kind, "call_id": call_id, **called(name, call.qualified), CALL_INPUTS[kind]: text}
+    return {"type": kind, "call_id": call.id, **called(call.name, call.qualified), CALL_INPUTS[kind]: text}

@@ -9,32 +9,30 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from streamkit.dialects.quirks.calls import Fragments
-from streamkit.dialects.quirks.changes import (
+from streamkit.dialects.quirks import (
     BYTE_FF,
+    EVENTS,
+    HIGH,
+    LOW,
     Change,
+    Fragments,
     Frames,
     Payload,
     Where,
+    bare_input,
     both,
     copied,
     cut,
+    end_quirks,
+    event_quirks,
     every,
     first,
     last,
     put,
     rewrite,
+    stray_errors,
     turn,
     value_at,
-)
-from streamkit.dialects.quirks.common import (
-    EVENTS,
-    HIGH,
-    LOW,
-    bare_input,
-    end_quirks,
-    event_quirks,
-    stray_errors,
     without_event_line,
 )
 
@@ -56,8 +54,7 @@ def _item(event: str, kind: str, *, part: slice = slice(None)) -> Where:
     return Where("", lambda payload: payload.get("type") == event and value_at(payload, "item.type") == kind, part)
 
 
-FIRST: Final = slice(1)
-CALL_ADDED, MESSAGE_ADDED = _item(ADDED, "function_call"), _item(ADDED, "message", part=FIRST)
+CALL_ADDED, MESSAGE_ADDED = _item(ADDED, "function_call"), _item(ADDED, "message", part=slice(1))
 LAST_CALL_DONE: Final = _item(DONE, "function_call", part=slice(-1, None))
 FRAGMENTS: Final = Fragments(
     changes=EVENTS, start=CALL_ADDED, fragment=every("type", ARGUMENTS), key=INDEX, text="delta"
@@ -87,40 +84,37 @@ def _calls(change: Callable[[dict[str, Any]], None]) -> Change:
     return edit(every("type"), step)
 
 
-def _call_ids(frames: Frames) -> Frames:
+def _of_first_call(make: Callable[[Payload], Change]) -> Change:
+    """Return a change that is made from the event that adds the first call. Without a call, nothing changes."""
+
+    def change(frames: Frames) -> Frames:
+        added = next(EVENTS.having(CALL_ADDED, frames), None)
+        return frames if added is None else make(added)(frames)
+
+    return change
+
+
+@_of_first_call
+def _call_ids(added: Payload) -> Change:
     """Give every call the id of the first call."""
-    first_call = next(EVENTS.having(CALL_ADDED, frames), None)
-    if first_call is None:
-        return frames
-    return _calls(lambda call: call.update(call_id=first_call["item"]["call_id"]))(frames)
+    return _calls(lambda call: call.update(call_id=added["item"]["call_id"]))
 
 
-def _nameless(frames: Frames) -> Frames:
+@_of_first_call
+def _nameless(added: Payload) -> Change:
     """Remove the name of the first call from all its events."""
-    first_call = next(EVENTS.having(CALL_ADDED, frames), None)
-    if first_call is None:
-        return frames
-    return _calls(lambda call: call.pop("name") if call["id"] == first_call["item"]["id"] else None)(frames)
-
-
-def _bare_inputs(frames: Frames) -> Frames:
-    """Replace the arguments of custom tools by their single input, in fragments and whole texts."""
-    wholes = both(
-        _calls(lambda call: call.update(arguments=call["arguments"] and bare_input(call["arguments"]))),
-        edit(every("type", ARGUMENTS_DONE), turn("arguments", bare_input)),
-    )
-    return both(FRAGMENTS.one(bare_input), wholes)(frames)
+    return _calls(lambda call: call.pop("name") if call["id"] == added["item"]["id"] else None)
 
 
 def _text_goes_on(*deltas: str) -> Change:
     """Return a change that appends these deltas to the text of the first message, and to the repetitions of that text."""
 
     def change(frames: Frames) -> Frames:
-        said = list(EVENTS.having(every("type", TEXT), frames))
-        if not said:
+        texts = list(EVENTS.having(every("type", TEXT), frames))
+        if not texts:
             return frames
-        name = said[0]["item_id"]
-        last_one = [payload for payload in said if payload["item_id"] == name][-1]
+        name = texts[0]["item_id"]
+        last_one = [payload for payload in texts if payload["item_id"] == name][-1]
 
         def more(payload: Payload) -> list[Payload]:
             if payload == last_one:
@@ -144,13 +138,11 @@ def _append(payload: Payload, name: str, text: str) -> None:
             item["content"][-1]["text"] += text
 
 
-def _text_in_call(frames: Frames) -> Frames:
+@_of_first_call
+def _text_in_call(added: Payload) -> Change:
     """Insert a delta event that repeats the first text, but names the first call as its item."""
-    first_call = next(EVENTS.having(CALL_ADDED, frames), None)
-    if first_call is None:
-        return frames
-    place = put(INDEX, first_call[INDEX]), put("item_id", first_call["item"]["id"])
-    return EVENTS.move(first("type", TEXT), *place, behind=CALL_ADDED)(frames)
+    place = put(INDEX, added[INDEX]), put("item_id", added["item"]["id"])
+    return EVENTS.move(first("type", TEXT), *place, behind=CALL_ADDED)
 
 
 def _bare_response(payload: Payload) -> None:
@@ -199,7 +191,11 @@ QUIRKS: Final[Mapping[str, Change]] = {
     "arguments_late": EVENTS.when(
         ENDED, EVENTS.move(last("type", ARGUMENTS), put("delta", "late"), behind=LAST_CALL_DONE)
     ),
-    "custom_input_bare": _bare_inputs,
+    "custom_input_bare": both(
+        FRAGMENTS.one(bare_input),
+        _calls(lambda call: call.update(arguments=call["arguments"] and bare_input(call["arguments"]))),
+        edit(every("type", ARGUMENTS_DONE), turn("arguments", bare_input)),
+    ),
     "stop_reason_foreign": edit(every(REASON), put(REASON, "max_tokens")),
     "stop_conflict": edit(every("type", "response.incomplete"), put("response.status", "completed")),
     "terminal_renamed": rewrite(b"response.completed", b"response.done"),

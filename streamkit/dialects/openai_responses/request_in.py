@@ -19,7 +19,6 @@ from typing import Any, Final, cast
 
 import orjson
 
-from streamkit.conversation.generated_media import part_of
 from streamkit.conversation.messages import (
     Compaction,
     Extras,
@@ -38,27 +37,25 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.json_members import without_none
-from streamkit.dialects.bodies.request_reader import RequestReader, read_options, unknown_part
-from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
+from streamkit.conversation.replay import part_of
+from streamkit.dialects.bodies import openai
+from streamkit.dialects.members.fields import (
+    Fields,
+    RequestReader,
+    is_data_uri,
+    media_of,
+    read_options,
+    unknown_part,
+    without_none,
+)
 from streamkit.dialects.members.values import objects_in
 from streamkit.dialects.openai_responses import wire
-from streamkit.dialects.openai_responses.asides import is_made
+from streamkit.dialects.openai_responses.asides import is_made, read_image
 from streamkit.dialects.openai_responses.client_items import ANSWERS, answered, call_id_of, call_of, result_of
-from streamkit.dialects.openai_responses.images import read_image
 from streamkit.dialects.openai_responses.items import aside_kind
 from streamkit.dialects.openai_responses.tools import LOADING, ToolNames, ToolReader
 from streamkit.dialects.streams.client_calls import is_clients
 from streamkit.dialects.streams.compactions import COMPACTION, INSTEAD, block_in
-from streamkit.dialects.vocabulary.openai import (
-    OUTPUT_KINDS,
-    finished_media,
-    mode_of_choice,
-    only_of_tools,
-    read_audio,
-    read_cache_mark,
-    with_parallel,
-)
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, unseal
 from streamkit.events import Aside, Opaque, QualifiedName
 from streamkit.report import StreamReport
@@ -68,15 +65,8 @@ from streamkit.text.quoting import quoted
 PROGRAMS: Final = frozenset(
     {"additional_tools", "configuration_update", wire.TRIGGER, *(ANSWERS.keys() - LOADING), *wire.OUTPUTS.values()}
 )
-#: Items that stand for earlier parts of the conversation. Only their vendor can read them.
-COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", "context_compaction"})
-#: Types of parts that other dialects can express: in an assistant message (``SAID``), and in a reasoning item's lists.
-SAID: Final = frozenset({"output_text", "input_text", "refusal"})
-THOUGHTS: Final = {"summary": "summary_text", "content": "reasoning_text"}
 #: For error messages: the client settings with which a client does not rely on stored data.
 SETTINGS: Final = "AI SDK: providerOptions.openai.store = false; openai-agents: ModelSettings(store=False)"
-#: Members that refer to an earlier part of the conversation, which the server stores.
-STORED: Final = ("previous_response_id", "conversation")
 #: For error messages: what a client must send instead of each reference to stored data.
 WHOLE: Final = f"send the whole input with each request, and store: false ({SETTINGS})"
 REMEDIES: Final = {
@@ -84,8 +74,7 @@ REMEDIES: Final = {
     "conversation": f"{WHOLE}, without a conversation",
     "prompt": "send the text of the prompt as instructions or input",
 }
-#: Types of ``tool_choice`` that name a tool of the client.
-NAMED: Final = frozenset({"function", "custom"})
+NAMED: Final = frozenset({"function", "custom"})  #: types of ``tool_choice`` that name a tool of the client
 
 
 class ResponsesRequestReader(RequestReader):
@@ -103,14 +92,14 @@ class ResponsesRequestReader(RequestReader):
         self.trigger: dict[str, Any] | None = None  #: the last item, if it requests only a compaction
         self._answers: Turn | None = None  # the turn to which the next output is added
         self._calls: set[str] = set()
-        self._said_calls = 0  # the number of calls in the current assistant turn
+        self._call_count = 0  # the number of calls in the current assistant turn
         self._answered: set[str] = set()  # ids of client tool items that have an output in the input
         self._text: Text | None = None  # the last text of the assistant
         self._signature: Opaque | None = None  # signature of the next call, from the item before that call
 
     def read_turns(self, fields: Fields) -> None:
         """Read the tools of the request, which its items may name, then the instructions and the input."""
-        self.stored = any(name in fields for name in STORED)
+        self.stored = "previous_response_id" in fields or "conversation" in fields
         self.references += [(name, REMEDIES[name]) for name in REMEDIES if name in fields]
         self._defined = self._tools.tools(fields)
         if instructions := fields.string("instructions"):
@@ -124,13 +113,9 @@ class ResponsesRequestReader(RequestReader):
     # -- options ---------------------------------------------------------------------------------------------------
 
     def options(self, fields: Fields) -> Options:
-        options = read_options(
-            fields,
-            {**wire.OPTIONS, "max_tokens": "max_output_tokens", "service_tier": "service_tier"},
-            thinking=self._thinking(fields),
-            compaction=self._compaction(fields),
-            output=self._format(fields),
-        )
+        names = {**wire.OPTIONS, "max_tokens": "max_output_tokens", "service_tier": "service_tier"}
+        thinking, compaction, output = self._thinking(fields), self._compaction(fields), self._format(fields)
+        options = read_options(fields, names, thinking=thinking, compaction=compaction, output=output)
         include = fields.strings("include")
         if wire.LOGPROBS in include:
             options.logprobs = True
@@ -162,27 +147,27 @@ class ResponsesRequestReader(RequestReader):
 
     def _format(self, fields: Fields) -> OutputFormat | None:
         text = fields.fields("text")
-        form = text.fields_of_type("format", OUTPUT_KINDS) if text is not None else None
+        form = text.fields_of_type("format", openai.OUTPUT_KINDS) if text is not None else None
         if form is None:
             return None
-        kind = OUTPUT_KINDS[form.needed("type")]
+        kind = openai.OUTPUT_KINDS[form.needed("type")]
         if kind != "schema":
             return OutputFormat(kind)
         schema = form.mapping("schema")
         if schema is None:
-            raise form.wrong("a schema is needed, and there is none", "schema")
+            raise form.wrong("is missing; must be a JSON schema", "schema")
         return OutputFormat(kind, schema, form.needed("name"), form.string("description"), form.boolean("strict"))
 
     # -- the choice among the tools --------------------------------------------------------------------------------
 
     def tool_choice(self, fields: Fields) -> ToolChoice | None:
         parallel = fields.boolean("parallel_tool_calls")
-        return with_parallel(self._choice(fields), parallel)
+        return openai.with_parallel(self._choice(fields), parallel)
 
     def _choice(self, fields: Fields) -> ToolChoice | None:
         raw = fields.peek("tool_choice")
         if isinstance(raw, str):
-            return mode_of_choice(fields.needed("tool_choice"), "tool_choice")
+            return openai.mode_of_choice(fields.needed("tool_choice"), "tool_choice")
         choice = fields.fields("tool_choice")
         if choice is None:
             return None
@@ -190,9 +175,9 @@ class ResponsesRequestReader(RequestReader):
         if kind != "allowed_tools":
             found = ToolChoice("required", (*self._allowed(choice, kind),))
         else:
-            found = mode_of_choice(choice.needed("mode"), choice.at("mode"))
+            found = openai.mode_of_choice(choice.needed("mode"), choice.at("mode"))
             found.names = self._all_allowed(choice.needed_each("tools"))
-        if not _says(raw, found.names):
+        if not _is_plain(raw, found.names):
             choice.rest()
             found.native = raw
         return found
@@ -218,7 +203,6 @@ class ResponsesRequestReader(RequestReader):
         return (kind,)
 
     def read_input(self, fields: Fields) -> None:
-        """Read the member ``input``, which is the user's text or a list of items."""
         if isinstance(fields.peek("input"), str):
             text = fields.needed("input")
             self.turns.append(Turn("user", [Text(text)] if text else []))
@@ -234,9 +218,11 @@ class ResponsesRequestReader(RequestReader):
     def _item(self, item: Fields) -> None:
         kind = item.string("type") or _untyped(item)
         match kind:
-            case "message" if _is_answer(item):
+            case "message" if _is_known(item):
                 self._message(item)
-            case "reasoning" if _is_thought(item):
+            case "reasoning" if _kinds(item, "summary") <= {"summary_text"} and _kinds(item, "content") <= {
+                "reasoning_text"
+            }:
                 self._reasoning(item)
             case "function_call" | "custom_tool_call":
                 self._call(item, kind)
@@ -246,7 +232,7 @@ class ResponsesRequestReader(RequestReader):
                 self._assistants().append(Text(block["content"], item=block))
             case _ if is_clients(kind, item.peek_all()) and call_id_of(item.peek_all()) in self._answered:
                 parts = self._assistants()
-                self._add_call(call_of(item, kind, self._said_calls), parts)
+                self._add_call(call_of(item, kind, self._call_count), parts)
             case _ if kind in ANSWERS and call_id_of({"type": kind, **item.peek_all()}) in self._calls:
                 raw = {"type": kind, **item.rest()}
                 result = result_of(item, raw)
@@ -256,7 +242,7 @@ class ResponsesRequestReader(RequestReader):
                     result.parts = [Text(orjson.dumps(tools).decode())]
                 self._programs().append(result)
             case _:
-                if kind in COMPACTIONS:
+                if kind in {"compaction", "compaction_summary", "context_compaction"}:
                     self.unreadable.append((item.place, INSTEAD, wire.VENDOR))
                 if kind == "item_reference":
                     self.stored = True
@@ -275,7 +261,7 @@ class ResponsesRequestReader(RequestReader):
             return
         self._close()
         if role not in {"user", "system", "developer"}:
-            raise item.wrong(f"there is no role {quoted(role)}", "role")
+            raise item.wrong(f"must be 'user', 'assistant', 'system' or 'developer', not {quoted(role)}", "role")
         turn = Turn("user") if role == "user" else Turn("system", native_role=role)
         turn.parts, turn.extras = self.content(item), members(item)
         self.turns.append(turn)
@@ -291,7 +277,7 @@ class ResponsesRequestReader(RequestReader):
         self._answers = None
         if not self.turns or self.turns[-1].role != "assistant":
             self.turns.append(Turn("assistant"))
-            self._said_calls = 0
+            self._call_count = 0
         return self.turns[-1].parts
 
     def _programs(self) -> list[Part]:
@@ -303,15 +289,16 @@ class ResponsesRequestReader(RequestReader):
         return self._answers.parts
 
     def _aside(self, kind: str, raw: dict[str, Any]) -> None:
-        users = kind in PROGRAMS
         vendor = MADE if is_made(raw) else wire.VENDOR
         aside = Aside(vendor, aside_kind(kind, raw), f"{wire.ITEM}{kind}", raw)
         image = read_image(raw, aside)
-        what = aside if image is None else part_of(image)
-        if users and self.turns and self.turns[-1].role == "user":
-            self.turns[-1].parts.append(what)
+        if kind not in PROGRAMS:
+            parts = self._assistants()
+        elif self.turns and self.turns[-1].role == "user":
+            parts = self.turns[-1].parts
         else:
-            (self._programs() if users else self._assistants()).append(what)
+            parts = self._programs()
+        parts.append(aside if image is None else part_of(image))
 
     # -- the assistant's items -------------------------------------------------------------------------------------
 
@@ -364,7 +351,7 @@ class ResponsesRequestReader(RequestReader):
     def _call(self, item: Fields, kind: str) -> None:
         parts = self._assistants()
         call_id, name, namespace = item.string("call_id") or "", item.needed("name"), item.string("namespace")
-        call = ToolCall(self._said_calls, call_id, name, item.string(wire.CALL_INPUTS[kind]) or "", place=item.place)
+        call = ToolCall(self._call_count, call_id, name, item.string(wire.CALL_INPUTS[kind]) or "", place=item.place)
         if namespace is not None:
             call.qualified = QualifiedName(namespace, name)
             call.name = self.names.flat(call.qualified)
@@ -374,7 +361,7 @@ class ResponsesRequestReader(RequestReader):
         self._add_call(call, parts)
 
     def _add_call(self, call: ToolCall, parts: list[Part]) -> None:
-        self._said_calls += 1
+        self._call_count += 1
         self._calls.add(call.id)
         parts.append(call)
 
@@ -388,12 +375,11 @@ class ResponsesRequestReader(RequestReader):
     def _result(self, item: Fields, kind: str) -> None:
         result = ToolResult(item.string("call_id") or "", name=item.string("name"), place=item.place)
         result.kind = "custom" if kind == wire.OUTPUTS["custom"] else "function"
-        result.parts = only_of_tools(self.content(item, "output"), item, "output")
+        result.parts = openai.only_of_tools(self.content(item, "output"), item, "output")
         result.extras = members(item)
         self._programs().append(result)
 
     def content(self, item: Fields, name: str = "content") -> list[Part]:
-        """Return the parts of the content of a message or an output, which is the member ``name``."""
         content = item.text_or_each(name)
         if isinstance(content, str):
             return [Text(content)] if content else []
@@ -403,7 +389,7 @@ class ResponsesRequestReader(RequestReader):
         """Read a part. Return it and the asides for its annotations."""
         match part.needed("type"):
             case "input_text":
-                return [Text(part.needed("text"), cache=read_cache_mark(part), extras=part.rest() or None)]
+                return [Text(part.needed("text"), cache=openai.read_cache_mark(part), extras=part.rest() or None)]
             case "output_text":
                 return self._output_text(part)
             case "refusal":
@@ -413,17 +399,17 @@ class ResponsesRequestReader(RequestReader):
             case "input_file":
                 return [_file(part)]
             case "input_audio":
-                return [finished_media(read_audio(part), part)]
+                return [openai.finished_media(openai.read_audio(part), part)]
             case kind:
                 return [unknown_part(wire.VENDOR, kind, part)]
 
     def _output_text(self, part: Fields) -> list[Part]:
         self._labels = label = self._labels + 1
         text = part.needed("text")
-        beside = [Aside(wire.VENDOR, "citation", "annotation", raw, block=label) for raw in part.listed("annotations")]
+        asides = [Aside(wire.VENDOR, "citation", "annotation", raw, block=label) for raw in part.listed("annotations")]
         if logprobs := part.listed("logprobs"):
-            beside.append(Aside(wire.VENDOR, "logprobs", "logprobs", logprobs, block=label))
-        return [Text(text, block=label, extras=part.rest() or None), *beside]
+            asides.append(Aside(wire.VENDOR, "logprobs", "logprobs", logprobs, block=label))
+        return [Text(text, block=label, extras=part.rest() or None), *asides]
 
 
 def _compacts(entry: Any) -> bool:
@@ -433,7 +419,7 @@ def _compacts(entry: Any) -> bool:
     return entry.get(wire.THRESHOLD) is None or type(entry[wire.THRESHOLD]) is int
 
 
-def _says(choice: Mapping[str, Any], names: Sequence[str]) -> bool:
+def _is_plain(choice: Mapping[str, Any], names: Sequence[str]) -> bool:
     """Return whether a choice names only tools of the client that are in no namespace."""
     named = choice["tools"] if choice["type"] == "allowed_tools" else [choice]
     ours = all(tool.get("type", "function") in NAMED and tool.get("namespace") is None for tool in named)
@@ -458,42 +444,38 @@ def _untyped(item: Fields) -> str:
         return "message"
     if item.names == ["id"]:
         return "item_reference"
-    raise item.wrong("text is needed, and there is none", "type")
+    raise item.wrong("is missing; must be the type of the item", "type")
 
 
-def _is_answer(item: Fields) -> bool:
+def _is_known(item: Fields) -> bool:
     """Return whether other dialects can express a message: if not, it is the assistant's and has only unknown parts."""
     kinds = _kinds(item, "content")
-    return item.peek("role") != "assistant" or not kinds or not SAID.isdisjoint(kinds)
-
-
-def _is_thought(item: Fields) -> bool:
-    """Return whether other dialects can express all parts of a reasoning item."""
-    return all(_kinds(item, name) <= {kind} for name, kind in THOUGHTS.items())
+    return (
+        item.peek("role") != "assistant" or not kinds or not kinds.isdisjoint({"output_text", "input_text", "refusal"})
+    )
 
 
 def _kinds(item: Fields, name: str) -> set[str]:
-    """Return the types of the parts in the list ``name``."""
     return {kind for part in objects_in(item.peek(name)) if isinstance(kind := part.get("type"), str)}
 
 
 def _image(part: Fields) -> Media:
     url, file_id, detail = part.string("image_url"), part.string("file_id"), part.string("detail")
     if url is None and file_id is None:
-        raise part.wrong("an image needs image_url or file_id")
+        raise part.wrong("must have image_url or file_id")
     media = Media("image", url=url, file_id=file_id, detail=detail, place=part.place)
     if url is not None and is_data_uri(url):
         media.media_type, media.data = media_of(url, part.at("image_url"))
         media.url = None
-    return finished_media(media, part)
+    return openai.finished_media(media, part)
 
 
 def _file(part: Fields) -> Media:
     data = part.string("file_data")
     media = Media("file", data=data, url=part.string("file_url"), file_id=part.string("file_id"), place=part.place)
     if data is None and media.url is None and media.file_id is None:
-        raise part.wrong("a file needs file_data, file_url or file_id")
+        raise part.wrong("must have file_data, file_url or file_id")
     if data is not None and is_data_uri(data):
         media.media_type, media.data = media_of(data, part.at("file_data"))
     media.name, media.detail = part.string("filename"), part.string("detail")
-    return finished_media(media, part)
+    return openai.finished_media(media, part)

@@ -27,6 +27,7 @@ from typing import Any, Final
 
 from attrs import evolve
 
+from streamkit.conversation.media import data_uri, media_type_of
 from streamkit.conversation.messages import (
     Compaction,
     Extras,
@@ -46,29 +47,25 @@ from streamkit.conversation.messages import (
     Turn,
     WebSearch,
 )
-from streamkit.dialects.bodies import openai_requests as openai
-from streamkit.dialects.bodies.claude_requests import MOST_MARKS
-from streamkit.dialects.bodies.json_members import add_missing, members_of, plain_or_list, without_none
-from streamkit.dialects.bodies.media_types import data_uri, media_type_of
+from streamkit.dialects.bodies import openai
+from streamkit.dialects.bodies.claude import MOST_MARKS
+from streamkit.dialects.bodies.openai import AUDIO_FORMATS, TOOLS, write_cache_mark
 from streamkit.dialects.lowering import Capabilities, Lowering, Place, model_for, of_parts, of_tools
+from streamkit.dialects.members.fields import add_missing, members_of, plain_or_list, without_none
 from streamkit.dialects.openai_responses import wire
 from streamkit.dialects.openai_responses.client_items import with_items_again
 from streamkit.dialects.openai_responses.output import Item, OutputList, call_item, of_item, reasoning_item, thoughts
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.streams.compactions import COMPACTION, OPENAIS
 from streamkit.dialects.vocabulary.models import UNKNOWN
-from streamkit.dialects.vocabulary.openai import AUDIO_FORMATS, TOOLS, write_cache_mark
 from streamkit.dialects.vocabulary.web_search import location_out
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 
 #: OpenAI's dialects. File ids and cache marks mean the same in both.
 RELATIVES: Final = frozenset({"openai-chat", "openai-responses"})
-#: The type of the web search tool.
 SEARCH: Final = "web_search"
 SOURCES: Final = "web_search_call.action.sources"
-#: The schemas that mean "no parameters" in other dialects. This server requires a schema.
-NOTHING: Final[tuple[Any, ...]] = (None, {})
 
 
 # -- what the servers take: parts --------------------------------------------------------------------------------------
@@ -129,7 +126,7 @@ def placed(part: Part, place: Place, to: Lowering) -> Part:
     return part
 
 
-def answers_said(request: Request, to: Lowering) -> None:
+def drop_unsendable(request: Request, to: Lowering) -> None:
     """Drop reasoning that another vendor signed. From other dialects, also drop unsigned reasoning and empty texts."""
     turns = []
     for turn in request.turns:
@@ -153,8 +150,8 @@ def _goes_back(run: Sequence[Part], to: Lowering) -> bool:
     """Return whether a part is written, or the parts of one reasoning item, of which the last part decides."""
     match run[-1]:
         case Reasoning(signature=None):
-            said = any(isinstance(part, Reasoning) and part.kind == "raw" and part.text for part in run)
-            return to.own and (said or of_item(run[0]) is not None)
+            has_text = any(isinstance(part, Reasoning) and part.kind == "raw" and part.text for part in run)
+            return to.own and (has_text or of_item(run[0]) is not None)
         case Reasoning(signature=Opaque(vendor=vendor)):
             return vendor == wire.OPAQUE_VENDOR
         case Text(text="", signature=signature):  # an empty text with a signature has no other content
@@ -163,8 +160,7 @@ def _goes_back(run: Sequence[Part], to: Lowering) -> bool:
 
 
 def _lose(run: Sequence[Part], to: Lowering) -> None:
-    signature = getattr(run[-1], "signature", None)
-    if signature is not None:
+    if (signature := getattr(run[-1], "signature", None)) is not None:
         to.lose("reasoning_signature", signature.vendor)
     elif isinstance(run[-1], Text):
         to.report.repair("turn_empty")
@@ -194,20 +190,17 @@ def messages_kept(request: Request, to: Lowering) -> None:
 
 
 def instructions_found(request: Request, _to: Lowering) -> None:
-    """Mark the system's turn as ``instructions`` if it is the only leading system turn and is one plain text.
-
-    Other system turns become items with their role.
-    """
+    """Leave only a single leading system turn of one plain text, the ``instructions``, without a role: others are items."""
     leading = [*takewhile(lambda turn: turn.role == "system", request.turns)]
-    told = leading[0] if len(leading) == 1 and leading[0].name is None and _plain_text(leading[0]) is not None else None
+    is_plain = len(leading) == 1 and leading[0].name is None and _plain_text(leading[0]) is not None
 
     def with_role(turn: Turn) -> Turn:
         if turn.role != "system":
             return turn
-        role = turn.native_role if turn.native_role == "developer" else "system"
-        return evolve(turn, native_role=None if turn is told else role)
+        role = "developer" if turn.native_role == "developer" else "system"
+        return evolve(turn, native_role=None if is_plain and turn is leading[0] else role)
 
-    request.turns = [with_role(turn) for turn in request.turns]
+    request.turns = [*map(with_role, request.turns)]
 
 
 def reasoning_followed(request: Request, to: Lowering) -> None:
@@ -221,29 +214,28 @@ def reasoning_followed(request: Request, to: Lowering) -> None:
             continue
         parts: list[Part] = []
         for part in reversed([*thoughts(turn.parts)]):
-            follows = follows or not (isinstance(part, list) or _is_item_of_reasoning(part))
-            if not follows:
-                to.lose("reasoning_history", "reasoning")
+            run = part if isinstance(part, list) else [part]
+            encrypted = isinstance(part, RedactedReasoning) and part.opaque.vendor != OPENAIS
+            follows = follows or not (isinstance(part, list) or encrypted)
+            if follows:
+                parts += reversed(run)
             else:
-                parts += reversed(part) if isinstance(part, list) else [part]
+                to.lose("reasoning_history", "reasoning")
         turns.append(evolve(turn, parts=parts[::-1]))
     request.turns = turns[::-1]
 
 
-def _is_item_of_reasoning(part: Part) -> bool:
-    return isinstance(part, RedactedReasoning) and part.opaque.vendor != OPENAIS
-
-
 @of_tools
-def tools_said(tool: Tool, to: Lowering) -> Tool:
+def complete_tools(tool: Tool, to: Lowering) -> Tool:
     """Give functions a schema and ``strict``. Drop members of tools that only other dialects have."""
     if tool.kind == "server":
         if tool.cache is not None:
             to.lose("cache_mark", tool.name)
         return tool
     tool = evolve(tool, raw=None, namespace=None, qualified=None, loaded=False, strict=bool(tool.strict))
-    nothing = tool.kind == "function" and tool.parameters in NOTHING
-    return evolve(tool, parameters={"type": "object", "properties": {}}) if nothing else tool
+    if tool.kind == "function" and not tool.parameters:  # other dialects need no schema, this server requires one
+        return evolve(tool, parameters={"type": "object", "properties": {}})
+    return tool
 
 
 def search(asked: WebSearch, _to: Lowering) -> dict[str, Any]:
@@ -261,36 +253,33 @@ def thinking_fits(request: Request, to: Lowering) -> None:
     thinking = request.options.thinking
     if thinking is None:
         return
-    said = Thinking(openai.effort_alone(thinking, to, "budget_tokens"), summary=thinking.summary)
-    request.options.thinking = said
+    effort = openai.effort_alone(thinking, to, "budget_tokens")
+    request.options.thinking = Thinking(effort, summary=thinking.summary)
 
 
 def compaction_fits(request: Request, to: Lowering) -> None:
     """Keep only the threshold of a compaction, because this dialect has no other options for it."""
-    options, asked = request.options, request.options.compaction
+    asked = request.options.compaction
     if asked is None or (to.own and asked.native is not None):
         return
     for name in ("pause", "instructions"):
         if getattr(asked, name):
             to.lose("parameter", f"compaction.{name}")
-    options.compaction = Compaction(asked.now, asked.threshold)
-    request.options = options
+    request.options.compaction = Compaction(asked.now, asked.threshold)
 
 
 def bound_fits(request: Request, to: Lowering) -> None:
     """Raise a token limit that is below the server's minimum."""
     bound = request.options.max_tokens
-    if bound is None or not 0 < bound < wire.LEAST_TOKENS:
-        return
-    to.lose("parameter", "max_tokens")
-    request.options.max_tokens = wire.LEAST_TOKENS
+    if bound is not None and 0 < bound < wire.LEAST_TOKENS:
+        to.lose("parameter", "max_tokens")
+        request.options.max_tokens = wire.LEAST_TOKENS
 
 
 def input_and_sources(request: Request, to: Lowering) -> None:
     """Write ``input`` even if it is empty. Request the pages that a web search finds."""
     include = [wire.LOGPROBS, SOURCES] if request.options.logprobs else [SOURCES]
-    extras = {"input": [], **request.extras, **({} if to.search is None else {"include": include})}
-    request.extras = extras
+    request.extras = {"input": [], **request.extras, **({} if to.search is None else {"include": include})}
 
 
 FOREIGN: Final = Capabilities(
@@ -303,7 +292,7 @@ FOREIGN: Final = Capabilities(
     result_errors=False,
     signs_reasoning=wire.OPAQUE_VENDOR,
     opaque_vendors=frozenset({OPENAIS}),
-    unsigned_reasoning=True,  # its text may be next to an encrypted part: see ``answers_said``
+    unsigned_reasoning=True,  # its text may be next to an encrypted part: see ``drop_unsendable``
     refusals=True,
     media=fit_media,
     marked=(Text, Media),
@@ -319,8 +308,8 @@ FOREIGN: Final = Capabilities(
     needs_properties=True,
     options=frozenset({*wire.OPTIONS, "compaction", "logprobs", "max_tokens", "output", "service_tier", "thinking"}),
     service_tiers=wire.SERVICE_TIERS,
-    first=(instructions_found, with_items_again, placed, answers_said, messages_kept, compaction_fits),
-    arranged=(reasoning_followed, tools_said),
+    first=(instructions_found, with_items_again, placed, drop_unsendable, messages_kept, compaction_fits),
+    arranged=(reasoning_followed, complete_tools),
     last=(thinking_fits, bound_fits, input_and_sources),
 )
 #: What the servers accept in a request that was read in this dialect.
@@ -329,7 +318,7 @@ OWN: Final = evolve(
     ids=None,
     names=None,
     service_tiers=None,
-    first=(placed, answers_said, messages_kept, compaction_fits),
+    first=(placed, drop_unsendable, messages_kept, compaction_fits),
     arranged=(),
     last=(thinking_fits,),
 )
@@ -339,11 +328,9 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
     """Return what the servers accept, for a request read in the dialect ``source`` and the model ``name``."""
     if source == FOREIGN.dialect:
         return OWN
-    model = model_for(name, provider, UNKNOWN, None)
-    takes = evolve(
-        FOREIGN, model=model, most_marks=MOST_MARKS if openai.takes_marks(model, related=source in RELATIVES) else 0
-    )
-    if source not in RELATIVES:
+    model, related = model_for(name, provider, UNKNOWN, None), source in RELATIVES
+    takes = evolve(FOREIGN, model=model, most_marks=MOST_MARKS if openai.takes_marks(model, related=related) else 0)
+    if not related:
         return takes
     return evolve(takes, part_extras=same_extras, request_extras=partial(openai.shared_members, verbosity_in_text=True))
 
@@ -396,9 +383,6 @@ def _management(compaction: Compaction) -> dict[str, Any]:
     return {wire.MANAGEMENT: [without_none(type=COMPACTION, compact_threshold=compaction.threshold)]}
 
 
-# -- tools -------------------------------------------------------------------------------------------------------------
-
-
 def _tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
     """Return the definitions of tools. Adjacent tools of one namespace are written as one namespace."""
     written: list[dict[str, Any]] = []
@@ -435,14 +419,10 @@ def _choice(choice: ToolChoice | None, tools: Sequence[Tool]) -> dict[str, Any]:
     if choice is None:
         return {}
     body = without_none(parallel_tool_calls=choice.parallel)
-    hosted = {tool.name: (tool.raw or {}).get("type") for tool in tools if tool.kind == "server"}
-    kinds = {tool.name: tool.kind for tool in tools if tool.kind != "server"}
-    named = [
-        {"type": hosted[name]}
-        if name in hosted and name not in kinds
-        else {"type": kinds.get(name, "function"), "name": name}
-        for name in choice.names
-    ]
+    # a tool of the provider has no name, and a tool of the client wins over it
+    members = {tool.name: {"type": (tool.raw or {}).get("type")} for tool in tools if tool.kind == "server"}
+    members |= {tool.name: {"type": tool.kind, "name": tool.name} for tool in tools if tool.kind != "server"}
+    named = [members.get(name, {"type": "function", "name": name}) for name in choice.names]
     if choice.native is not None:
         body["tool_choice"] = choice.native
     elif choice.mode == "required" and len(named) == 1 and "name" in named[0]:
@@ -485,18 +465,13 @@ def _messages(turn: Turn, report: StreamReport) -> list[Item]:
                 output.add(_result(part))
             elif isinstance(part, Aside):
                 output.aside(part)
-    _lose_extras(extras, report)
+    for name in extras or ():  # the turn has no message to contain them
+        report.lose("metadata", what=name)
     return output.finish()
 
 
 def _is_content(part: Part) -> bool:
     return not isinstance(part, ToolResult) and not (isinstance(part, Aside) and not part.type.startswith(wire.CONTENT))
-
-
-def _lose_extras(extras: Extras | None, report: StreamReport) -> None:
-    """Count the extras of a turn as lost, because the turn has no message to contain them."""
-    for name in extras or ():
-        report.lose("metadata", what=name)
 
 
 def _result(result: ToolResult) -> Item:
@@ -507,7 +482,6 @@ def _result(result: ToolResult) -> Item:
 
 
 def _contents(parts: Sequence[Part]) -> str | list[Item]:
-    """Return content as a string if it is one plain text; otherwise as a list of parts."""
     return plain_or_list([_content(part) for part in parts])
 
 
@@ -531,19 +505,11 @@ def _media(media: Media) -> Item:
         return without_none(type="input_image", image_url=shown, file_id=media.file_id, detail=media.detail or "auto")
     if media.kind == "audio":
         kind = media.media_type or ""
-        return {
-            "type": "input_audio",
-            "input_audio": {"data": media.data, "format": AUDIO_FORMATS.get(kind, kind.removeprefix("audio/"))},
-        }
+        form = AUDIO_FORMATS.get(kind, kind.removeprefix("audio/"))
+        return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}}
     bare = media.data is None or media.media_type is None
-    return without_none(
-        type="input_file",
-        file_data=media.data if bare else data_uri(media),
-        file_url=media.url,
-        file_id=media.file_id,
-        filename=media.name,
-        detail=media.detail,
-    )
+    data, others = media.data if bare else data_uri(media), {"filename": media.name, "detail": media.detail}
+    return without_none(type="input_file", file_data=data, file_url=media.url, file_id=media.file_id, **others)
 
 
 # -- the assistant's items ---------------------------------------------------------------------------------------------
@@ -564,15 +530,18 @@ def _answer(turn: Turn, report: StreamReport) -> list[Item]:
                 _add_part({"type": "output_text", "text": part.text, "annotations": []}, part, output)
             case Refusal():
                 _add_part({"type": "refusal", "refusal": part.text}, part, output)
+            case ToolCall(item=None):
+                output.add(add_missing(call_item(part), part.extras))
             case ToolCall():
-                output.add(_call(part))
+                output.add(dict(part.item or {}))
             case Media(native=native) if native is not None:
                 output.aside(native)
             case Aside():
                 output.aside(part)
             case _:
                 raise TypeError(f"an assistant's turn has no {type(part).__name__}")
-    _lose_extras(turn.extras, report)
+    for name in turn.extras or ():
+        report.lose("metadata", what=name)
     return [_plain(item) for item in output.finish()]
 
 
@@ -584,18 +553,11 @@ def _add_part(written: Item, part: Text | Refusal, output: OutputList) -> None:
 
 def _thought(run: list[Reasoning]) -> Item:
     signature = run[-1].signature
-    encrypted = None if signature is None else signature.blob
-    return {**reasoning_item(run), **(of_item(run[0]) or {}), **without_none(encrypted_content=encrypted)}
-
-
-def _call(call: ToolCall) -> Item:
-    if call.item is not None:
-        return dict(call.item)
-    return add_missing(call_item(call, call.id, call.name), call.extras)
+    encrypted = {} if signature is None else {"encrypted_content": signature.blob}
+    return {**reasoning_item(run), **(of_item(run[0]) or {}), **encrypted}
 
 
 def _begun(members: Extras) -> Item:
-    """Return the start of an assistant message."""
     return {"type": "message", "role": "assistant", **members, "content": []}
 
 

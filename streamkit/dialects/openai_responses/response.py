@@ -9,37 +9,24 @@ Source: dialects.md §2.1, §2.2, §2.4, §7.1, §7.2, §7.5, quirks.md R14 (opa
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from streamkit.conversation.messages import Choice, Extras, Part, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
-from streamkit.dialects.bodies.json_members import add_missing
-from streamkit.dialects.bodies.response_writer import ResponseWriter
-from streamkit.dialects.members.known import UNREAD
-from streamkit.dialects.openai_responses.decode import ResponsesDecoder, known_status
+from streamkit.dialects.bodies.openai import identity
+from streamkit.dialects.bodies.responses import ResponseWriter
+from streamkit.dialects.members.fields import add_missing
+from streamkit.dialects.members.values import UNREAD
+from streamkit.dialects.openai_responses import wire
+from streamkit.dialects.openai_responses.asides import write_image
+from streamkit.dialects.openai_responses.decode import RESPONSE, ResponsesDecoder, known_status
 from streamkit.dialects.openai_responses.encode import DEFAULTS
-from streamkit.dialects.openai_responses.images import write_image
-from streamkit.dialects.openai_responses.members import RESPONSE
 from streamkit.dialects.openai_responses.output import Item, OutputList, call_item, reasoning_item, thoughts
-from streamkit.dialects.openai_responses.wire import (
-    OPAQUE_VENDOR,
-    OWN_ITEMS,
-    VENDOR,
-    count_usage_losses,
-    encode_end,
-    encode_error,
-    encode_usage,
-)
 from streamkit.dialects.streams.compactions import COMPACTION
 from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.dialects.vocabulary.error_bodies import error_in
-from streamkit.dialects.vocabulary.openai import identity
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
-from streamkit.dialects.vocabulary.stop_reasons import was_stopped
 from streamkit.errors import TooManyBlocks
-from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed
-
-#: Members of a response that a stream only sends in its last event.
-LAST: Final = frozenset({"completed_at"})
+from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed, ResponseFinished
 
 
 class ResponsesBodyDecoder(ResponsesDecoder):
@@ -48,14 +35,12 @@ class ResponsesBodyDecoder(ResponsesDecoder):
     error_forms = (dict,)
 
     def decode(self, document: dict[str, Any]) -> None:
-        if document.get("object") == "response" or isinstance(document.get("output"), list):
-            self.recognised = True
-            self._whole(document)
-        else:
+        if document.get("object") != "response" and not isinstance(document.get("output"), list):
             self.unknown_frame("body", document)
-
-    def _whole(self, response: dict[str, Any]) -> None:
-        self._start({name: value for name, value in response.items() if name not in LAST})
+            return
+        self.recognised, response = True, document
+        # a stream has the member ``completed_at`` only in its last event
+        self._start({name: value for name, value in response.items() if name != "completed_at"})
         self.keep_unread(response, RESPONSE)
         output = self.items(response.get("output"))
         if len(output) > self.limits.content_blocks:
@@ -74,13 +59,13 @@ class ResponsesBodyDecoder(ResponsesDecoder):
                 self.keep_invalid(found)
             return
         item = self._begin(place, kind, self.string(found.get("id")), found)
-        if kind in OWN_ITEMS:
+        if kind in wire.OWN_ITEMS:
             if kind in {"message", "reasoning"}:
                 self._unknown(item, found)
             self._whole_item(item, found, ("output", place))
             self.end_lacking()
-            for path, value in self._said_before.of_item(found, place, "added"):
-                self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}{path}", value))
+            for path, value in self._emitted.of_item(found, place, "added"):
+                self.out.append(Aside(wire.VENDOR, "unknown_event", f"{UNREAD}{path}", value))
             return
         self.whole_carried(item, found)
 
@@ -88,11 +73,11 @@ class ResponsesBodyDecoder(ResponsesDecoder):
 class ResponsesBodyWriter(ResponseWriter):
     """Writes one response."""
 
-    vendor = VENDOR
+    vendor = wire.VENDOR
     _calls = 0  # the number of calls written
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
-        return {"error": encode_error(failure, self.report)}
+        return {"error": wire.encode_error(failure, self.report)}
 
     def answer(self) -> dict[str, Any]:
         response = self.response
@@ -110,28 +95,24 @@ class ResponsesBodyWriter(ResponseWriter):
         return {**body, **self.own_extras(response.extras, "response_fields"), **self.members}
 
     def _status(self, choice: Choice, output: list[Item]) -> dict[str, Any]:
-        stop, native = choice.stop_reason or "other", choice.native_stop_reason if self.own else None
+        stop = choice.stop_reason or "other"
         if stop == "compaction" and not any(item["type"] == COMPACTION for item in output):  # no compaction was made
             self.report.lose("stop_reason")
             stop = "length"
-        if stop == "refusal":
-            founded = bool(choice.refusal) and not was_stopped(stop, choice.native_stop_reason)
-        else:
-            founded = stop != "tool_calls" or self._calls > 0
-        status, incomplete = encode_end(stop, native, choice.stop_sequence, self.report, founded=founded)
+        end = ResponseFinished(stop, choice.native_stop_reason, 0, choice.stop_sequence)
+        called, refused = self._calls > 0, bool(choice.refusal)
+        status, incomplete = wire.encode_end(end, self.report, own=self.own, refused=refused, called=called)
         return {"status": status, "incomplete_details": incomplete}
 
     def _usage(self) -> dict[str, Any] | None:
         usage = self.response.usage
         if usage is None:
             return None
-        count_usage_losses(usage, self.report)
-        body = encode_usage(usage)
-        if usage.vendor != VENDOR:  # required in a whole body, but not in a stream
+        wire.count_usage_losses(usage, self.report)
+        body = wire.encode_usage(usage)
+        if usage.vendor != wire.VENDOR:  # required in a whole body, but not in a stream
             body["input_tokens_details"].setdefault("cache_write_tokens", 0)
         return body
-
-    # -- output ----------------------------------------------------------------------------------------------------
 
     def _output(self, choice: Choice) -> list[Item]:
         output = OutputList(self.report, self._message)
@@ -173,9 +154,8 @@ class ResponsesBodyWriter(ResponseWriter):
 
     def _sealed(self, kind: Kind, opaque: Opaque) -> Item:
         """Return a reasoning item that has only opaque data."""
-        made = self.encoding.make_id("rs_")
-        blob = _blob(kind, opaque)
-        return {"id": made, "type": "reasoning", "status": "completed", "summary": [], "encrypted_content": blob}
+        item = {"id": self.encoding.make_id("rs_"), "type": "reasoning", "status": "completed", "summary": []}
+        return {**item, "encrypted_content": _blob(kind, opaque)}
 
     def _call(self, call: ToolCall, output: OutputList) -> None:
         """Write a call. A truncated call is ``incomplete``, since clients run completed calls."""
@@ -186,11 +166,7 @@ class ResponsesBodyWriter(ResponseWriter):
             output.add(self._sealed("call", call.signature))
         cut = not call.ended or (call.verdict is not None and call.verdict.kind == "truncated")
         made = self.encoding.make_id("ctc_" if call.kind == "custom" else "fc_")
-        item = {
-            "id": made,
-            "status": "incomplete" if cut else "completed",
-            **call_item(call, call.id, call.name, cut=cut),
-        }
+        item = {"id": made, "status": "incomplete" if cut else "completed", **call_item(call, cut=cut)}
         self._calls += 1
         output.add(add_missing(item, self.own_extras(call.extras)))
 
@@ -199,7 +175,7 @@ class ResponsesBodyWriter(ResponseWriter):
 
     def _aside(self, part: Aside, output: OutputList) -> None:
         owner, _, name = part.type.partition(".")
-        if part.vendor != VENDOR:
+        if part.vendor != wire.VENDOR:
             self.report.lose(part.kind, what=part.type)
         elif part.kind == "metadata" and owner == "response":
             self.members[name] = part.raw
@@ -210,5 +186,5 @@ class ResponsesBodyWriter(ResponseWriter):
 
 def _blob(kind: Kind, opaque: Opaque) -> str:
     """Return ``encrypted_content``: OpenAI's reasoning unchanged; other data sealed (base64 with the vendor's name)."""
-    own = kind in {"opaque", "reasoning"} and opaque.vendor == OPAQUE_VENDOR
+    own = kind in {"opaque", "reasoning"} and opaque.vendor == wire.OPAQUE_VENDOR
     return opaque.blob if own else seal(kind, opaque.vendor, opaque.blob)

@@ -15,48 +15,45 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 import orjson
 
 from streamkit.conversation.messages import Request
-from streamkit.dialects.http import BACKGROUND_SETTING, STATELESS, KeptAnswer, Query, StoredForm
-from streamkit.dialects.members.fields import fields_of
+from streamkit.dialects.http import BACKGROUND_SETTING, SHOWN_CHARS, STATELESS, KeptAnswer, Query, StoredForm
+from streamkit.dialects.members.fields import fields_of, kind_of
 from streamkit.dialects.members.values import json_value
 from streamkit.dialects.openai_responses.encode import DEFAULTS
-from streamkit.dialects.openai_responses.kept import (
+from streamkit.dialects.openai_responses.socket import (
+    ENDS,
+    FAILED,
     body_of,
     conversation_in,
+    failure_in,
     items_of,
     joined,
     not_found,
     output_in,
     refused,
+    typed,
     value_of,
 )
-from streamkit.dialects.openai_responses.socket import ENDS, FAILED, ITEM_DONE, typed
-from streamkit.dialects.openai_responses.wire import ERROR_TYPES, VENDOR
-from streamkit.dialects.vocabulary.error_bodies import provider_failed
+from streamkit.dialects.streams.client_calls import DONE
 from streamkit.errors import BadRequest
 from streamkit.events import ProviderFailed
 from streamkit.framing.sse import SSEParser, serialize_sse
 from streamkit.report import StreamReport
-from streamkit.text.printable import writable
+from streamkit.text.quoting import quoted, writable
 from streamkit.tool_calls.value_text import ValueTexts, item_texts, value_text, with_members
 
 dumps = orjson.dumps
 PREVIOUS: Final = "previous_response_id"
 NUMBER: Final = "sequence_number"
-#: The statuses of a response that has not ended.
-UNDERWAY: Final = frozenset({"queued", "in_progress"})
 _RESPONSE: Final = b'"response"'
-_DONE: Final = ITEM_DONE.encode()
-#: Matches the line ends after an event.
-_EVENT_END: Final = re.compile(rb"(?:\r\n|\n|\r)(?:\r\n|\n|\r)+")
-_NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
-_TRUTH: Final = {"true": True, "1": True, "false": False, "0": False, "": False}
+_DONE: Final = DONE.encode()
+_EVENT_END: Final = re.compile(rb"(?:\r\n|\n|\r)(?:\r\n|\n|\r)+")  #: matches the line ends after an event
 
 
 class KeptRequest:
@@ -68,7 +65,7 @@ class KeptRequest:
         self._texts = ValueTexts(fields.body.text)
         previous, asked = self._members.get(PREVIOUS), self._members.get("input")
         if previous is not None and not isinstance(previous, str):
-            raise BadRequest(PREVIOUS, "the id of a response is needed")
+            raise BadRequest(PREVIOUS, f"must be the id of a response, not {kind_of(previous)}")
         self.previous_id = previous or ""
         self.is_kept = self._members.get("store") is not False
         items = asked if isinstance(asked, list) else []
@@ -86,8 +83,8 @@ class KeptRequest:
 
     def unknown(self, place: str) -> ProviderFailed:
         if not place:
-            return not_found("no such response is kept here, or none any more")
-        message = f"{place}: no such item is kept here, or none any more; send the item itself, and store: false"
+            return not_found("this server has no response with this id, or no longer has it")
+        message = f"{place}: this server has no item with this id, or no longer has it; send the item itself, and store: false"
         return refused(message, param=place)
 
     def _text(self, name: str) -> bytes:
@@ -105,43 +102,34 @@ class ResponseWriter:
     """Puts the server's id into a response, and collects the output items in case the last event lacks them."""
 
     def __init__(self, response_id: str, is_background: bool, previous_id: str) -> None:
-        said = {"id": response_id, "background": is_background, PREVIOUS: previous_id or None, "store": True}
-        self._said = {name: dumps(value) for name, value in said.items()}
+        members = {"id": response_id, "background": is_background, PREVIOUS: previous_id or None, "store": True}
+        self._members = {name: dumps(value) for name, value in members.items()}
         self._done: list[bytes] = []  # finished output items
         self._response = b""  # the complete response, after it ended normally
 
     def feed(self, chunk: bytes, /) -> bytes:
-        if _RESPONSE not in chunk and _DONE not in chunk:
-            return chunk
-        begin, pieces = 0, []
-        for end in [*(found.end() for found in _EVENT_END.finditer(chunk)), len(chunk)]:
-            pieces.append(self._event(chunk[begin:end]))
-            begin = end
-        return b"".join(pieces)
+        return b"".join(map(self._event, _events(chunk))) if _RESPONSE in chunk or _DONE in chunk else chunk
 
     def _event(self, event: bytes) -> bytes:
         if _RESPONSE not in event and _DONE not in event:
             return event
         for frame in _frames(event):
             kind, payload = typed(frame)
-            if kind == ITEM_DONE:
+            if kind == DONE:
                 self._done.append(value_text(payload, "item").encode())
             elif isinstance(response := _object(payload).get("response"), dict):
-                said = with_members(frame.data, self._said, "response")
+                data = with_members(frame.data, self._members, "response")
                 if kind in ENDS:
-                    self._end(said, response)
-                return event.replace(frame.data, said) if frame.data in event else serialize_sse(said, event=kind)
+                    output = b"[%b]" % output_in(data, response, self._done)
+                    self._response = with_members(value_text(data, "response").encode(), {"output": output})
+                return event.replace(frame.data, data) if frame.data in event else serialize_sse(data, event=kind)
         return event
 
-    def _end(self, event: bytes, response: Mapping[str, Any]) -> None:
-        output = b"[%b]" % output_in(event, response, self._done)
-        self._response = with_members(value_text(event, "response").encode(), {"output": output})
-
     def whole(self, body: bytes, /) -> bytes:
-        said = with_members(body, self._said)
+        whole = with_members(body, self._members)
         if _object(body).get("status") in {"completed", "incomplete"}:
-            self._response = value_text(said).encode()
-        return said
+            self._response = value_text(whole).encode()
+        return whole
 
     def kept(self, asked: bytes, /) -> KeptAnswer | None:
         if not self._response:
@@ -164,6 +152,14 @@ def _items_in(response: bytes) -> dict[str, bytes]:
     return {item["id"]: text for text in texts if isinstance((item := _object(text)).get("id"), str)}
 
 
+def _events(chunk: bytes) -> Iterator[bytes]:
+    """Split bytes of a stream after each event."""
+    begin = 0
+    for end in [*(found.end() for found in _EVENT_END.finditer(chunk)), len(chunk)]:
+        yield chunk[begin:end]
+        begin = end
+
+
 def _frames(event: bytes) -> list[Any]:
     """Return those frames of the events whose payload is a JSON object."""
     return [frame for frame in SSEParser().feed(event) if frame.data.lstrip().startswith(b"{")]
@@ -172,8 +168,7 @@ def _frames(event: bytes) -> list[Any]:
 class Behind:
     """Forwards the events of a stream after a given sequence number. Events without a number are counted instead.
 
-    If a failure has a number that the client has already seen, it gets the next number, because the client would ignore it
-    (R6).
+    A failure whose number the client has already seen gets the next number, or the client would ignore it (R6).
     """
 
     def __init__(self, response_id: str, number: int) -> None:
@@ -190,13 +185,7 @@ class Behind:
         end = max((found.end() for found in _EVENT_END.finditer(self._held, begun)), default=0)
         events = bytes(self._held[:end])
         del self._held[:end]
-        if self._passes:
-            return events
-        begin, pieces = 0, []
-        for found in _EVENT_END.finditer(events):
-            pieces.append(self._event(events[begin : found.end()]))
-            begin = found.end()
-        return b"".join(pieces)
+        return events if self._passes else b"".join(map(self._event, _events(events)))
 
     def finish(self) -> bytes:
         if self._last < self._number:
@@ -224,21 +213,20 @@ class Behind:
 
 
 def read_background(request: Request, is_served: bool) -> bool:
-    """Return whether a response must be generated in the background. Remove the member, which no upstream needs.
-
-    Raises BadRequest if the background is not available.
-    """
+    """Return whether to generate a response in the background. Remove the member. Raises BadRequest if it is unavailable."""
     asked = request.extras.get("background")
     if asked is not None and not isinstance(asked, bool):
-        raise BadRequest("background", "true or false is needed")
+        raise BadRequest("background", f"must be true or false, not {kind_of(asked)}")
     if not asked:
         return False
     del request.extras["background"]
     if not is_served:
-        instead = "ask without background, and with stream: true if it takes long"
+        instead = "send the request without background, and with stream: true if the response takes long"
         raise BadRequest("background", f"{STATELESS}, {BACKGROUND_SETTING}; {instead}")
     if request.extras.get("store") is False:
-        raise BadRequest("store", "a response in the background is kept; leave store: false out, or background")
+        raise BadRequest(
+            "store", "must not be false, because a background response is stored; remove it, or background"
+        )
     return True
 
 
@@ -251,7 +239,7 @@ def queued(response_id: str, created: int, model: str, settings: Mapping[str, An
 
 def answer_of(log: bytes, end: str, begun: bytes) -> bytes:
     """Return the response in a stream, whose ``end`` is empty while it continues. ``begun`` is used if the stream has none."""
-    response, error = begun, None
+    error: dict[str, Any] | None = None
     for event in reversed(_EVENT_END.split(log)):
         if _RESPONSE not in event and b"error" not in event:
             continue
@@ -259,10 +247,11 @@ def answer_of(log: bytes, end: str, begun: bytes) -> bytes:
             kind, payload = typed(frame)
             members = _object(payload)
             if kind == "error" and error is None:
-                error = _error_in(members)
+                failed = failure_in(members)
+                error = {"code": failed.code or "server_error", "message": writable(failed.message)}
             if isinstance(members.get("response"), dict):
                 return _ended(value_text(payload, "response").encode(), end, error)
-    return _ended(response, end, error)
+    return _ended(begun, end, error)
 
 
 def _ended(response: bytes, end: str, error: Mapping[str, Any] | None) -> bytes:
@@ -270,25 +259,20 @@ def _ended(response: bytes, end: str, error: Mapping[str, Any] | None) -> bytes:
     status = _object(response).get("status")
     if end == "cancelled" and status not in {"completed", "incomplete"}:
         return with_members(response, {"status": b'"cancelled"', "error": b"null"})
-    if not end or status not in UNDERWAY:
+    if not end or status not in {"queued", "in_progress"}:
         return response
-    told = error or {"code": "server_error", "message": "the response broke off; ask again"}
-    return with_members(response, {"status": b'"failed"', "error": dumps(told)})
-
-
-def _error_in(event: Mapping[str, Any]) -> dict[str, Any]:
-    flat = {name: value for name, value in event.items() if name not in {"type", NUMBER}}
-    failed = provider_failed(event.get("error") or flat, VENDOR, ERROR_TYPES)
-    return {"code": failed.code or "server_error", "message": writable(failed.message)}
+    failure = error or {"code": "server_error", "message": "the response was interrupted; retry the request"}
+    return with_members(response, {"status": b'"failed"', "error": dumps(failure)})
 
 
 def stream_asked(query: Query) -> tuple[bool, int]:
     """Return whether ``GET`` of a response requests its stream, and after which event. Raises BadRequest."""
-    asked, after = _TRUTH.get(query.get("stream", "").lower()), query.get("starting_after", "")
+    words = {"true": True, "1": True, "false": False, "0": False, "": False}
+    asked, after = words.get(query.get("stream", "").lower()), query.get("starting_after", "")
     if asked is None:
-        raise BadRequest("stream", "true or false is needed")
-    if after and _NUMBER.fullmatch(after) is None:
-        raise BadRequest("starting_after", "the sequence_number of an event is needed")
+        raise BadRequest("stream", f"must be true or false, not {quoted(query['stream'], SHOWN_CHARS)}")
+    if after and re.fullmatch(r"0|[1-9][0-9]{0,8}", after) is None:
+        raise BadRequest("starting_after", f"must be the sequence_number of an event, not {quoted(after, SHOWN_CHARS)}")
     return asked, int(after) if after else -1
 
 

@@ -17,8 +17,11 @@ Source: dialects.md §2.1, §2.2, §2.4.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any, Final, Literal
+
+from attrs import define, field
 
 from streamkit.dialects.openai_responses.wire import OPAQUE_VENDOR, PLACES, SPEECHES, SUMMARY, TEXT, VENDOR, Speech
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
@@ -28,15 +31,14 @@ from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, Opaque, ReasoningDelta, ReasoningOpaque, ReasoningSignature, WireEvent
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-from streamkit.tool_calls.pairs import LOOKED_AT
+from streamkit.tool_calls.repeats import LOOKED_AT
 
 DELTA_FIELDS: Final = frozenset({*PLACES, "delta", "logprobs"})
 #: Members that may differ between two deltas of one text.
 EACH_DELTA: Final = frozenset({"delta", "sequence_number", "obfuscation"})
 #: The most open items and parts that are compared with a whole text, to find the part that it repeats.
 OPEN_LOOKED_AT: Final = 4 * LOOKED_AT
-#: The shortest earlier message that a later message may repeat.
-REPEATED_CHARS: Final = 64
+REPEATED_CHARS: Final = 64  #: the shortest earlier message that a later message may repeat
 
 
 class ItemPart:
@@ -78,39 +80,27 @@ class Item:
         self.parts: dict[tuple[str, int], ItemPart] = {}
 
 
-def _other_role_text(text: str, choice: int, block: int) -> WireEvent:
-    return Aside(VENDOR, "unknown_event", "message", text, choice, block)
-
-
 def _event_of(part: ItemPart, speech: Speech) -> Callable[[str, int, int], WireEvent]:
     """Return a function that makes the event for a text: an aside if the message has another role than the model's."""
-    return _other_role_text if part.is_other_role else speech.event
+    return partial(Aside, VENDOR, "unknown_event", "message") if part.is_other_role else speech.event
 
 
+@define(eq=False)
 class LastDelta:
-    """The last delta event, remembered so that a next delta of the same text can be read faster.
+    """The last delta event, remembered so that a next delta of the same text can be read faster."""
 
-    ``each`` has the members that may differ in the next event; ``at`` is the member with the index of the part. ``text`` is
-    the text that it continues, None for a call. ``event`` makes an event from a text, its choice, and its block or call
-    (``label``). Reasoning has a ``kind``.
-    """
+    document: dict[str, Any]
+    at: str  #: the member with the index of the part
+    text: RunningText | None  #: the text that it continues; None for a call
+    event: Callable[[str, int, int], WireEvent]  #: makes an event from a text, its choice, and its block or call
+    label: int  #: the block or the call
+    each: dict[str, Any] = field(init=False)  #: the members that may differ in the next event
+    kind: Literal["raw", "summary"] | None = field(init=False, default=None)  #: of reasoning
 
-    __slots__ = ("at", "document", "each", "event", "kind", "label", "text")
-
-    def __init__(
-        self,
-        document: dict[str, Any],
-        at: str,
-        text: RunningText | None,
-        event: Callable[[str, int, int], WireEvent],
-        label: int,
-    ) -> None:
-        self.document, self.at = document, at
-        self.each = {name: document[name] for name in EACH_DELTA if name in document}
-        self.text, self.event, self.label = text, event, label
-        self.kind: Literal["raw", "summary"] | None = None
-        if event is ReasoningDelta or event is SUMMARY.event:
-            self.kind = "raw" if event is ReasoningDelta else "summary"
+    def __attrs_post_init__(self) -> None:
+        self.each = {name: self.document[name] for name in EACH_DELTA if name in self.document}
+        if self.event is ReasoningDelta or self.event is SUMMARY.event:
+            self.kind = "raw" if self.event is ReasoningDelta else "summary"
 
 
 class TextReader(FrameDecoder):
@@ -127,7 +117,7 @@ class TextReader(FrameDecoder):
         super().__init__(limits, report)
         self.last_delta: LastDelta | None = None  #: the event that the next one may continue
         self.items_at: dict[int, Item] = {}  #: the last item at each index
-        self._said_whole: tuple[ItemPart, str] | None = None  # the part whose whole text was last, if nothing followed
+        self._last_whole: tuple[ItemPart, str] | None = None  # the part whose whole text was last, if nothing followed
 
     def find(self, document: dict[str, Any], kind: str) -> Item:
         """Return the item that an event names. Begin one if there is none."""
@@ -183,11 +173,8 @@ class TextReader(FrameDecoder):
         return part
 
     def _chars(self, part: ItemPart) -> int:
-        """Return the number of characters of a part so far."""
         text = self.texts.begun(part.number)
         return 0 if text is None else text.chars
-
-    # -- events ----------------------------------------------------------------------------------------------------
 
     def part_added(self, document: dict[str, Any]) -> None:
         found = self.fields(document.get("part"))
@@ -204,7 +191,7 @@ class TextReader(FrameDecoder):
         if logprobs := document.get("logprobs"):
             self._logprobs(part, logprobs)
         if text := self.string(document.get("delta")):
-            self._say(part, speech, text)
+            self._emit_text(part, speech, text)
         if not document.keys() <= DELTA_FIELDS:
             self.keep_others(document, DELTA_FIELDS, "delta.", block=part.block)
         elif named is not None and text and not logprobs and not part.start and part.echo is None:
@@ -222,7 +209,7 @@ class TextReader(FrameDecoder):
         if (speech := SPEECHES.get(self.string(found.get("type")))) is None:
             self._carry_part(document, found)
         else:
-            self.beside(self._whole_event(document, speech, found, "part"), found)
+            self.emit_others(self._whole_event(document, speech, found, "part"), found)
 
     def _whole_event(self, document: dict[str, Any], speech: Speech, found: dict[str, Any], event: str) -> ItemPart:
         """Read an event with a whole text (in ``found``), and emit the part of it that is new. Return its part.
@@ -275,9 +262,7 @@ class TextReader(FrameDecoder):
         block = self.block_of(item)
         self.out.append(Aside(VENDOR, "unknown_event", str(document.get("type")), placeless(document), block=block))
 
-    # -- text ------------------------------------------------------------------------------------------------------
-
-    def beside(self, part: ItemPart, found: dict[str, Any]) -> None:
+    def emit_others(self, part: ItemPart, found: dict[str, Any]) -> None:
         """Emit log probabilities and annotations of a whole part that were not emitted before."""
         if not part.logprobs and (logprobs := found.get("logprobs")):
             self._logprobs(part, logprobs)
@@ -294,17 +279,17 @@ class TextReader(FrameDecoder):
         elif not part.start.startswith(text):
             self._differs(part)
 
-    def _say(self, part: ItemPart, speech: Speech, text: str) -> None:
-        part.speech, self._said_whole = speech, None
+    def _emit_text(self, part: ItemPart, speech: Speech, text: str) -> None:
+        part.speech, self._last_whole = speech, None
         if part.start:
-            self._behind_start(part, text)
+            self._after_start(part, text)
         elif part.echo is not None:
-            self._behind_message(part, part.echo, text)
+            self._after_message(part, part.echo, text)
         else:
             self.texts.of(part.number).append(text)
             self.out.append(_event_of(part, speech)(text, 0, part.block))
 
-    def _behind_start(self, part: ItemPart, text: str) -> None:
+    def _after_start(self, part: ItemPart, text: str) -> None:
         """Read a delta of a part that started with text: it repeats that text, or continues it."""
         start, at = part.start, part.held_chars
         size = min(len(text), len(start) - at)
@@ -316,9 +301,9 @@ class TextReader(FrameDecoder):
             self.report.repair("text_repeated")
             start = ""
         part.start = ""
-        self._say(part, part.speech, start + self._taken(part))
+        self._emit_text(part, part.speech, start + self._taken(part))
 
-    def _behind_message(self, part: ItemPart, echo: ItemPart, text: str) -> None:
+    def _after_message(self, part: ItemPart, echo: ItemPart, text: str) -> None:
         """Read the beginning of a message, which may repeat the whole message before it."""
         earlier, at = self.texts.of(echo.number), part.held_chars
         size = min(len(text), len(earlier.head) - at)
@@ -330,7 +315,7 @@ class TextReader(FrameDecoder):
         whole = self._taken(part)
         rest = earlier.rest_of(whole) if repeats else None
         if rest is None:
-            self._say(part, part.speech, whole)
+            self._emit_text(part, part.speech, whole)
             return
         self.report.repair("text_repeated")
         self.texts.of(part.number).append(whole)
@@ -355,11 +340,11 @@ class TextReader(FrameDecoder):
                 self.report.repair("text_repeated")
                 self._taken(part)
             start, part.start = part.start, ""
-            self._say(part, part.speech, start)
+            self._emit_text(part, part.speech, start)
         if part.echo is not None:
             part.echo = None
             if text := self._taken(part):
-                self._say(part, part.speech, text)
+                self._emit_text(part, part.speech, text)
 
     def whole_text(self, part: ItemPart, speech: Speech, text: str, logprobs: Any = None) -> None:
         """Read the whole text of a part, and emit the part of it that is new. A text that contradicts the part is withheld."""
@@ -367,10 +352,7 @@ class TextReader(FrameDecoder):
             self._differs(part)
 
     def adds(self, part: ItemPart, speech: Speech, text: str, logprobs: Any = None) -> bool:
-        """Emit what a whole text adds to its part. Return False, and emit nothing, if it contradicts the part.
-
-        ``logprobs`` are the log probabilities of the whole text.
-        """
+        """Emit what a whole text adds to its part. Return False, and emit nothing, if it contradicts the part."""
         if part.start and text.startswith(part.start):
             if self._taken(part):
                 self.report.repair("text_repeated")
@@ -380,30 +362,29 @@ class TextReader(FrameDecoder):
         if part.echo is not None:
             repeats = text.startswith("".join(part.held))
             if repeats:
-                self._say(part, speech, text[part.held_chars :])
+                self._emit_text(part, speech, text[part.held_chars :])
             self.settle(part)
             if repeats:
                 return True
-        said = self.texts.begun(part.number)
-        rest = text if said is None else said.rest_of(text)
+        before = self.texts.begun(part.number)
+        rest = text if before is None else before.rest_of(text)
         if rest:
             if logprobs and not part.logprobs:
                 self._logprobs(part, logprobs)
-            if said is not None:
+            if before is not None:
                 self.report.repair("fragments_missing")
-            self._say(part, speech, rest)
+            self._emit_text(part, speech, rest)
         if rest is not None:
-            self._said_whole = part, text
+            self._last_whole = part, text
         return rest is not None
 
     def goes_on(self, part: ItemPart, speech: Speech, text: str, logprobs: Any) -> bool:
         """Do the same as ``adds``, for a part that has text. If the same whole text was just read, do nothing."""
-        if (whole := self._said_whole) is not None and whole[0] is part and whole[1] == text:
+        if (whole := self._last_whole) is not None and whole[0] is part and whole[1] == text:
             return True
         return self.has_text(part) and self.adds(part, speech, text, logprobs)
 
     def has_text(self, part: ItemPart) -> bool:
-        """Return whether a part has any text."""
         return bool(part.start or part.held or self.texts.begun(part.number))
 
     def agrees(self, part: ItemPart, text: str) -> bool:

@@ -18,8 +18,7 @@ from typing import Any, Final
 from attrs import define, evolve, field
 
 from streamkit.conversation.messages import Namespace, Tool, WebSearch
-from streamkit.dialects.bodies.request_reader import server_tool
-from streamkit.dialects.members.fields import Fields
+from streamkit.dialects.members.fields import Fields, server_tool
 from streamkit.dialects.members.values import objects_in
 from streamkit.dialects.openai_responses.wire import VENDOR
 from streamkit.dialects.streams.client_calls import ADDED, DONE, EXECUTION, SEARCH
@@ -27,13 +26,11 @@ from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.events import Aside, QualifiedName
 from streamkit.text.identifiers import flat_name, hashed
 
-#: Types of the web search tool.
 SEARCHES: Final = frozenset(
     {"web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"}
 )
 #: Input items that define tools, perhaps tools that the request defines nowhere else.
 LOADING: Final = frozenset({"additional_tools", "tool_search_output"})
-_HASH = 8
 #: The members of a client's tool search call, except the model's arguments.
 _SEARCHED: Final = {"type": SEARCH, EXECUTION: "client"}
 CALLED: Final = (
@@ -52,7 +49,6 @@ class ToolNames:
     _within: dict[str, list[str]] = field(factory=dict)  #: flat names by namespace
 
     def take(self, name: str) -> None:
-        """Reserve the name of a tool outside namespaces."""
         self._taken.add(name)
 
     def flat(self, qualified: QualifiedName) -> str:
@@ -61,7 +57,7 @@ class ToolNames:
         if known is None:
             known = flat_name(qualified.namespace, qualified.name)
             if known in self._taken:
-                known = f"{known}_{hashed(f'{qualified.namespace} {qualified.name}', _HASH)}"
+                known = f"{known}_{hashed(f'{qualified.namespace} {qualified.name}', 8)}"
             self._taken.add(known)
             self._flat[qualified] = known
             self._called.setdefault(qualified.name, []).append(known)
@@ -111,14 +107,11 @@ class ToolReader:
             return
         tool.take("type")
         namespace = Namespace(tool.needed("name"), tool.string("description"))
-        members = [self._member(member, namespace) for member in tool.each("tools")]
+        members = [self._tool(member) for member in tool.each("tools")]
         namespace.extras = tool.rest() or None
-        yield from members
-
-    def _member(self, tool: Fields, namespace: Namespace) -> Tool:
-        read = self._tool(tool)
-        qualified = QualifiedName(namespace.name, read.name)
-        return evolve(read, name=self.names.flat(qualified), namespace=namespace, qualified=qualified)
+        for read in members:
+            qualified = QualifiedName(namespace.name, read.name)
+            yield evolve(read, name=self.names.flat(qualified), namespace=namespace, qualified=qualified)
 
     def _tool(self, tool: Fields) -> Tool:
         kind = tool.needed("type")

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 
+from streamkit.dialects.base import STATUSES, Errors
+from streamkit.dialects.bodies import openai
+from streamkit.dialects.bodies.openai import NO_RETRY, decode_error
 from streamkit.dialects.members.values import count_of, counts_of, details_of
 from streamkit.dialects.streams.compactions import FORMS
-from streamkit.dialects.vocabulary import openai
 from streamkit.dialects.vocabulary.context_overflow import is_overflow, with_code
+from streamkit.dialects.vocabulary.stop_reasons import was_stopped
 from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.events import (
     AsideKind,
@@ -18,6 +21,7 @@ from streamkit.events import (
     ProviderFailed,
     ReasoningDelta,
     RefusalDelta,
+    ResponseFinished,
     StopReason,
     TextDelta,
     UsageReported,
@@ -102,7 +106,6 @@ ASIDES: Mapping[str, AsideKind] = {
 
 #: Stop reasons for values of ``incomplete_details.reason``. A completed response has none: its content shows the reason
 #: (§2.2). An unknown or missing value means at least ``length``, because the response is not complete.
-#: missing reason means at least ``length``: the response is not complete.
 INCOMPLETE_REASONS: Mapping[str, StopReason] = {
     **dict.fromkeys(("max_output_tokens", "max_messages"), "length"),
     "content_filter": "content_filter",
@@ -119,14 +122,16 @@ EXACT_STOPS = frozenset({"stop", "tool_calls", "length", "content_filter", "refu
 
 
 def encode_end(
-    stop: StopReason, native: str | None, sequence: str | None, report: StreamReport, *, founded: bool
+    end: ResponseFinished, report: StreamReport, *, own: bool, refused: bool, called: bool = True
 ) -> tuple[str, dict[str, Any] | None]:
-    """Return the status and the ``incomplete_details`` for ``stop``. Count a loss if a reader cannot recognise the reason.
+    """Return the status and the ``incomplete_details`` for an end. Count a loss if a reader cannot recognise the reason.
 
-    ``native`` is the word of this dialect's own response, if any. An incomplete response without a reason gets the reason
-    that it is read as, because clients take none for a natural end. ``founded``: the output shows the reason, by a call, or
-    by a refusal in which the model came to its natural end.
+    ``own``: the response is of this dialect. ``refused`` and ``called``: the output has a refusal, a call. An incomplete
+    response without a reason gets the reason that it is read as, because clients take none for a natural end.
     """
+    stop, native = end.reason, end.native if own else None
+    # whether the output shows the reason: by a call, or by a refusal in which the model came to its natural end
+    founded = called if stop == "tool_calls" else stop != "refusal" or (refused and not was_stopped(stop, end.native))
     reason = "content_filter" if stop == "refusal" and not founded else INCOMPLETE_NAMES.get(stop)
     exact = founded and stop in EXACT_STOPS
     if native not in {None, "completed"} and (reason is not None or stop == "other"):
@@ -134,7 +139,7 @@ def encode_end(
         reason = native if exact else reason or "max_output_tokens"
     if not exact:
         report.lose("stop_reason")
-    if sequence is not None:
+    if end.stop_sequence is not None:
         report.lose("stop_sequence")
     return ("completed", None) if reason is None else ("incomplete", {"reason": reason})
 
@@ -214,16 +219,36 @@ def count_usage_losses(usage: UsageReported, report: StreamReport) -> None:
         report.lose("usage_detail")
 
 
-# -- requests ----------------------------------------------------------------------------------------------------------
-
 #: The options that are single members, by the neutral names.
 OPTIONS: Mapping[str, str] = {name: name for name in ("temperature", "top_p", "top_logprobs", "user")}
 #: The member that requests a compaction, and the member with the number of tokens at which it starts.
 MANAGEMENT, THRESHOLD = "context_management", "compact_threshold"
-#: The item at the end of an input that requests only a compaction.
-TRIGGER = "compaction_trigger"
+TRIGGER = "compaction_trigger"  #: the item at the end of an input that requests only a compaction
 SERVICE_TIERS = frozenset({"auto", "default", "flex", "scale", "priority", "fast", "ultrafast"})
-#: The entry of ``include`` that requests log probabilities.
-LOGPROBS = "message.output_text.logprobs"
+LOGPROBS = "message.output_text.logprobs"  #: the entry of ``include`` that requests log probabilities
 #: The smallest allowed ``max_output_tokens``. Clients of other dialects request one token to test a model.
 LEAST_TOKENS = 16
+
+
+#: Vendors whose errors are written unchanged. Chat's errors come from the same company in the same form.
+VENDORS: Final = frozenset({VENDOR, OPAQUE_VENDOR})
+
+
+def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """Return an error body, and the headers for it."""
+    headers = NO_RETRY if failed.type == "billing" else {}
+    own = failed.vendor in VENDORS and isinstance(failed.raw, dict) and isinstance(failed.raw.get("message"), str)
+    if own and (failed.vendor == VENDOR or not is_overflow(failed)):
+        return {"error": with_code(failed, failed.raw)}, headers
+    if not failed.vendor:  # type and code are words of no known vendor
+        failed = evolve(failed, native_type=None, code=None)
+    return {"error": encode_error(failed, report)}, headers
+
+
+ERRORS = Errors(
+    vendors=VENDORS,
+    words=ERROR_TYPES,
+    decode=lambda document, _headers: decode_error(document, VENDOR, ERROR_TYPES),
+    encode=encode,
+    statuses={**STATUSES, "billing": 429},
+)

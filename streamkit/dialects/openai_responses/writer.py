@@ -17,10 +17,11 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 import orjson
 
-from streamkit.dialects.streams.block_queue import BlockQueue, Key, QueuedBlock
+from streamkit.dialects.openai_responses import wire
+from streamkit.dialects.streams.block_encoder import BlockQueue, Key, QueuedBlock
 from streamkit.dialects.streams.event_encoder import EventEncoder
 from streamkit.errors import HeldTooLong
-from streamkit.tool_calls.text_buffer import LazyScanner
+from streamkit.tool_calls.object_scanner import LazyScanner
 
 dumps = orjson.dumps
 
@@ -40,61 +41,50 @@ DELTA: Final = b'event: %b.delta\ndata: {"type":"%b.delta",%%b,"delta":%%%%b%%b,
 class Form:
     """The form of a kind of block, as templates, so that one operation writes an event.
 
-    ``event`` and ``part_event`` are the names of its events without the last word. ``member`` has its whole text. ``part`` is
-    the type of the part; if it is empty, the text belongs to the item itself. ``beside`` has the members after each text.
+    ``events`` is the name of its events without the last word, and ``member`` has its whole text. ``part`` is the type of the
+    part; if it is empty, the text belongs to the item itself. ``place`` is the member that numbers the parts.
     """
 
     def __init__(
-        self,
-        item: bytes,
-        prefix: str = "",
-        event: bytes = b"",
-        member: bytes = b"",
-        part: bytes = b"",
-        place: bytes = b"content_index",
-        part_event: bytes = b"response.content_part",
-        beside: bytes = b"",
+        self, prefix: str, item: str, events: str = "", member: str = "", part: str = "", place: str = ""
     ) -> None:
-        self.item = item  #: the type of the item
+        self.item = item.encode()  #: the type of the item
         self.prefix = prefix  #: the prefix of the item's id
-        self.member = member
-        self.part = part
-        self.head = b',"role":"assistant"' if item == b"message" else b""
-        self.in_summary = place == b"summary_index"
-        empty = {b"message": b',"content":[]', b"reasoning": b',"summary":[]'}.get(item, b',"%b":""' % member)
-        self.added = ITEM_ADDED.replace(b"%b", b'{"id":%%b,"type":"%b","status":"in_progress"%%b%%b%b}' % (item, empty))
-        self.address = b'"item_id":%%b,"output_index":%%d,"%b":%%d' % place
-        empty_part = b'{"type":"%b","%b":""%b}' % (part, member, beside and b',"annotations":[]' + beside)
-        self.part_added = event_of(part_event + b".added", b',%b,"part":' + empty_part)
-        self.delta = DELTA % (event, event)
-        self.beside = beside
-        self.done = event and event_of(event + b".done", b',%%b,"%b":"%%b"%%b' % member)
+        self.member = member.encode()
+        self.part = part.encode()
+        self.head = b',"role":"assistant"' if item == "message" else b""
+        self.in_summary = place == "summary_index"
+        self.suffix = b',"logprobs":[]' if part == "output_text" else b""  #: the members after each text
+        empty = {"message": b',"content":[]', "reasoning": b',"summary":[]'}.get(item, b',"%b":""' % self.member)
+        start = b'{"id":%%b,"type":"%b","status":"in_progress"%%b%%b%b}' % (self.item, empty)
+        self.added = ITEM_ADDED.replace(b"%b", start)
+        self.address = b'"item_id":%%b,"output_index":%%d,"%b":%%d' % place.encode()
+        empty_part = (self.part, self.member, self.suffix and b',"annotations":[]' + self.suffix)
+        part_event = b"response.reasoning_summary_part" if self.in_summary else b"response.content_part"
+        self.part_added = event_of(part_event + b".added", b',%b,"part":' + b'{"type":"%b","%b":""%b}' % empty_part)
+        self.delta = DELTA % (events.encode(), events.encode())
+        self.done = event_of(events.encode() + b".done", b',%%b,"%b":"%%b"%%b' % self.member) if events else b""
         self.stop = self.done + event_of(part_event + b".done", b',%b,"part":%b')
 
 
-TEXT: Final = Form(b"message", "msg_", b"response.output_text", b"text", b"output_text", beside=b',"logprobs":[]')
+def _of_part(prefix: str, speech: wire.Speech) -> Form:
+    return Form(prefix, speech.item, speech.events, speech.name, speech.type, speech.place)
+
+
+TEXT: Final = _of_part("msg_", wire.TEXT)
 FORMS: Final[Mapping[str, Form]] = {
     "text": TEXT,
-    "refusal": Form(b"message", "msg_", b"response.refusal", b"refusal", b"refusal"),
-    "raw": Form(b"reasoning", "rs_", b"response.reasoning_text", b"text", b"reasoning_text"),
-    "summary": Form(
-        b"reasoning",
-        "rs_",
-        b"response.reasoning_summary_text",
-        b"text",
-        b"summary_text",
-        b"summary_index",
-        b"response.reasoning_summary_part",
-    ),
-    "thinking": Form(b"reasoning", "rs_"),  # opaque, without any text
-    "call": Form(b"function_call", "fc_", b"response.function_call_arguments", b"arguments"),
-    "custom": Form(b"custom_tool_call", "ctc_", b"response.custom_tool_call_input", b"input"),
-    "hosted": Form(b""),
+    "refusal": _of_part("msg_", wire.REFUSAL),
+    "raw": _of_part("rs_", wire.THOUGHT),
+    "summary": _of_part("rs_", wire.SUMMARY),
+    "thinking": Form("rs_", "reasoning"),  # opaque, without any text
+    "call": Form("fc_", "function_call", "response.function_call_arguments", "arguments"),
+    "custom": Form("ctc_", "custom_tool_call", "response.custom_tool_call_input", "input"),
+    "hosted": Form("", ""),
 }
 
 
-#: The type of an item, and the label of one of its blocks.
-Label: TypeAlias = tuple[bytes, int]
+Label: TypeAlias = tuple[bytes, int]  #: the type of an item, and the label of one of its blocks
 
 
 class FreeText(LazyScanner):
@@ -106,10 +96,10 @@ class FreeText(LazyScanner):
         super().__init__(0)
 
     def append(self, fragment: str) -> None:
-        """Do nothing: there is nothing to scan."""
+        pass
 
     def append_to_end(self, _text: str) -> None:
-        """Return None: nothing ends the text."""
+        pass
 
 
 class Item:
@@ -167,11 +157,8 @@ class ItemWriter(BlockQueue):
         super().flush(drop=drop)
 
     def numbered(self, template: bytes, *members: bytes | int) -> None:
-        """Write the next event from its template."""
         self.write(template % (self.number, *members))
         self.number += 1
-
-    # -- parts -----------------------------------------------------------------------------------------------------
 
     def write_start(self, block: QueuedBlock) -> None:
         """Open the part for a block. Open an item first if the part belongs to a new item."""
@@ -190,7 +177,7 @@ class ItemWriter(BlockQueue):
         else:
             address = b'"item_id":%b,"output_index":%d' % (item.id, item.index)
         self._address = address
-        self._delta = form.delta % (address.replace(b"%", b"%%"), form.beside)
+        self._delta = form.delta % (address.replace(b"%", b"%%"), form.suffix)
 
     def write_text(self, delta: bytes) -> None:
         """Write more text of the open part. Most deltas of a stream are written here."""
@@ -208,8 +195,8 @@ class ItemWriter(BlockQueue):
         if first == ord('"') and not self._next_logprobs:
             self.write_text(delta)
         elif first == ord('"'):
-            plain, beside = self._delta, b',"logprobs":' + self._next_logprobs
-            self._delta = self._form.delta % (self._address.replace(b"%", b"%%"), beside.replace(b"%", b"%%"))
+            plain, suffix = self._delta, b',"logprobs":' + self._next_logprobs
+            self._delta = self._form.delta % (self._address.replace(b"%", b"%%"), suffix.replace(b"%", b"%%"))
             self.write_text(delta)
             self._delta, self._next_logprobs = plain, b""
         elif block.key[0] == "hosted":
@@ -257,13 +244,8 @@ class ItemWriter(BlockQueue):
         form = self._form
         if form is not TEXT:
             return b'{"type":"%b","%b":"%b"}' % (form.part, form.member, text)
-        return b'{"type":"output_text","text":"%b","annotations":[%b],"logprobs":[%b]}' % (
-            text,
-            b",".join(self._annotations),
-            b",".join(self._logprobs),
-        )
-
-    # -- items -----------------------------------------------------------------------------------------------------
+        annotations, logprobs = b",".join(self._annotations), b",".join(self._logprobs)
+        return b'{"type":"output_text","text":"%b","annotations":[%b],"logprobs":[%b]}' % (text, annotations, logprobs)
 
     def _open_item(self, block: QueuedBlock, form: Form, label: Label) -> Item:
         item = self._item = Item(form.item, self._next_index)
@@ -279,7 +261,6 @@ class ItemWriter(BlockQueue):
         return item
 
     def close_item(self, *, whole: bool = True) -> None:
-        """Write the end of the open item, if an item is open."""
         item, self._item = self._item, None
         if item is None or not item.type:
             return

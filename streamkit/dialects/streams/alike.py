@@ -17,11 +17,11 @@ from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
 import orjson
-from attrs import evolve
+from attrs import define, evolve
 
 from streamkit.dialects.streams.delta_template import learned
 from streamkit.events import ReasoningDelta, RefusalDelta, TextDelta, ToolCallDelta
-from streamkit.tool_calls.settled import FragmentRun
+from streamkit.tool_calls.call import FragmentRun
 
 #: Events that may contain nothing but a text.
 Said: TypeAlias = TextDelta | ReasoningDelta | RefusalDelta | ToolCallDelta
@@ -36,16 +36,13 @@ class ManyReader(Protocol):
         """Append to ``out`` the events of the first payloads, up to one that differs. Return the number of payloads read."""
 
 
+@define
 class Alike:
     """Reads payloads that differ only in their text from a payload which contained nothing but that text."""
 
-    def __init__(
-        self, said: Said | None, find: Callable[[Sequence[bytes]], list[Any]], note: Callable[[str], object]
-    ) -> None:
-        """``find`` returns the texts of payloads. ``note`` gets the joined text first, and refuses it by returning False."""
-        self._said = said
-        self._find = find
-        self._note = note
+    _said: Said | None
+    _find: Callable[[Sequence[bytes]], list[Any]]  # returns the texts of payloads
+    _note: Callable[[str], object]  # gets the joined text first, and refuses it by returning False
 
     def read(self, payloads: Sequence[bytes], out: list[Any]) -> int:
         texts, said = self._find(payloads), self._said
@@ -128,7 +125,6 @@ class Others:
         return texts if same else None
 
     def _taken(self, documents: Sequence[Any]) -> list[Any]:
-        """Remove the texts from the documents and return them."""
         *steps, name = self._path
         owners = documents
         for step in steps:

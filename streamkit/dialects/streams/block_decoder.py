@@ -35,12 +35,9 @@ B = TypeVar("B", bound=DecodedBlock)
 class BlockDecoder(FrameDecoder, Generic[B]):
     """A decoder of a dialect whose content blocks are found by an index."""
 
-    #: The dialect's own vendor. Its signatures are not sealed.
-    signer: ClassVar[str]
-    #: The kind of a block that is a call.
-    call_kind: ClassVar[str]
-    #: The class of a remembered block.
-    block_type: type[B]
+    signer: ClassVar[str]  #: The dialect's own vendor. Its signatures are not sealed.
+    call_kind: ClassVar[str]  #: the kind of a block that is a call
+    block_type: type[B]  #: the class of a remembered block
 
     _stopped = False
     _next = 0  # one above the largest index
@@ -94,7 +91,6 @@ class BlockDecoder(FrameDecoder, Generic[B]):
         return block
 
     def close_block(self, index: int) -> None:
-        """Close the block that is open at ``index``."""
         block = self._closed[index] = self.blocks.pop(index)
         if block.kind == self.call_kind:
             self.out.append(ToolCallEnded(block.call))

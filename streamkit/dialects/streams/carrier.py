@@ -37,8 +37,7 @@ STOP_DETAILS: Final = "message_delta.stop_details"
 EXPLANATION: Final = -1
 #: Types of asides that may need a translation. Before the first of them, the encoder makes no ``Carrier``.
 FIRST: Final = frozenset({ADDED, DONE, PROGRESS, "content_block_start", STOP_DETAILS, TRANSCRIPT})
-#: Stop reasons of complete responses.
-WHOLE: Final[frozenset[StopReason]] = frozenset({"stop", "tool_calls"})
+WHOLE: Final[frozenset[StopReason]] = frozenset({"stop", "tool_calls"})  #: stop reasons of complete responses
 
 
 class Carrier:

@@ -63,9 +63,7 @@ def is_clients(kind: str, item: Mapping[str, Any] | None) -> bool:
 
 def waiting_message(kinds: Iterable[str]) -> str:
     """Return the error message for a response with items that the client must run and its dialect cannot express."""
-    return (
-        f"the model waits for {', '.join(kinds)}, which has no form in this dialect: leave that tool out of the request"
-    )
+    return f"the model called {', '.join(kinds)}, which this dialect cannot express: remove that tool from the request"
 
 
 def id_of(item: Mapping[str, Any]) -> str:
@@ -111,9 +109,8 @@ class ClientCallReader:
         self._report = report
         self._left = limits.held_chars
         self._open: dict[int, Mapping[str, Any]] = {}  # items that began, by their label
-        self._held: dict[
-            str, tuple[Mapping[str, Any], int]
-        ] = {}  # complete items that the provider may have run, by id
+        # complete items that the provider may have run, by id
+        self._held: dict[str, tuple[Mapping[str, Any], int]] = {}
         self._calls: dict[str, int] = {}  # the hash of each call's arguments, by call id
         self.cut = False  #: whether an item was incomplete, so that a call is missing
 

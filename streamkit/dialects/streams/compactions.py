@@ -40,9 +40,8 @@ SAID: Final = frozenset({"type", "content", "encrypted_content", "signature", "t
 #: Members of OpenAI's item that are not counted as lost. Its id is useless to other servers.
 ITEM: Final = frozenset({"type", "id", "status", "encrypted_content"})
 #: For error messages: what the client can send instead of a compaction.
-INSTEAD: Final = "send the messages that it stands for, or their summary as a message"
-#: The event which reports that a compaction is being made.
-PROGRESS: Final = "response.compaction.compacting"
+INSTEAD: Final = "send the messages that it replaces, or a summary of them"
+PROGRESS: Final = "response.compaction.compacting"  #: the event which reports that a compaction is being made
 
 
 class CompactionReader:

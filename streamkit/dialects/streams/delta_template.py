@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import orjson
+from attrs import define, field
 
 from streamkit.dialects.members.values import DEPTH
 
@@ -24,23 +25,20 @@ MARK: Final = b'{"\\u0000":0}'
 MARKED: Final = {"\0": 0}
 #: A delta of at most this size cannot be nested too deeply: each level takes two bytes, and a few levels are around it.
 FLAT_BYTES: Final = 2 * (DEPTH - 8)
-#: The bytes before the characters of a payload's padding.
-PAD: Final = b'"obfuscation":"'
+PAD: Final = b'"obfuscation":"'  #: the bytes before the characters of a payload's padding
 loads, dumps = orjson.loads, orjson.dumps
 _decode_value = json.JSONDecoder().raw_decode
 
 
+@define
 class DeltaTemplate:
     """The bytes ``before`` and ``behind`` (after) a delta. If the delta occurs twice, ``middle`` has the bytes between."""
 
-    __slots__ = ("before", "behind", "kind", "middle", "padded")
-
-    def __init__(self, before: bytes, behind: bytes, kind: type, *, middle: bytes = b"", padded: bool = False) -> None:
-        self.before = before
-        self.behind = behind
-        self.kind = kind
-        self.middle = middle
-        self.padded = padded
+    before: bytes
+    behind: bytes
+    kind: type
+    middle: bytes = field(default=b"", kw_only=True)
+    padded: bool = field(default=False, kw_only=True)
 
     def texts(self, payloads: Sequence[bytes]) -> list[bytes]:
         """Return the JSON of the deltas of the first payloads, up to the first payload that does not match the template."""
@@ -124,14 +122,6 @@ def _place_of(payload: bytes, name: str | int, value: Any, after: int) -> tuple[
         begin += payload.startswith(b" ", begin)
         end = begin + _value_bytes(payload[begin:])
     return None if begin < len(member) or end < begin else (begin, end)
-
-
-def loaded(text: bytes) -> Any:
-    """Return the JSON value of a text; None if it has none."""
-    try:
-        return loads(text)
-    except ValueError:
-        return None
 
 
 def _parsed(texts: list[bytes], kind: type) -> list[Any]:

@@ -39,7 +39,6 @@ class EncoderLink(Link):
         raise NotImplementedError
 
     def fail(self, error: Exception) -> bytes:
-        """See ``ErrorWriter``."""
         raise NotImplementedError
 
 

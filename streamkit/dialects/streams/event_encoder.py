@@ -8,13 +8,13 @@ from typing import Any, ClassVar, NoReturn
 
 import orjson
 
+from streamkit.conversation.media import own_media
 from streamkit.conversation.messages import Choice, Response, ToolCall
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.carrier import FIRST, Carrier
 from streamkit.dialects.streams.client_calls import WAITS, waiting_message
 from streamkit.dialects.streams.compactions import FORMS
 from streamkit.dialects.streams.encode_stage import EncoderLink
-from streamkit.dialects.streams.media import own_media
 from streamkit.dialects.streams.spoken import SPOKEN
 from streamkit.dialects.vocabulary.error_bodies import BROKEN
 from streamkit.errors import StreamError, StreamkitError
@@ -45,7 +45,7 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport, Withheld
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.check import check_arguments
-from streamkit.tool_calls.failed_turns import FAILING, failure_in
+from streamkit.tool_calls.ending import FAILING, failure_in
 
 #: The encoder's method for each class of event.
 METHODS: Mapping[type, str] = {
@@ -58,10 +58,10 @@ METHODS: Mapping[type, str] = {
     ReasoningOpaque: "opaque",
     ToolCallStarted: "call_started",
     ToolCallArguments: "call_arguments",
-    ToolCallDoomed: "pass_over",
+    ToolCallDoomed: "ignore",
     ToolCallFinished: "call_finished",
     UsageReported: "usage_reported",
-    Aside: "beside",
+    Aside: "any_aside",
     MediaGenerated: "media",
     ProviderFailed: "failed",
     ResponseFinished: "concluded",
@@ -76,8 +76,7 @@ class EventEncoder(EncoderLink):
     _handlers: ClassVar[Mapping[type, Callable[[Any, Any], None]]]
     #: The vendor whose asides are written unchanged. Asides of other vendors may be translated to the dialect's forms.
     native: ClassVar[str] = ""
-    #: The vendor whose extra members and media are written unchanged.
-    vendor: ClassVar[str] = ""
+    vendor: ClassVar[str] = ""  #: the vendor whose extra members and media are written unchanged
 
     # These are class attributes until an instance sets them, so that an encoder is made in two thirds of the time.
     _carrier: Carrier | None = None
@@ -158,7 +157,7 @@ class EventEncoder(EncoderLink):
         """Write the dialect's success terminator."""
         raise NotImplementedError
 
-    def beside(self, event: Aside) -> None:
+    def any_aside(self, event: Aside) -> None:
         """Write an aside, in the dialect's form if it has one. Raises StreamError if the response waits for the client."""
         if event.type == WAITS and event.vendor != self.native:
             raise StreamError(waiting_message(event.raw))
@@ -170,7 +169,7 @@ class EventEncoder(EncoderLink):
         if is_carried:
             if self._carrier is None:
                 self._carrier = Carrier(self.native, self.encoding.limits, self.report)
-            self._hand_on(self._carrier.take(event))
+            self._write_carried(self._carrier.take(event))
         elif self.vendor and vendor != self.vendor:
             self.report.lose(event.kind)
         else:
@@ -181,7 +180,7 @@ class EventEncoder(EncoderLink):
         for aside in own_media(event, self.vendor, self.media_form, self.report):
             self.aside(aside)
 
-    def _hand_on(self, events: Sequence[Event]) -> None:
+    def _write_carried(self, events: Sequence[Event]) -> None:
         for found in events:
             if not isinstance(found, Aside):
                 self._handlers[type(found)](self, found)
@@ -193,7 +192,7 @@ class EventEncoder(EncoderLink):
     def concluded(self, event: ResponseFinished) -> None:
         """Write the end of a choice, after the translated asides that waited for that end."""
         if self._carrier is not None:
-            self._hand_on(self._carrier.finish(spoke=self._spoke))
+            self._write_carried(self._carrier.finish(spoke=self._spoke))
             event = self._carrier.finished(event)
         self.finished(event)
 
@@ -201,11 +200,10 @@ class EventEncoder(EncoderLink):
 
     @property
     def usage(self) -> UsageReported | None:
-        """The latest token counts, for the end; None where none came."""
+        """The latest token counts, for the end; None if there are none."""
         return self._usage
 
     def usage_reported(self, event: UsageReported) -> None:
-        """Keep the token counts until the end."""
         self._usage = event
 
     def response_extras(self, event: ResponseStarted) -> Mapping[str, Any]:
@@ -241,12 +239,12 @@ class EventEncoder(EncoderLink):
         """Raise the right error for a missing key: an unknown event, or a bug in the method that writes the event."""
         if type(event) in self._handlers:
             raise error
-        raise TypeError(f"encode takes the events of accumulate_tool_calls, not {quoted(event)}") from None
+        raise TypeError(f"encode needs the events of accumulate_tool_calls, not {quoted(event)}") from None
 
     def push_end(self) -> None:
         if not self.ended:  # a stage dropped StreamEnded, so nothing shows that the stream is complete
             self.report.failed(StreamError("a stage dropped the StreamEnded event"))
-            self.end(StreamEnded(clean=False, reason="no StreamEnded event came"))
+            self.end(StreamEnded(clean=False, reason="no StreamEnded event was received"))
 
     def written(self) -> bytes:
         """Return the bytes written since the last call."""
@@ -279,7 +277,7 @@ class EventEncoder(EncoderLink):
     def follow(self, start: ResponseStarted | None, last: Frame, begun: Collection[str]) -> None:
         """Continue after forwarded frames. Overridden if an error frame names its response, its place or its calls."""
 
-    def pass_over(self, event: Event) -> None:
+    def ignore(self, event: Event) -> None:
         """Ignore an event for the application that no dialect has."""
 
     def write(self, data: bytes) -> None:
@@ -295,12 +293,12 @@ class EventEncoder(EncoderLink):
     def failed(self, event: ProviderFailed) -> None:
         """Write what is held and then the error frame, because the provider failed. Nothing is written after that."""
         if not self.ended:
-            self._give_up()
+            self._abandon_carried()
             self.flush()
             self.ended = True
             self.error(event)
 
-    def _give_up(self) -> None:
+    def _abandon_carried(self) -> None:
         """Report what the translation of asides holds, because the response is incomplete."""
         if self._carrier is not None:
             self._carrier.abandon()
@@ -309,7 +307,7 @@ class EventEncoder(EncoderLink):
         if self.ended:
             return
         if not event.clean:
-            self._give_up()
+            self._abandon_carried()
             self.flush()
         self.end(event)
 
@@ -390,7 +388,7 @@ def failure_of(response: Response, report: StreamReport) -> ProviderFailed | Non
     if response.clean and failed is not None:
         reason = failed.stop_reason or "error"
         return failure_in(StopReasonSeen(reason, failed.native_stop_reason or reason))
-    return ProviderFailed("truncated", "the response was cut before its end", code="stream_truncated")
+    return ProviderFailed("truncated", "the response was truncated", code="stream_truncated")
 
 
 #: Events that show something to the user, or call a tool of the client.

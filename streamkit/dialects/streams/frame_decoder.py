@@ -6,15 +6,17 @@ import json
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Final, NoReturn
+from typing import Any, ClassVar, Final
 
 import orjson
 from attrs import evolve
 
-from streamkit.dialects.members.known import EVENT, UNREAD, Members
 from streamkit.dialects.members.values import (
     DEPTH,
+    EVENT,
     TEXT_MEMBERS,
+    UNREAD,
+    Members,
     has_value,
     is_deep,
     number_in,
@@ -51,12 +53,12 @@ from streamkit.events import (
     UsageReported,
     WireEvent,
 )
-from streamkit.framing.frame import BOM, Frame, FrameRun
-from streamkit.framing.value_count import has_more_values
+from streamkit.framing.frame import BOM, Frame, FrameRun, has_more_values
 from streamkit.limits import Limits
 from streamkit.machines import Link
 from streamkit.report import REPAIRS, StreamReport
 from streamkit.text.quoting import quoted
+from streamkit.tool_calls.check import refuse_constant
 from streamkit.tool_calls.json_scanner import JSONScanner
 from streamkit.tool_calls.value_text import ValueTexts, item_texts, lenient_text, plain_text, value_text
 
@@ -73,8 +75,7 @@ LEARN_AT: Final = 4
 LEARN_EVERY: Final = 16
 #: The most templates that are kept at one time. Several are needed if texts alternate, as in interleaved calls.
 MOST_LIKE: Final = 4
-#: The number of payloads to compare at first, and after a payload that differed from the others.
-WINDOW: Final = 16
+WINDOW: Final = 16  #: The number of payloads to compare at first, and after a payload that differed from the others.
 #: Events of payloads that may contain nothing but a text.
 TEXT_KINDS: Final = frozenset({TextDelta, ReasoningDelta, ToolCallDelta})
 #: Events that are still emitted if a frame after the terminator causes them.
@@ -87,8 +88,7 @@ class FrameDecoder(Link):
     #: The dialect's name, for messages, and the vendor whose terms the dialect uses.
     dialect: str
     vendor: str
-    #: The dialect's words for types or codes of errors.
-    error_types: ClassVar[Mapping[str, ErrorType]] = {}
+    error_types: ClassVar[Mapping[str, ErrorType]] = {}  #: the dialect's words for types or codes of errors
     #: The JSON types that the member ``error`` may have. Clients of the dialect recognise an error by them.
     error_forms: ClassVar[tuple[type, ...]] = ()
     #: The members of the dialect's error envelope. If set, all other members of an error payload are kept with the error.
@@ -280,7 +280,6 @@ class FrameDecoder(Link):
 
     @property
     def frame(self) -> Frame:
-        """The current frame."""
         frame = self._frame
         if frame is None:
             frame = self._frame = Frame(self._payload, self._offset, self.event, self._last_id)
@@ -392,7 +391,6 @@ class FrameDecoder(Link):
         return said
 
     def _emit_out(self) -> None:
-        """Emit the events in ``self.out``."""
         out = self.out
         if len(out) == 1:
             self.emit(out.pop())
@@ -464,7 +462,6 @@ class FrameDecoder(Link):
         self._close()
 
     def _close(self) -> None:
-        """Emit the events of the end of the stream."""
         self.close()
         if self._went_on:
             self.out[:] = [event for event in self.out if type(event) in BEHIND_END]
@@ -476,7 +473,7 @@ class FrameDecoder(Link):
         if self._foreign is None or self.recognised:
             return None
         return NotThisDialect(
-            self.dialect, f"frames of another kind ({quoted(self._foreign.text)})", offset=self._foreign.offset
+            self.dialect, f"frames of another dialect ({quoted(self._foreign.text)})", offset=self._foreign.offset
         )
 
     def push_rest(self) -> None:
@@ -532,6 +529,7 @@ class FrameDecoder(Link):
 
     def close(self) -> None:
         """Append the events that the end of the input causes. Subclasses may override this."""
+        self.settle_starts()
 
     def start(self, event: ResponseStarted, role: str = "assistant") -> None:
         """Emit the start of the response and of its only choice."""
@@ -703,7 +701,7 @@ class FrameDecoder(Link):
             text, is_utf8 = frame.text, False
             self.report.repair("invalid_utf8")
         try:
-            document = json.loads(text, parse_constant=_refuse, parse_int=_whole_number)
+            document = json.loads(text, parse_constant=refuse_constant, parse_int=_whole_number)
             whole = _without_surrogates(document)
         except (ValueError, RecursionError) as error:
             if not frame.terminated:
@@ -888,10 +886,6 @@ def _check_depth(frame: Frame) -> None:
     scanner = JSONScanner(depth=DEPTH)
     if scanner.feed(frame.text) == "malformed":
         raise BrokenFrame(f"JSON {scanner.reason}", frame.data, offset=frame.offset)
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
 
 
 def _whole_number(digits: str) -> int | float:

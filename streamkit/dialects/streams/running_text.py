@@ -21,8 +21,7 @@ from zlib import adler32, crc32
 #: The number of fragments that are joined at a time. A fragment above ``LONG_CHARS`` is joined at once, to limit memory.
 FOLD_EVERY: Final = 64
 LONG_CHARS: Final = 1024
-#: The length of the beginning that is kept, to notice early that another text differs.
-HEAD_CHARS: Final = 64
+HEAD_CHARS: Final = 64  #: The length of the beginning that is kept, to notice early that another text differs.
 #: The longest text that is kept, and the most kept texts of a stream: half a megabyte at most, and nearly every response.
 KEPT_CHARS: Final = 16 * 1024
 KEPT_TEXTS: Final = 16
@@ -59,7 +58,6 @@ class RunningText:
 
     @property
     def head(self) -> str:
-        """The beginning of the text."""
         if self.recent:
             self.fold()
         return self._head

@@ -29,15 +29,8 @@ HELD_FRAMES: Final = 8
 HELD_BYTES: Final = 64 * 1024
 #: Members that distinguish strings at the same path.
 LABELS: Final = (
-    "index",
-    "output_index",
-    "content_index",
-    "summary_index",
-    "item_id",
-    "contentBlockIndex",
-    "jsonPath",
-    "thought",
-)
+    "index", "output_index", "content_index", "summary_index", "item_id", "contentBlockIndex", "jsonPath", "thought",
+)  # fmt: skip
 ESCAPE_BYTES: Final = 6
 #: Members whose value, if it is an object, is never continued in another frame.
 WHOLE: Final = frozenset({"arguments", "args", "input"})
@@ -57,8 +50,7 @@ class Held:
     """A held frame, which has strings that end with first halves, and the later frames that wait with it."""
 
     frames: list[Frame]
-    #: The byte position, in the first frame, of each first half.
-    waiting: dict[Place, int]
+    waiting: dict[Place, int]  #: the byte position, in the first frame, of each first half
     #: Changes to make in the first frame: byte position, number of bytes to replace, replacement.
     edits: list[tuple[int, int, bytes]] = field(factory=list)
     joined: int = 0  #: number of joined characters
@@ -67,10 +59,10 @@ class Held:
         """Add a frame. Return all frames if they can be read now; None if more must follow."""
         own: list[tuple[int, int, bytes]] = []
         found = _read(frame)
-        is_beside = found is None and frame.data.lstrip()[:1] in (b"", b":")  # empty, or a comment
+        is_between = found is None and frame.data.lstrip()[:1] in (b"", b":")  # empty, or a comment
         if found is not None:
             document, strings = found
-            is_beside = self._is_beside(document, strings)
+            is_between = self._may_precede(document, strings)
             for place in [place for place in self.waiting if place in strings]:
                 if text := json.loads(frame.data[strings[place]]):
                     at, start = self.waiting.pop(place), strings[place].start + 1
@@ -80,14 +72,14 @@ class Held:
                         self.joined += 1
         self.frames.append(_edited(frame, own))
         size = sum(len(waiting.data) for waiting in self.frames)
-        ends = not self.waiting or not is_beside or len(self.frames) > HELD_FRAMES or size > HELD_BYTES
+        ends = not self.waiting or not is_between or len(self.frames) > HELD_FRAMES or size > HELD_BYTES
         return self.give_up() if ends else None
 
     def give_up(self) -> list[Frame]:
         """Return the held frames with the joined characters. A first half that found no second half is unchanged."""
         return [_edited(self.frames[0], self.edits), *self.frames[1:]]
 
-    def _is_beside(self, document: Any, strings: dict[Place, slice]) -> bool:
+    def _may_precede(self, document: Any, strings: dict[Place, slice]) -> bool:
         """Return whether the second half may follow this frame: a ping, a frame without choices, or one with the same path."""
         if document.get("type") == "ping" or document.get("choices") == []:
             return True

@@ -13,8 +13,7 @@ from typing import Any, Final
 from streamkit.dialects.members.values import details_of, objects_in, text_of
 from streamkit.events import Aside
 
-#: The event of Responses with a part of an audio transcript.
-TRANSCRIPT: Final = "response.audio.transcript.delta"
+TRANSCRIPT: Final = "response.audio.transcript.delta"  #: the event of Responses with a part of an audio transcript
 #: Vendor and type of asides that may contain a transcript or code. A fast path that skips asides must still read these.
 SPOKEN: Final = frozenset({("openai", "audio"), ("google", "part"), ("google-interactions", "step.start")})
 

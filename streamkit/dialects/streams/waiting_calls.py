@@ -21,7 +21,7 @@ from streamkit.errors import ArgumentsTooLong, HeldTooLong, StreamArgumentsTooLo
 from streamkit.events import Aside, WireEvent
 from streamkit.limits import Limits
 from streamkit.report import StreamReport, Withheld
-from streamkit.tool_calls.text_buffer import TextBuffer
+from streamkit.tool_calls.object_scanner import TextBuffer
 
 
 @define
@@ -60,7 +60,6 @@ class WaitingCallDecoder(FrameDecoder, Generic[C]):
         raise NotImplementedError
 
     def begin_waiting(self, call: C) -> None:
-        """Begin a call that may get a result."""
         if self._waiting:
             self._waiting.append(call)
         else:
@@ -132,3 +131,6 @@ class WaitingCallDecoder(FrameDecoder, Generic[C]):
                 self.out.append(first.answered)
             else:
                 self.hand_on(first)
+
+    def close(self) -> None:
+        self.release()

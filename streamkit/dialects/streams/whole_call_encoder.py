@@ -1,14 +1,17 @@
 """An encoder for dialects that stream text in pieces and write each call as a whole, with an object as arguments.
 
-A call is held until its arguments are known to be complete, because they must be an object. Complete text is written unchanged
-and key order are the model's), empty text becomes ``{}``, and text that is not an object is wrapped under one key. A
-truncated call is withheld, because a client would run it (design.md §4, seeds.md S4).
+A call is held until its arguments are complete, because they must be an object (``object_arguments``). A call may end before
+an earlier call; then it waits, so that clients see calls in the model's order. A truncated call is withheld, because a client
+would run it.
+
+Source: dialects.md §0.4, §4.4; design.md §4; seeds.md S4.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.call_order import CallOrder
 from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, object_arguments
 from streamkit.events import (
     Aside,
@@ -22,6 +25,27 @@ from streamkit.events import (
 )
 from streamkit.report import StreamReport
 from streamkit.text.one_string import OneString
+
+
+class CallOrder:
+    """The calls of one choice that started and are not yet written."""
+
+    def __init__(self) -> None:
+        self._started: list[ToolCallStarted] = []  #: a list, because an empty deque takes 760 bytes
+        self._finished: dict[int, ToolCallFinished] = {}  #: finished calls that wait for an earlier call, by number
+
+    def __bool__(self) -> bool:
+        return bool(self._started)
+
+    def start(self, event: ToolCallStarted) -> None:
+        self._started.append(event)
+
+    def finish(self, event: ToolCallFinished) -> Iterator[tuple[ToolCallStarted, ToolCallFinished]]:
+        """Yield the calls that can be written now that this call finished: none if an earlier call has not finished."""
+        self._finished[event.call] = event
+        while self._started and self._started[0].call in self._finished:
+            start = self._started.pop(0)
+            yield start, self._finished.pop(start.call)
 
 
 class WholeCallEncoder(OneChoiceEncoder):
@@ -41,7 +65,6 @@ class WholeCallEncoder(OneChoiceEncoder):
     # Subclasses define the following methods, and ``terminate`` and ``error``.
 
     def write_text(self, text: str, /) -> None:
-        """Write a piece of text."""
         raise NotImplementedError
 
     def write_call(self, start: ToolCallStarted, call: ToolCallFinished, arguments: bytes, /) -> None:

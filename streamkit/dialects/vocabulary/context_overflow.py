@@ -15,10 +15,9 @@ from typing import Any, Final
 
 from streamkit.events import ErrorType, ProviderFailed
 
-#: OpenAI's code for this error. Its clients recognise the error by the code.
-CODE: Final = "context_length_exceeded"
+CODE: Final = "context_length_exceeded"  #: OpenAI's code for this error. Its clients recognise the error by the code.
 #: Codes and types of this error, of OpenAI, llama.cpp, GitHub Models, Alibaba and Z.AI.
-CODES: Final = frozenset(
+OVERFLOW_CODES: Final = frozenset(
     {
         CODE,
         "exceed_context_size_error",
@@ -43,10 +42,10 @@ _MAY_BE: Final[frozenset[ErrorType]] = frozenset({"invalid_request", "too_large"
 
 
 def is_overflow(failed: ProviderFailed) -> bool:
-    """Whether a request failed because it has more tokens than the model accepts."""
+    """Return whether a request failed because it has more tokens than the model accepts."""
     if failed.type not in _MAY_BE:
         return False
-    if failed.code in CODES or failed.native_type in CODES:
+    if failed.code in OVERFLOW_CODES or failed.native_type in OVERFLOW_CODES:
         return True
     return _SAID.search(failed.message, 0, LOOKED_AT_CHARS) is not None
 
@@ -57,4 +56,4 @@ def with_code(failed: ProviderFailed, error: Mapping[str, Any]) -> dict[str, Any
     Other servers of this dialect say so only in the message: vLLM's code is the HTTP status, Alibaba's the code of any wrong
     parameter.
     """
-    return {**error} if failed.code in CODES or not is_overflow(failed) else {**error, "code": CODE}
+    return {**error} if failed.code in OVERFLOW_CODES or not is_overflow(failed) else {**error, "code": CODE}

@@ -48,14 +48,13 @@ ERROR_BY_STATUS: Mapping[int, ErrorType] = {
 BROKEN: Final = "stream_broken"
 REDIRECTED: Final = "upstream_redirected"
 REFUSED_KEY: Final = "upstream_credentials"
-_GATEWAY_STATUSES: Final[Mapping[ErrorType, int]] = {"server": 502, "timeout": 504}
 
 
 def gateway_status(failed: ProviderFailed) -> int | None:
     """Return the status of a failure to reach a provider or to get its response; None for any other failure."""
     if failed.vendor or failed.code not in {BROKEN, REDIRECTED, REFUSED_KEY}:
         return None
-    return _GATEWAY_STATUSES.get(failed.type)
+    return {"server": 502, "timeout": 504}.get(failed.type)
 
 
 # -- where an error is -------------------------------------------------------------------------------------------------
@@ -70,7 +69,6 @@ def _inside(value: Any) -> Any:
 
 
 def _of_choices(choices: Any) -> Any:
-    """Return the first error in a choice, in a choice's delta or in a choice's message."""
     for choice in choices if isinstance(choices, list) else ():
         if isinstance(choice, dict):
             for holder in (choice, choice.get("delta"), choice.get("message")):
@@ -100,15 +98,8 @@ FORMS: Final[Mapping[str, Callable[[Any], Any]]] = {
 #: Members of a payload that is itself an error: codes (``CODES``; Baidu's 0 means success), and texts (``TEXTS``).
 CODES: Final = ("error_code", "errorCode", "errcode", "errCode", "err_code")
 TEXTS: Final = (
-    "error_message",
-    "error_msg",
-    "errorMessage",
-    "errorMsg",
-    "errmsg",
-    "errMsg",
-    "err_msg",
-    "originalMessage",
-)
+    "error_message", "error_msg", "errorMessage", "errorMsg", "errmsg", "errMsg", "err_msg", "originalMessage",
+)  # fmt: skip
 #: Members that may contain or show an error. A payload without any of them has no error.
 ERROR_MEMBERS: Final = frozenset({*FORMS, *CODES, *TEXTS, "success"})
 #: Codes and messages that mean success, in lower case.

@@ -1,4 +1,4 @@
-"""Models and the request options that they accept, in one table with a row for each family.
+"""Models and the request options that they accept, in one table with a row for each family; effort in words and in tokens.
 
 A server refuses a whole request because of one word that its model does not know, and a client that named another model cannot
 know this. The row of a model is the first whose ``names`` occurs in its id, in the spelling of any vendor, cloud or router
@@ -7,19 +7,68 @@ with a point. Providers with other words are in ``SERVERS``. A model without a r
 (``UNKNOWN``, or one next to the dialect's writer), which is what nearly all its servers accept: three efforts, no word for
 turning thinking off, any sampling option, no cache mark. Only requests of another dialect are changed.
 
-How to add a model: docs/how-to/add-a-model.md. Source: dialects.md §7.8, which has the vendors' pages.
+Some dialects have an effort (``reasoning_effort``, ``thinkingLevel``), some a budget of tokens (``budget_tokens``,
+``thinkingBudget``, ``token_budget``), some both. The other form is converted to the nearest value, and counted as a loss. A
+budget becomes one of the three efforts that every server with efforts accepts. The numbers are Google's, with steps above
+them.
+
+How to add a model: docs/how-to/add-a-model.md. Source: dialects.md §7.4, §7.8, which has the vendors' pages;
+ai.google.dev, "OpenAI compatibility"; AWS and Anthropic, "Adaptive thinking".
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from attrs import evolve, frozen
 
-from streamkit.dialects.vocabulary.reasoning_effort import COMMON, nearest
+#: Tokens for each effort, smallest first.
+BUDGETS: Final[Mapping[str, int]] = {
+    "minimal": 512,
+    "low": 1024,
+    "medium": 8192,
+    "high": 24576,
+    "xhigh": 32768,
+    "max": 65536,
+}
+COMMON: Final = ("low", "medium", "high")
+#: The text that Google accepts in place of a missing call signature (ai.google.dev, "Thought signatures").
+NO_SIGNATURE: Final = "skip_thought_signature_validator"
+
+
+def budget_of(effort: str | None) -> int | None:
+    """Return the tokens for an effort; None without an effort, or for an unknown word."""
+    return BUDGETS.get(effort or "")
+
+
+def effort_of(budget: int | None) -> str | None:
+    """Return the effort whose tokens are nearest to a budget by ratio; None without a budget, or if it is not positive."""
+    if budget is None or budget <= 0:
+        return None
+    return min(COMMON, key=lambda effort: abs(math.log(budget / BUDGETS[effort])))
+
+
+def nearest(effort: str, known: Collection[str]) -> str | None:
+    """Return the strongest ``known`` effort that is not above this one, else the weakest; None for an unknown effort."""
+    if effort in known:
+        return effort
+    order = [word for word in BUDGETS if word in known]
+    if effort not in BUDGETS or not order:
+        return None
+    below = [word for word in order if BUDGETS[word] < BUDGETS[effort]]
+    return below[-1] if below else order[0]
+
+
+def below(budget: int, bound: int | None, least: int = 1) -> int | None:
+    """Return the budget if it is below ``bound``, or else half of ``bound``; None if not even ``least`` is below ``bound``."""
+    if bound is None or budget < bound:
+        return budget
+    return max(least, bound // 2) if least < bound else None
+
 
 Efforts: TypeAlias = tuple[str, ...]
 
@@ -34,8 +83,7 @@ SAMPLING: Final = ("temperature", "top_p", "top_k")
 class Model:
     """The request options that the models of one family accept."""
 
-    #: A regular expression that occurs in the ids of the family, in lower case.
-    names: str
+    names: str  #: A regular expression that occurs in the ids of the family, in lower case.
     #: The words for how much to think, weakest first; ``none`` if thinking can be turned off. Empty: no word is accepted.
     efforts: Efforts = COMMON
     #: Whether the vendor's own API accepts these words. False: it accepts only a number of tokens.
@@ -49,12 +97,9 @@ class Model:
     refuses_thinking: tuple[str, ...] = ()
     #: The smallest ``top_p`` that the model accepts while it thinks, although ``top_p`` is in ``refuses_thinking``.
     least_top_p: float | None = None
-    #: Whether the model accepts ``temperature`` and ``top_p`` together.
-    both: bool = True
-    #: Whether the model continues the text of a last assistant turn.
-    prefill: bool = True
-    #: Whether the model can summarise the conversation so far.
-    compacts: bool = True
+    both: bool = True  #: whether the model accepts ``temperature`` and ``top_p`` together
+    prefill: bool = True  #: whether the model continues the text of a last assistant turn
+    compacts: bool = True  #: whether the model can summarise the conversation so far
     #: The longest lifetime of a cache mark ("": no marks are accepted), and whether a tool definition may have a mark.
     cache_marks: Literal["", "short", "long"] = ""
     cached_tools: bool = True
@@ -84,8 +129,7 @@ class Model:
 LOW_TO_MAX: Final = (*COMMON, "xhigh", "max")
 LOW_TO_XHIGH: Final = (*COMMON, "xhigh")
 NONE_TO_MAX: Final = ("none", *LOW_TO_MAX)
-#: The row for a model that is in no other row.
-UNKNOWN: Final = Model(names=r"(?!)")
+UNKNOWN: Final = Model(names=r"(?!)")  #: the row for a model that is in no other row
 
 # -- Anthropic: "Effort", "Adaptive thinking", "Prompt caching", what is new in 4.6, 4.7, 5 and 5.5; AWS, "Prompt caching" --
 

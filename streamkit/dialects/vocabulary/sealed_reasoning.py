@@ -70,8 +70,8 @@ def unsealed(text: str, vendor: str) -> Opaque:
     return Opaque(vendor, text) if sealed is None else sealed.opaque
 
 
-def signature_text(signature: Opaque | None, vendor: str) -> str | None:
-    """Return a reasoning signature for ``vendor``'s dialect: unchanged if it is ``vendor``'s, otherwise sealed."""
+def signature_text(signature: Opaque | None, vendor: str, kind: Kind = "reasoning") -> str | None:
+    """Return an opaque text for ``vendor``'s dialect: unchanged if it is ``vendor``'s, otherwise sealed."""
     if signature is None or signature.vendor == vendor:
         return None if signature is None else signature.blob
-    return seal("reasoning", signature.vendor, signature.blob)
+    return seal(kind, signature.vendor, signature.blob)

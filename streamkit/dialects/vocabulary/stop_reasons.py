@@ -64,8 +64,7 @@ _PREFIX: Final = re.compile(r"^(?:finish|stop)reason(?=.)")
 _MEANINGS: Final[Mapping[str, StopReason]] = {
     word.replace("_", ""): reason for reason, words in _BY_REASON.items() for word in words.split()
 }
-#: Longer words are not looked up, because no dialect has one.
-WORD_CHARS: Final = 64
+WORD_CHARS: Final = 64  #: longer words are not looked up, because no dialect has one
 
 
 def meaning(word: str) -> StopReason | None:

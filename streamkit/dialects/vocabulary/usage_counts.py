@@ -39,7 +39,7 @@ CARRIED: Final = frozenset(
 )
 #: Members that are not separate counts, so that dropping them is no loss, and the reasons.
 NO_COUNTS: Final[Mapping[str, str]] = {
-    "prompt_cache_miss_tokens": "DeepSeek's prompt without what was cached, which both stand beside it",
+    "prompt_cache_miss_tokens": "DeepSeek's input without cached tokens, the difference of two other counts",
     "toolUsePromptTokenCount": "a part of the input that is summed",
     **dict.fromkeys(("cacheReadInputTokenCount", "cacheWriteInputTokenCount"), "a second name of a count"),
     "text_tokens": "what is left of a sum once the other kinds are known",
@@ -52,8 +52,7 @@ NO_TOKENS: Final[Mapping[str, str]] = {
     "billed_units": "what is paid for, not what was read and written",
     "cost_details": "OpenRouter's, of money",
 }
-#: Dropping a member with one of these names is no loss.
-NOT_MORE: Final = CARRIED | NO_TOKENS.keys()
+NOT_MORE: Final = CARRIED | NO_TOKENS.keys()  #: dropping a member with one of these names is no loss
 
 
 def has_more(usage: UsageReported | None, vendor: str) -> bool:

@@ -6,9 +6,8 @@ faults, and ``reporting`` writes the report. ``Examination.examine`` combines th
 Source: observe.md O33, O34, F52 to F55.
 """
 
-from streamkit.lab.doctor.examination import Examination
 from streamkit.lab.doctor.findings import Finding
-from streamkit.lab.doctor.judging import Judged
+from streamkit.lab.doctor.judging import Examination, Judged
 from streamkit.lab.doctor.probes import MAX_REQUESTS, MAX_TOKENS, Plan, Probe, plan
 from streamkit.lab.doctor.reporting import as_markdown, as_object
 

@@ -1,4 +1,4 @@
-"""The requests of an examination, and the limits of their cost.
+"""The requests of an examination, the limits of their cost, and how one is sent (``ask``).
 
 Each probe requests one feature that servers often get wrong. The dialect's encoder writes the request. If a dialect cannot
 express a probe, the plan omits it and says why.
@@ -6,18 +6,27 @@ express a probe, the plan omits it and says why.
 A plan has at most ``MAX_REQUESTS`` requests and ``MAX_TOKENS`` tokens: the bound of each response, plus an estimate for each
 body from its bytes without the model's name. Requests set no option except the bound, since some models refuse other options.
 
-Source: observe.md O33, F54.
+A response is kept as a recording: each read with its time, and the end. Redirects are not followed and proxies from the
+environment are not used, so that no other host gets the request (``sending.py``). No request is repeated. The time of a read
+is the time when the bytes arrived, since nothing else runs between two reads.
+
+Source: observe.md O33, O34, F54.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias
 
 import orjson
+from aiohttp import ClientResponse, ClientSession
 from attrs import evolve, frozen
+from yarl import URL
 
+from streamkit import __version__
 from streamkit.conversation.messages import (
     Options,
     Part,
@@ -31,10 +40,18 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects import source_named
-from streamkit.errors import BadRequest, UsageError
+from streamkit.errors import BadRequest, SourceFailed, UsageError
+from streamkit.lab.recording import End, Read, RecordedRequest, RecordedResponse, Recording, sha256_of
+from streamkit.lab.recording.headers import kept_response_headers, kept_target
+from streamkit.limits import DEFAULT_LIMITS
 from streamkit.report import StreamReport
+from streamkit.text.identifiers import random_id
 from streamkit.translation.bodies import encode_request
-from streamkit.web.token_estimate import TOKEN_BYTES
+from streamkit.web.observers import CLIENT_LEFT, WHOLE, end_of
+from streamkit.web.source import iter_upstream
+from streamkit.web.token_counts import TOKEN_BYTES
+from streamkit.web.upstream import Upstream, send
+from streamkit.web.upstream.requests import address
 
 MAX_REQUESTS: Final = 10
 MAX_TOKENS: Final = 2000
@@ -100,8 +117,7 @@ _COUNT: Final = "Write the numbers from one to twelve in words, with commas."
 _LONG: Final = "Write the numbers from one to one hundred in words, with commas."
 _ONE_CITY: Final = "What is the weather in Bern? Call get_weather."
 _BOTH: Final = "What is the weather in Bern, and what is the time there? Call get_weather and get_time, both now."
-#: The result that doctor returns for any call of the tool.
-_RESULT: Final = "12 degrees, rain"
+_RESULT: Final = "12 degrees, rain"  #: the result that doctor returns for any call of the tool
 #: The tool call to put into the history before the result if the server made no call.
 _CALL: Final = ToolCall(index=0, id="call_1", name=_WEATHER.name, arguments='{"city":"Bern"}')
 
@@ -114,19 +130,19 @@ def plan(dialect: str, model: str) -> Plan:
     """
     named, _ = source_named(dialect)
     if not named.answers_whole:
-        raise UsageError(f"{named.name} is what pages ask, without a bound on tokens: doctor asks servers of models")
+        raise UsageError(f"{named.name} has no limit on tokens: doctor examines only servers of models")
     on_request = named.usage_on_request
     probes = [
         _probe("text", "a text, streamed", model, _COUNT, 64, usage=not on_request),
         *([_probe("usage", "the same with usage", model, _COUNT, 64, usage=True, ask=True)] if on_request else ()),
-        _probe("whole", "the same as a whole answer", model, _COUNT, 64, usage=True, stream=False),
+        _probe("whole", "the same as a whole response", model, _COUNT, 64, usage=True, stream=False),
         _probe("tool", "a tool call", model, _ONE_CITY, 128, calls="one"),
         _probe("parallel", "two calls at once", model, _BOTH, 192, calls="two"),
         _probe("forced", "a call that is required", model, _COUNT, 128, calls="required"),
         _result(model),
-        _probe("length", "more than its bound allows", model, _LONG, 1, length=True),
-        _probe("cancel", "an answer that is left at its first read", model, _LONG, 128, way="left"),
-        _probe("bad", "a request that is wrong", model, _COUNT, 16, way="spoiled"),
+        _probe("length", "more than its token limit allows", model, _LONG, 1, length=True),
+        _probe("cancel", "a response that is abandoned at its first read", model, _LONG, 128, way="left"),
+        _probe("bad", "a malformed request", model, _COUNT, 16, way="spoiled"),
     ]
     kept: list[Probe] = []
     left_out: dict[str, str] = {}
@@ -145,7 +161,7 @@ def plan(dialect: str, model: str) -> Plan:
     answers = sum(probe.bound for probe in kept if probe.way != "spoiled")
     made = Plan(probes=tuple(kept), left_out=left_out, prompt_tokens=prompt_tokens, answer_tokens=answers)
     if len(made.probes) > MAX_REQUESTS or made.tokens > MAX_TOKENS:  # a dialect from a plugin may need larger bodies
-        raise UsageError(f"{named.name} would take {len(made.probes)} requests and {made.tokens:,} tokens: too many")
+        raise UsageError(f"{named.name} would need {len(made.probes)} requests and {made.tokens:,} tokens: too many")
     return made
 
 
@@ -179,7 +195,7 @@ def _turns(parts: Sequence[Part], calls: Sequence[ToolCall]) -> list[Turn]:
 
 def _result(model: str) -> Probe:
     """Return the probe with a tool's result. It refers to ``_CALL``, unless ``with_calls`` finds a call of the server."""
-    asked = _probe("result", "an answer to a tool's result", model, _ONE_CITY, 96)
+    asked = _probe("result", "a response to a tool's result", model, _ONE_CITY, 96)
     request = evolve(asked.request, turns=_turns([_CALL], [_CALL]), tools=[_WEATHER])
     return evolve(asked, request=request, follows="tool")
 
@@ -215,3 +231,86 @@ def _spoiled(body: bytes) -> bytes:
     """Return a body with a number in place of the conversation, which every server must refuse as invalid."""
     members: dict[str, Any] = orjson.loads(body)
     return orjson.dumps({name: 0 if _COUNT in str(value) else value for name, value in members.items()})
+
+
+# -- sending a request -------------------------------------------------------------------------------------------------
+
+
+#: Limits of a response, in case a server ignores the requested bound: events for each token, additional events for the start
+#: and end of a stream, and bytes. A longer response is abandoned. A token has about four characters, an event at least one.
+TOKEN_EVENTS, MORE_EVENTS, ANSWER_BYTES = 4, 64, 512 * 1024
+
+
+@frozen(kw_only=True)
+class Exchange:
+    """The result of a request. ``failed`` and ``headers`` go into the report only, and are not kept on disk."""
+
+    recording: Recording
+    headers: Mapping[str, str]  #: all headers of the response, with names in lower case
+    failed: SourceFailed | None = None  #: why the response is missing or incomplete; None: it is complete
+
+
+async def ask(
+    session: ClientSession,
+    upstream: Upstream,
+    body: bytes,
+    *,
+    model: str,
+    stream: bool,
+    bound: int,
+    leave: bool = False,
+) -> Exchange:
+    """Send one request and read its response. Stop reading when the response is too long for ``bound`` tokens.
+
+    With ``leave``, close the connection after the first read.
+
+    Raises BadRequest for a model name that cannot be part of a path, and SourceFailed if credentials are missing.
+    """
+    loop = asyncio.get_running_loop()
+    at, started = datetime.now(UTC), loop.time()
+    reads: list[Read] = []
+    headers: dict[str, str] = {}
+    removed = ["request.headers"]
+    response_line: RecordedResponse | None = None
+    failed: SourceFailed | None = None
+    try:
+        response = await send(session, upstream, body, model=model, stream=stream)
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        kept, some_left_out = kept_response_headers(response.headers.items())
+        removed += ["response.headers"] if some_left_out else []
+        response_line = RecordedResponse(t=loop.time() - started, status=response.status, headers=kept)
+        kind = await _read(response, upstream, started, reads, 0 if leave else bound)
+    except SourceFailed as error:
+        failed, kind = error, end_of(error, answered=response_line is not None)
+    path, _ = kept_target(URL(address(upstream, model, stream=stream), encoded=True).raw_path_qs)
+    recording = Recording(
+        id=random_id("doctor_"),
+        at=at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        streamkit=__version__,
+        dialect=upstream.wire.name,
+        provider="" if upstream.provider is None else upstream.provider.name,
+        removed=tuple(removed),
+        request=RecordedRequest(path=path, body=body, body_sha256=sha256_of(body)),
+        response=response_line,
+        reads=tuple(reads),
+        end=End.of(reads, kind=kind, t=loop.time() - started),
+    )
+    return Exchange(recording=recording, headers=headers, failed=failed)
+
+
+async def _read(response: ClientResponse, upstream: Upstream, started: float, reads: list[Read], bound: int) -> str:
+    """Read the response and return its ``End.kind``, unless an error is raised. With bound 0, stop after the first read."""
+    loop = asyncio.get_running_loop()
+    parser = upstream.wire.parser(DEFAULT_LIMITS, StreamReport())
+    events = size = 0
+    source = iter_upstream(response, timeouts=upstream.timeouts, started=started)
+    try:
+        async for chunk in source:
+            reads.append(Read(loop.time() - started, chunk))
+            size += len(chunk)
+            events += len(parser.feed(chunk))
+            if not bound or events > bound * TOKEN_EVENTS + MORE_EVENTS or size > ANSWER_BYTES:
+                return CLIENT_LEFT
+    finally:
+        await source.aclose()
+    return WHOLE

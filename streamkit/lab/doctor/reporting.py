@@ -9,11 +9,11 @@ Source: observe.md O33, O34.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import version
 from typing import Any, Final
 
 from attrs import asdict
 
+from streamkit import __version__
 from streamkit.lab.doctor.findings import Finding
 from streamkit.lab.doctor.judging import WORSE, Judged
 from streamkit.lab.doctor.probes import Plan
@@ -21,9 +21,7 @@ from streamkit.lint import VERDICTS, Found, members_of, sentence
 from streamkit.report import Status
 
 #: The report's text if the server's reaction to a disconnect can't be seen: doctor left the stream at its first read.
-NOT_OBSERVABLE: Final = (
-    "left at its first read; whether the server then stops can't be seen from outside: look at its own metrics"
-)
+NOT_OBSERVABLE: Final = "abandoned at its first read; whether the server then stops is visible only in its own metrics"
 _NOT_THIS_DIALECT: Final = "not this dialect"
 
 
@@ -40,7 +38,7 @@ def verdict_of(status: Status) -> str:
 def as_object(dialect: str, model: str, plan: Plan, judged: Sequence[Judged]) -> dict[str, Any]:
     """Return all results as JSON values."""
     return {
-        "streamkit": version("streamkit-llm"),
+        "streamkit": __version__,
         "dialect": dialect,
         "model": model,
         "verdict": verdict_of(status_of(judged)),
@@ -82,12 +80,13 @@ def line_of(judged: Judged) -> str:
 def _facts(judged: Judged) -> str:
     recording, timing, response = judged.recording, judged.timing, judged.response
     if recording.response is None:
-        return "no answer"
+        return "no response"
     if recording.response.status != 200 or judged.probe.way == "spoiled":
         return f"status {recording.response.status}" + (f", {judged.failed.type}" if judged.failed is not None else "")
     if judged.probe.way == "left":
         return NOT_OBSERVABLE
-    facts = [_arrival(judged)]
+    reads = _several(timing.reads, "read")
+    facts = [f"{_several(timing.frames, 'event')} in {reads}" if judged.probe.streams else reads]
     if timing.first_s is not None:
         facts.append(f"first after {timing.first_s:.2f} s")
     if timing.greatest_gap_s is not None:
@@ -100,12 +99,6 @@ def _facts(judged: Judged) -> str:
         if response.usage is not None:
             facts.append(f"{_count(response.usage.input_total)} + {_count(response.usage.output_total)} tokens")
     return ", ".join(facts)
-
-
-def _arrival(judged: Judged) -> str:
-    timing = judged.timing
-    reads = _several(timing.reads, "read")
-    return f"{_several(timing.frames, 'event')} in {reads}" if judged.probe.streams else reads
 
 
 def _several(number: int, what: str) -> str:
@@ -157,7 +150,7 @@ def as_markdown(dialect: str, model: str, plan: Plan, judged: Sequence[Judged]) 
     """Yield the lines of a report to paste into an issue. Text from the server is in code spans."""
     yield f"### {_code(dialect)}, model {_code(model)}: {verdict_of(status_of(judged))}"
     yield ""
-    yield f"`streamkit doctor` {version('streamkit-llm')}, {len(judged)} requests."
+    yield f"`streamkit doctor` {__version__}, {len(judged)} requests."
     yield ""
     yield "| request | verdict | answer |"
     yield "| --- | --- | --- |"

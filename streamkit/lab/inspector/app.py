@@ -25,12 +25,9 @@ from streamkit.lab.inspector.captures import Captures
 from streamkit.lab.inspector.playback import Feed
 from streamkit.web.hosts import Hosts, guarded
 
-#: The most inspector pages that may be open at once.
-WATCHERS: Final = 8
-#: Seconds after which a connection is closed if the page reads nothing.
-PATIENCE_S: Final = 10.0
-#: Changes within this many seconds are sent together.
-TICK_S: Final = 0.05
+WATCHERS: Final = 8  #: the most inspector pages that may be open at once
+PATIENCE_S: Final = 10.0  #: seconds after which a connection is closed if the page reads nothing
+TICK_S: Final = 0.05  #: changes within this many seconds are sent together
 #: Seconds without changes after which an empty line is sent, which shows whether the page is still connected.
 ALIVE_S: Final = 15.0
 POLICY: Final = (
@@ -89,7 +86,7 @@ def _feed(captures: Captures, token: str) -> Handler:
     async def serve(request: web.Request) -> web.StreamResponse:
         given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
         if not hmac.compare_digest(given, expected):
-            return web.Response(status=401, text="the token is needed\n", headers={"WWW-Authenticate": "Bearer"})
+            return web.Response(status=401, text="missing or wrong token\n", headers={"WWW-Authenticate": "Bearer"})
         if len(captures.watchers) >= WATCHERS:
             return web.Response(status=503, text=f"{WATCHERS} pages are open already\n")
         changed = asyncio.Event()

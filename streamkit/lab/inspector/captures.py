@@ -17,16 +17,14 @@ from attrs import define, field, frozen
 
 from streamkit.limits import MIB
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
-from streamkit.web.output_times import STALL_S
+from streamkit.web.observers import STALL_S
 
 #: Most streams that are kept. When another one starts, the oldest ended stream is dropped.
 CAPTURES: Final = 100
 #: The most bytes kept of one stream. The further bytes of a longer stream are only counted.
 CAPTURE_BYTES: Final = MIB
-#: The most bytes kept of all streams together.
-ALL_BYTES: Final = 32 * MIB
-#: Estimated memory of a read or write in addition to its bytes.
-STEP_BYTES: Final = 192
+ALL_BYTES: Final = 32 * MIB  #: the most bytes kept of all streams together
+STEP_BYTES: Final = 192  #: estimated memory of a read or write in addition to its bytes
 
 StepKind: TypeAlias = Literal["attempt", "read", "write", "keep-alive"]
 
@@ -51,7 +49,7 @@ class Attempt:
 
 @define(eq=False, kw_only=True)
 class Capture:
-    """One kept stream. It implements ``Tap`` (``web/tap.py``), so the relay calls it at each read and write."""
+    """One kept stream. It implements ``Tap`` (``web/observers.py``), so the relay calls it at each read and write."""
 
     id: str
     #: Facts about the stream: ``model`` and ``route`` as in the log, or ``file``; ``asked`` is the request's method and path.
@@ -59,11 +57,9 @@ class Capture:
     client: str | None = None  #: the dialect in which the stream is written to the client
     #: Whether the steps have times. If the recording has none, positions in bytes replace them.
     timed: bool = True
-    #: Whether the playback must encode the output itself, because nothing else wrote it.
-    encodes: bool = False
+    encodes: bool = False  #: whether the playback must encode the output itself, because nothing else wrote it
     stall_s: float = STALL_S  #: a longer pause between two outputs is a stall
-    #: Removes keys from a text before the page shows it.
-    hide: Callable[[str], str] = field(default=str, repr=False)
+    hide: Callable[[str], str] = field(default=str, repr=False)  #: removes keys from a text before the page shows it
     began: float = field(factory=time.time)  #: seconds since the epoch
     steps: list[CapturedStep] = field(factory=list, repr=False)
     attempts: list[Attempt] = field(factory=list)
@@ -154,7 +150,6 @@ class Captures:
         return iter(self._kept.values())
 
     def get(self, capture_id: str) -> Capture | None:
-        """Return the stream with this id, or None if it is not kept."""
         return self._kept.get(capture_id)
 
     def open(self, capture_id: str, *, clock: Callable[[], float] | None = None, **facts: Any) -> Capture:
@@ -164,9 +159,8 @@ class Captures:
         while len(self._kept) >= self._captures:
             self._drop(self._oldest())
         started = self.clock() if clock is None else 0.0
-        capture = self._kept[capture_id] = Capture(
-            id=capture_id, store=self, clock=clock or self.clock, started=started, **facts
-        )
+        clock = clock or self.clock
+        capture = self._kept[capture_id] = Capture(id=capture_id, store=self, clock=clock, started=started, **facts)
         self.wake()
         return capture
 
@@ -177,7 +171,6 @@ class Captures:
             self._drop(self._oldest(but=capture))
 
     def wake(self) -> None:
-        """Wake all watchers after a change."""
         if self.watchers:
             for watcher in self.watchers:
                 watcher.set()

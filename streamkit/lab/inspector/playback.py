@@ -3,28 +3,33 @@
 A ``Playback`` belongs to one watcher. Each call continues where the last one stopped and handles one slice, so that replaying
 a long stream does not block the event loop. Long texts are truncated, and the message says how many bytes are missing.
 
+``follow`` plays a recording into a capture. A file of raw bytes has no times, so it is shown frame by frame, over a scale of
+bytes.
+
 Source: observe.md O38, O39.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Mapping
 from typing import Any, Final
 
 from attrs import fields, has
 
 from streamkit.dialects import client_named, source_named
+from streamkit.errors import SourceFailed
 from streamkit.lab.inspector.captures import Capture, CapturedStep, Captures
+from streamkit.limits import DEFAULT_LIMITS
 from streamkit.observer import Observer, Seen
-from streamkit.report import LOSSES, REPAIRS, describe
+from streamkit.pipeline import close_each
+from streamkit.read_options import ReadOptions
+from streamkit.report import LOSSES, REPAIRS, Status, StreamReport, describe
 from streamkit.text.quoting import shortened
 from streamkit.web.source import Beginning
 
-#: The most bytes of a read, and the most characters of a text, that the page gets.
-TEXT_CHARS: Final = 16 * 1024
-#: The most characters that the page gets of any value that is neither text nor number.
-VALUE_CHARS: Final = 1000
+TEXT_CHARS: Final = 16 * 1024  #: the most bytes of a read, and the most characters of a text, that the page gets
+VALUE_CHARS: Final = 1000  #: the most characters that the page gets of any value that is neither text nor number
 #: Event members that are shown even if they have the default value. ``type`` is renamed: messages have a ``type`` already.
 LABELS: Final = frozenset({"choice", "call"})
 _NAMES: Final[Mapping[str, str]] = {"type": "error_type"}
@@ -103,7 +108,7 @@ class Playback:
                 yield from self._finish(step.at)
                 yield self._begin(step)
             case "read":
-                yield from self._came(step)
+                yield from self._read_step(step)
             case _:
                 yield self._write(step.at, step.data, kind=step.kind)
 
@@ -117,7 +122,7 @@ class Playback:
         about = {"upstream": attempt.upstream, "dialect": attempt.dialect}
         return {"type": "attempt", "at": step.at, "attempt": self._attempt, **about}
 
-    def _came(self, step: CapturedStep) -> Iterator[dict[str, Any]]:
+    def _read_step(self, step: CapturedStep) -> Iterator[dict[str, Any]]:
         found: list[Seen] = []
         if self._observer is not None and self._observer.fault is None:
             found = _up_to_fault(self._observer.feed(step.data))
@@ -209,3 +214,71 @@ def _up_to_fault(found: list[Seen]) -> list[Seen]:
 def _counted(meanings: Mapping[str, str], offset: int, counts: Mapping[str, int]) -> Iterator[dict[str, Any]]:
     for kind, times in counts.items():
         yield {"at": offset, "kind": kind, "times": times, "meaning": meanings[kind]}
+
+
+# -- recordings --------------------------------------------------------------------------------------------------------
+
+
+#: The word for each status in the list of streams.
+ENDINGS: Final[Mapping[Status, str]] = {
+    Status.DONE: "whole",
+    Status.CUT: "cut",
+    Status.FAILED: "failed",
+    Status.PROVIDER_ERROR: "error",
+    Status.NOT_THIS_DIALECT: "other dialect",
+}
+
+
+async def follow(
+    source: AsyncIterable[bytes],
+    capture: Capture,
+    dialect: str,
+    options: ReadOptions,
+    *,
+    upstream: str = "",
+    whole: bool = False,
+) -> None:
+    """Put all reads of ``source`` into ``capture`` as they arrive. If the capture has no times, put each frame separately.
+
+    ``upstream`` is the name of the upstream, by default the file. ``whole`` marks one JSON document instead of a stream.
+
+    Closes the source. Raises the source's errors, unless the stream was complete before, and UsageError for an unknown name.
+    """
+    observer = Observer(dialect, options, whole=whole)
+    capture.attempt(upstream or capture.about.get("file", ""), dialect, options, whole=whole)
+    chunks = source if capture.timed or whole else frames(source, dialect)
+    try:
+        try:
+            async for chunk in chunks:
+                capture.read(chunk)
+                observer.feed(chunk)
+        except SourceFailed as error:
+            if not observer.report.terminated:
+                capture.end({"ending": ENDINGS[Status.FAILED], "error": str(error)})
+                raise
+        observer.finish()
+        capture.end({"ending": ENDINGS[observer.report.status]})
+    finally:
+        if capture.ended is None:
+            capture.end({"ending": ENDINGS[Status.FAILED]})
+        await close_each(chunks, source)
+
+
+async def frames(source: AsyncIterable[bytes], dialect: str) -> AsyncGenerator[bytes, None]:
+    """Yield the bytes of each frame of ``dialect``; joined, they are the source's bytes. Raises the source's errors."""
+    parser = source_named(dialect)[0].parser(DEFAULT_LIMITS, StreamReport())
+    held, begin = b"", 0  # bytes that are not yielded yet, and the offset of their first byte
+    failed = None
+    try:
+        async for chunk in source:
+            held += chunk
+            for frame in parser.feed(chunk):
+                if frame.offset > begin:
+                    yield held[: frame.offset - begin]
+                    held, begin = held[frame.offset - begin :], frame.offset
+    except SourceFailed as error:
+        failed = error
+    if held:
+        yield held
+    if failed is not None:
+        raise failed

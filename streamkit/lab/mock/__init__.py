@@ -1,9 +1,24 @@
 """A mock provider that follows a script, in any dialect, and judges its client. See docs/how-to/mock-a-provider.md."""
 
-from streamkit.lab.mock.script import Match, Script, Turn
-from streamkit.lab.mock.server import Mock
-from streamkit.lab.mock.serving import ServedMock, served_mock
-from streamkit.lab.mock.steps import Call, Comment, Cut, Error, Raw, Reset, Say, Stall, Status, Stop, Think, Usage, Wait
+from streamkit.lab.mock.script import (
+    Call,
+    Comment,
+    Cut,
+    Error,
+    Match,
+    Raw,
+    Reset,
+    Say,
+    Script,
+    Stall,
+    Status,
+    Stop,
+    Think,
+    Turn,
+    Usage,
+    Wait,
+)
+from streamkit.lab.mock.server import Mock, ServedMock, served_mock
 from streamkit.lab.mock.verdict import ClientVerdict, Finding
 from streamkit.lab.mock.writing import Timing
 

@@ -22,10 +22,10 @@ from streamkit.conversation.messages import Response
 from streamkit.conversation.replay import replay
 from streamkit.dialects import dialect_named
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.quirks.changes import Change
+from streamkit.dialects.quirks import Change
 from streamkit.errors import UsageError
 from streamkit.events import TextDelta
-from streamkit.lab.mock.answer import Answer
+from streamkit.lab.mock.writing import Answer
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.observer import Observer
 from streamkit.report import STREAM_REPAIRS, StreamReport
@@ -47,8 +47,7 @@ class Meaning:
 
     what: str  #: the deviation, in a sentence
     needs: tuple[Need, ...] = ("stream",)  #: a response is changed only if it contains all of these
-    #: Other kinds of repair that always occur together with this one.
-    also: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()  #: other kinds of repair that always occur together with this one
     #: The option that a reader needs in order to repair this deviation, as in the gateway's configuration; empty: none.
     reader: str = ""
 
@@ -64,53 +63,53 @@ class Quirk(Meaning):
 
 KINDS: Final[Mapping[str, Meaning]] = {
     # framing
-    "sse_field_unknown": Meaning("a line with a field that the standard does not know stands before the first event"),
-    "sse_error_field": Meaning("the error comes in an `error:` field instead of `data:`", ("stream", "text", "error")),
-    "sse_bare_json": Meaning("the error comes without its `data:`", ("stream", "text", "error")),
-    "body_for_stream": Meaning("the whole answer comes as one JSON body", ("stream", "end")),
-    "stream_for_body": Meaning("the answer comes as a stream though a whole one was asked for", ("body",)),
-    "continued": Meaning("the connection closes behind the first text", ("stream", "text"), reader='`on_cut = "continue"`'),
-    "array_unclosed": Meaning("the stream comes as an array that is never closed"),
-    "comment_as_data": Meaning("a comment comes as data behind the first event"),
-    "last_event_unterminated": Meaning("what ends the last event is left out"),
+    "sse_field_unknown": Meaning("a line before the first event has an unknown SSE field"),
+    "sse_error_field": Meaning("the error is in an `error:` field instead of `data:`", ("stream", "text", "error")),
+    "sse_bare_json": Meaning("the error has no `data:` before it", ("stream", "text", "error")),
+    "body_for_stream": Meaning("the whole response is one JSON body", ("stream", "end")),
+    "stream_for_body": Meaning("the response is a stream although the request asks for a whole response", ("body",)),
+    "continued": Meaning("the connection closes after the first text", ("stream", "text"), reader='`on_cut = "continue"`'),
+    "array_unclosed": Meaning("the stream is an array that is never closed"),
+    "comment_as_data": Meaning("a comment is sent as data after the first event"),
+    "last_event_unterminated": Meaning("the end of the last event is missing"),
     "event_name_missing": Meaning("no event has its `event:` line"),
-    "event_type_missing": Meaning("no payload says its type", ("stream", "end")),
-    "invalid_utf8": Meaning("a byte that is no UTF-8 stands behind the first text", ("stream", "text")),
-    "lone_surrogate": Meaning("half of a surrogate pair stands behind the first text", ("stream", "text")),
-    "character_cut": Meaning("a character comes behind the first text in two halves", ("stream", "text")),
-    "number_out_of_range": Meaning("a number of 401 digits stands in a payload", ("stream", "text")),
+    "event_type_missing": Meaning("no payload has its type", ("stream", "end")),
+    "invalid_utf8": Meaning("a byte that is not UTF-8 follows the first text", ("stream", "text")),
+    "lone_surrogate": Meaning("half of a surrogate pair follows the first text", ("stream", "text")),
+    "character_cut": Meaning("a character after the first text is sent in two halves", ("stream", "text")),
+    "number_out_of_range": Meaning("a payload contains a number of 401 digits", ("stream", "text")),
     # decoding
-    "payload_no_object": Meaning("a payload `null` comes behind the first frame"),
-    "payload_in_list": Meaning("a payload comes as the only one of a list", ("stream", "text", "end")),
+    "payload_no_object": Meaning("a payload `null` follows the first frame"),
+    "payload_in_list": Meaning("a payload is the only item of a list", ("stream", "text", "end")),
     "field_invalid": Meaning("a field has a value of another type", ("stream", "text", "usage", "end")),
-    "error_shape": Meaning("the error comes in another form", ("stream", "error")),
-    "calls_unanswered": Meaning("no call before the error is given its result", ("stream", "call", "error")),
-    "foreign_terminator": Meaning("`[DONE]` comes behind the end"),
+    "error_shape": Meaning("the error has another form", ("stream", "error")),
+    "calls_unanswered": Meaning("no call before the error gets its result", ("stream", "call", "error")),
+    "foreign_terminator": Meaning("`[DONE]` follows the end"),
     "choice_index_missing": Meaning("no choice has its index"),
-    "index_invalid": Meaning("indices come as text", ("stream", "text", "call")),
-    "boolean_invalid": Meaning("truth values come as text", ("stream", "reasoning")),
-    "delta_missing": Meaning("a choice without a delta comes before the first text", ("stream", "text")),
+    "index_invalid": Meaning("indices are text", ("stream", "text", "call")),
+    "boolean_invalid": Meaning("booleans are text", ("stream", "reasoning")),
+    "delta_missing": Meaning("a choice without a delta precedes the first text", ("stream", "text")),
     "thinking_in_text": Meaning(
-        "reasoning comes in the text, between `<think>` and `</think>`", ("stream", "reasoning"), reader='`think_tags = "on"`'
+        "reasoning is in the text, between `<think>` and `</think>`", ("stream", "reasoning"), reader='`think_tags = "on"`'
     ),
     "call_in_text": Meaning(
-        "calls come in the text, between `<tool_call>` and `</tool_call>`",
+        "calls are in the text, between `<tool_call>` and `</tool_call>`",
         ("stream", "call"), reader='`text_calls = ["hermes"]`'
     ),
-    "text_as_object": Meaning("a text comes as an object with it", ("stream", "text", "reasoning")),
-    "list_missing": Meaning("the only object of a list comes without the list", ("stream", "call", "usage", "end")),
-    "list_unasked": Meaning("an object comes as the only one of a list", ("stream", "text", "call")),
-    "object_missing": Meaning("an object comes as the text in it", ("stream", "text", "reasoning")),
-    "content_as_list": Meaning("the text comes as a list of parts", ("stream", "text")),
-    "said_twice": Meaning("calls or texts come in two members that mean the same", ("stream", "text", "call")),
-    "arguments_not_text": Meaning("the arguments of a call come as an object", ("stream", "call")),
-    "arguments_not_object": Meaning("the arguments of a call come as text", ("stream", "call")),
-    "block_unopened": Meaning("the start of a text is left out, or what ends it comes twice", ("stream", "text", "end")),
-    "block_unclosed": Meaning("what ends the last block or call is left out", ("stream", "text", "calls", "end")),
-    "block_mismatch": Meaning("a text comes in a block of another kind", ("stream", "text", "reasoning", "call")),
-    "block_reopened": Meaning("the start of a block or call comes twice", ("stream", "text", "call")),
-    "response_bare": Meaning("the members of a response stand in its events themselves"),
-    "response_restarted": Meaning("the start of the response comes twice"),
+    "text_as_object": Meaning("a text is an object that contains the text", ("stream", "text", "reasoning")),
+    "list_missing": Meaning("the only object of a list is sent without the list", ("stream", "call", "usage", "end")),
+    "list_unasked": Meaning("an object is the only item of a list", ("stream", "text", "call")),
+    "object_missing": Meaning("an object is replaced by the text in it", ("stream", "text", "reasoning")),
+    "content_as_list": Meaning("the text is a list of parts", ("stream", "text")),
+    "said_twice": Meaning("calls or texts are in two members with the same meaning", ("stream", "text", "call")),
+    "arguments_not_text": Meaning("the arguments of a call are an object", ("stream", "call")),
+    "arguments_not_object": Meaning("the arguments of a call are text", ("stream", "call")),
+    "block_unopened": Meaning("the start of a text is missing, or its end is sent twice", ("stream", "text", "end")),
+    "block_unclosed": Meaning("the end of the last block or call is missing", ("stream", "text", "calls", "end")),
+    "block_mismatch": Meaning("a text is in a block of another kind", ("stream", "text", "reasoning", "call")),
+    "block_reopened": Meaning("the start of a block or call is sent twice", ("stream", "text", "call")),
+    "response_bare": Meaning("the members of a response are in its events directly"),
+    "response_restarted": Meaning("the start of the response is sent twice"),
     # identity of tool calls
     "identity_blank": Meaning("the id of a call is blank, or each of its fragments has a blank one", ("stream", "call")),
     "index_missing": Meaning("calls or blocks have no index", ("stream", "text", "call")),
@@ -122,40 +121,40 @@ KINDS: Final[Mapping[str, Meaning]] = {
     "id_duplicate": Meaning("all calls have one id", ("stream", "calls")),
     "id_late": Meaning("a call has no id before its last fragment", ("stream", "call"), also=("id_missing",)),
     "name_repeated": Meaning("each fragment of a call has its name", ("stream", "call")),
-    "name_pieces": Meaning("the name of a call comes in two pieces", ("stream", "call")),
+    "name_pieces": Meaning("the name of a call is sent in two pieces", ("stream", "call")),
     "name_changed": Meaning("a later fragment of a call has another name", ("stream", "call")),
     "objects_split": Meaning(
-        "the arguments of the second call come behind those of the first, without an id or a name",
+        "the arguments of the second call follow those of the first, without an id or a name",
         ("stream", "calls"), also=("id_missing",), reader='`policy = "lenient"`',
     ),
-    "call_ghost": Meaning("one more call comes, with neither a name nor arguments", ("stream", "call")),
+    "call_ghost": Meaning("there is one more call, with neither a name nor arguments", ("stream", "call")),
     "call_nameless": Meaning("the first call has no name", ("stream", "call")),
     # arguments
-    "arguments_repeated": Meaning("the whole arguments of a call, or a whole call, come once more", ("stream", "call", "end")),
-    "arguments_cumulative": Meaning("each fragment of a call says all its arguments so far", ("stream", "call")),
-    "arguments_replaced": Meaning("a call comes with other arguments first", ("stream", "call", "end")),
-    "empty_object_prefix": Meaning("`{}` comes before the arguments of a call", ("stream", "call")),
-    "fragments_missing": Meaning("the last delta is left out of a text that comes whole behind", ("stream", "no call")),
-    "whole_differs": Meaning("the whole text behind the deltas is another one", ("stream", "no call")),
-    "whole_misplaced": Meaning("the whole text behind the deltas has another number", ("stream", "text", "end")),
-    "text_repeated": Meaning("a text comes with the start of its block too, or with the end", ("stream", "text", "end")),
-    "arguments_late": Meaning("a fragment of a call comes behind its end", ("stream", "call", "end")),
-    "arguments_gap": Meaning("the arguments come in parts, which leave out places of an array", ("stream", "call")),
-    "arguments_out_of_order": Meaning("the arguments come in parts, one of which goes back", ("stream", "call")),
+    "arguments_repeated": Meaning("all arguments of a call, or a whole call, are sent again", ("stream", "call", "end")),
+    "arguments_cumulative": Meaning("each fragment of a call has all its arguments so far", ("stream", "call")),
+    "arguments_replaced": Meaning("a call is first sent with other arguments", ("stream", "call", "end")),
+    "empty_object_prefix": Meaning("`{}` precedes the arguments of a call", ("stream", "call")),
+    "fragments_missing": Meaning("the last delta is missing from a text that is later sent whole", ("stream", "no call")),
+    "whole_differs": Meaning("the whole text after the deltas differs from them", ("stream", "no call")),
+    "whole_misplaced": Meaning("the whole text after the deltas has another index", ("stream", "text", "end")),
+    "text_repeated": Meaning("a text is also sent with the start or the end of its block", ("stream", "text", "end")),
+    "arguments_late": Meaning("a fragment of a call follows its end", ("stream", "call", "end")),
+    "arguments_gap": Meaning("the arguments are sent in parts that skip items of an array", ("stream", "call")),
+    "arguments_out_of_order": Meaning("the arguments are sent in parts, one of them out of order", ("stream", "call")),
     "custom_input_bare": Meaning(
-        "the arguments of a custom tool are its text alone", ("stream", "custom call"), reader="a custom tool in the request"
+        "the arguments of a custom tool are only its text", ("stream", "custom call"), reader="a custom tool in the request"
     ),
     # the end
-    "stop_with_calls": Meaning("the stop reason is the natural one, behind calls", ("stream", "call", "end")),
-    "stop_unknown_with_calls": Meaning("the stop reason is a word that nobody knows, behind calls", ("stream", "call", "end")),
-    "calls_without_call": Meaning("the stop reason says that there are calls, and there is none", ("stream", "no call")),
+    "stop_with_calls": Meaning("the stop reason after calls is the natural one", ("stream", "call", "end")),
+    "stop_unknown_with_calls": Meaning("the stop reason after calls is unknown", ("stream", "call", "end")),
+    "calls_without_call": Meaning("the stop reason is that of calls, but there are none", ("stream", "no call")),
     "stop_reason_foreign": Meaning("the stop reason is another dialect's word", ("stream", "length")),
-    "stop_conflict": Meaning("a weaker stop reason comes first", ("stream", "length")),
-    "finish_derived": Meaning("no stop reason comes", ("stream", "call", "end")),
+    "stop_conflict": Meaning("a weaker stop reason is sent first", ("stream", "length")),
+    "finish_derived": Meaning("there is no stop reason", ("stream", "call", "end")),
     "terminal_renamed": Meaning("the last event is `response.done`", ("stream", "no call")),
-    "after_error": Meaning("more content comes behind the error", ("stream", "text", "error")),
-    "fault_after_end": Meaning("the connection is reset behind the end", ("stream", "end")),
-    "after_end": Meaning("more content comes behind the end", ("stream", "text", "end")),
+    "after_error": Meaning("more content follows the error", ("stream", "text", "error")),
+    "fault_after_end": Meaning("the connection is reset after the end", ("stream", "end")),
+    "after_end": Meaning("more content follows the end", ("stream", "text", "end")),
 }  # fmt: skip
 
 
@@ -166,7 +165,7 @@ def quirks_of(dialect: str) -> Mapping[str, Quirk]:
     """
     named = dialect_named(dialect)
     if unknown := named.quirks.keys() - STREAM_REPAIRS.keys():
-        raise UsageError(f"{named.name} has quirks that no repair is named as: {quoted_all(sorted(unknown))}")
+        raise UsageError(f"{named.name} has quirks without a repair of the same name: {quoted_all(sorted(unknown))}")
     changes = {**_ANSWERS, **{kind: _of_frames(change) for kind, change in named.quirks.items()}}
     if not named.answers_whole or named.frame_end == b"\n":
         del changes["body_for_stream"]  # in NDJSON, a JSON body on one line is also a valid stream
@@ -219,7 +218,7 @@ def _cut_in_text(answer: Answer) -> Answer:
     return answer
 
 
-def _reset_behind_end(answer: Answer) -> Answer:
+def _reset_after_end(answer: Answer) -> Answer:
     """Return the stream with a connection reset after its end."""
     return evolve(answer, end="reset") if answer.streamed and _read(answer).clean else answer
 
@@ -236,5 +235,5 @@ _ANSWERS: Final[Mapping[str, Callable[[Answer], Answer]]] = {
     "body_for_stream": _as_body,
     "stream_for_body": _as_stream,
     "continued": _cut_in_text,
-    "fault_after_end": _reset_behind_end,
+    "fault_after_end": _reset_after_end,
 }

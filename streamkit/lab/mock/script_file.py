@@ -16,8 +16,7 @@ from typing import Any, Final
 import attrs
 from cattrs import Converter
 
-from streamkit.lab.mock.script import Script, Turn
-from streamkit.lab.mock.steps import STEPS, Arguments, Raw, Step
+from streamkit.lab.mock.script import STEPS, Arguments, Raw, Script, Step, Turn
 from streamkit.toml.document import parse_toml, read_toml
 from streamkit.toml.findings import ConfigError, KeyPath, Refusal, meant
 from streamkit.toml.tables import described, faults_of, strict_converter
@@ -41,7 +40,7 @@ def parse_script(text: str, *, name: str = "the script") -> Script:
     made, turns = _converter(), []
     repeat = values.get("repeat", False)
     if type(repeat) is not bool:
-        faults.append((("repeat",), f"true or false is needed, not {described(repeat)}"))
+        faults.append((("repeat",), f"must be true or false, not {described(repeat)}"))
     tables = values.get("turn", [])
     if not isinstance(tables, list) or not tables:
         faults.append((("turn",), "write at least one, as [[turn]] with steps"))
@@ -70,10 +69,10 @@ def _converter() -> Converter:
 def _step(made: Converter, value: Any) -> Step:
     if not isinstance(value, dict) or len(value) != 1:
         shape = f"a table with {len(value)} keys" if isinstance(value, dict) else described(value)
-        raise Refusal(f"a step is a table with one key, its name, not {shape}")
+        raise Refusal(f"must be a table with one key, the step's name, not {shape}")
     ((name, fields),) = value.items()
     if name not in STEPS:
-        raise Refusal(f"no step is called so{meant(name, STEPS)}", at=(name,))
+        raise Refusal(f"unknown step{meant(name, STEPS)}", at=(name,))
     kind = STEPS[name]
     names = [field.name for field in attrs.fields(kind)]
     is_table = isinstance(fields, dict)
@@ -81,7 +80,7 @@ def _step(made: Converter, value: Any) -> Step:
     if kind is Raw:
         table = fields
     if table is None:
-        raise Refusal(f"true is needed, not {described(fields)}", at=(name,))
+        raise Refusal(f"must be true, not {described(fields)}", at=(name,))
     try:
         step: Step = made.structure(table, kind)
     except Exception as error:  # noqa: BLE001 - faults_of raises errors of other kinds again
@@ -92,7 +91,7 @@ def _step(made: Converter, value: Any) -> Step:
 
 def _arguments(value: Any, _kind: Any) -> Arguments:
     if not isinstance(value, str | Mapping):
-        raise Refusal(f"a table is needed, or the text of the arguments, not {described(value)}")
+        raise Refusal(f"must be a table, or the text of the arguments, not {described(value)}")
     return value
 
 
@@ -100,8 +99,8 @@ def _raw(value: Any, _kind: Any) -> Raw:
     if isinstance(value, str):
         return Raw(value)
     if not isinstance(value, dict) or set(value) != {"b64"} or not isinstance(value["b64"], str):
-        raise Refusal('a string is needed, or bytes as { b64 = "…" }')
+        raise Refusal('must be a string, or bytes as { b64 = "…" }')
     try:
         return Raw(base64.b64decode(value["b64"], validate=True))
     except binascii.Error:
-        raise Refusal("this is no base64", at=("b64",)) from None
+        raise Refusal("must be base64", at=("b64",)) from None

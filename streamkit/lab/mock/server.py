@@ -5,7 +5,10 @@ and sends the result. The verdict uses the response without quirks; ``GET /verdi
 demo model answers. API keys are ignored. Ids and pace depend on the seed, the request, and how often its conversation repeated
 the request. Requests for host names other than this machine's are refused (421), and so are those of other web pages (403).
 
-Source: observe.md O31, O32.
+If the gateway serves clients of a dialect, the mock uses the same paths; for any other dialect, the paths of its servers. If
+two dialects share a path, the first one gets it, and the second one gets its name as a prefix: ``/NAME/v1/…``.
+
+Source: observe.md O31, O32; clients.md §10.1.
 """
 
 from __future__ import annotations
@@ -13,17 +16,17 @@ from __future__ import annotations
 import hashlib
 import logging
 import random
-import socket
-import struct
 import time
 from asyncio import sleep
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import Final
+from os import PathLike, fspath
+from typing import Final, TypeAlias
 
 import orjson
 from aiohttp import web
-from attrs import evolve
+from attrs import evolve, frozen
 
 from streamkit.conversation.messages import Request
 from streamkit.dialects import DIALECTS, dialect_named
@@ -32,13 +35,13 @@ from streamkit.errors import BadRequest, StreamError, UsageError
 from streamkit.events import ProviderFailed
 from streamkit.lab.demo_model import answer as demo_answer
 from streamkit.lab.demo_model import texts
-from streamkit.lab.mock.answer import Answer
-from streamkit.lab.mock.paths import Path, Place, places
-from streamkit.lab.mock.quirks import Quirk, quirks_of
-from streamkit.lab.mock.script import Script
+from streamkit.lab.mock.quirks import quirks_of
+from streamkit.lab.mock.script import Script, Step, Turn
 from streamkit.lab.mock.verdict import LEAVE_S, READ_TIMEOUT_S, ClientVerdict, Conversation, Exchange, Watch
-from streamkit.lab.mock.writing import AT_ONCE, CREATED, Timing, Writer, Written
+from streamkit.lab.mock.writing import AT_ONCE, CREATED, Answer, Timing, Writer, Written
+from streamkit.lab.server import reset
 from streamkit.report import StreamReport
+from streamkit.testing.serving import served
 from streamkit.text.quoting import quoted
 from streamkit.toml.findings import meant
 from streamkit.translation.bodies import decode_request
@@ -48,14 +51,10 @@ from streamkit.web.inventory import add_inventory
 from streamkit.web.refusals import bad_request, error_response
 
 log = logging.getLogger("streamkit.mock")
-#: The largest request body; the gateway has the same limit.
-REQUEST_BYTES: Final = 32 * 1024 * 1024
+REQUEST_BYTES: Final = 32 * 1024 * 1024  #: the largest request body; the gateway has the same limit
 #: The model in the list of models. A request may name any model.
 MODEL: Final = "mock"
-#: The name that selects all dialects.
-ANY: Final = "any"
-#: The value of SO_LINGER that turns a close into a reset.
-_NO_LINGER: Final = struct.pack("ii", 1, 0)
+ANY: Final = "any"  #: the name that selects all dialects
 
 
 class Mock:
@@ -77,14 +76,18 @@ class Mock:
     ) -> None:
         names = tuple(DIALECTS) if dialect == ANY else (dialect_named(dialect).name,)
         self.places: tuple[Place, ...] = tuple(places(names))  #: the base URL and paths of each dialect
-        self._quirks = {name: _chosen(name, quirks) for name in names}
-        _refuse_unknown(quirks, names)
+        known = {name: quirks_of(name) for name in names}
+        for kind in quirks:
+            if not any(kind in having for having in known.values()):
+                whose = f"{names[0]} has" if len(names) == 1 else "there is"
+                words = sorted({each for having in known.values() for each in having})
+                raise UsageError(f"{whose} no quirk {quoted(kind)}{meant(kind, words)}")
+        self._quirks = {name: [having[kind] for kind in quirks if kind in having] for name, having in known.items()}
         self._script, self._timing, self._seed = script, timing, seed
         self._watch = Watch(clock)
 
     @property
     def verdict(self) -> ClientVerdict:
-        """The verdict on the client so far."""
         return self._watch.verdict
 
     def urls(self, root: str) -> dict[str, str]:
@@ -103,10 +106,10 @@ class Mock:
     async def _show_verdict(self, _request: web.Request) -> web.Response:
         return web.Response(body=orjson.dumps(self.verdict.as_json()), content_type="application/json")
 
-    async def _count(self, path: Path, request: web.Request) -> web.Response:
+    async def _count(self, path: ServedPath, request: web.Request) -> web.Response:
         surface = dialect_named(path.dialect).http.surface
         if surface is None:
-            raise UsageError(f"{path.dialect} counts no tokens")
+            raise UsageError(f"{path.dialect} does not count tokens")
         try:
             body, _ = surface.counted(await request.read(), StreamReport())
             asked = decode_request(body, path.dialect)
@@ -115,7 +118,7 @@ class Mock:
         words = sum(len(text.split()) for text in texts(asked))
         return web.Response(body=orjson.dumps(surface.count_answer(words)), content_type="application/json")
 
-    async def _answer(self, path: Path, request: web.Request) -> web.StreamResponse:
+    async def _answer(self, path: ServedPath, request: web.Request) -> web.StreamResponse:
         raw = await request.read()
         try:
             asked, as_array = _asked(path, request, raw)
@@ -155,7 +158,7 @@ class Mock:
                 changed = answer
             if changed == answer:
                 needed = ", ".join(quirk.needs)
-                log.info("request %d: %s changes nothing here: it needs %s", exchange.number, quirk.kind, needed)
+                log.info("request %d: %s changes nothing, because it needs %s", exchange.number, quirk.kind, needed)
             answer = changed
         return answer
 
@@ -179,7 +182,7 @@ class Mock:
                 if request.transport is not None:
                     request.transport.close()
             case "reset":
-                _reset(request)
+                reset(request)
             case "stalled":
                 await self._stall(request, written, exchange)
         return response
@@ -192,24 +195,10 @@ class Mock:
         await sleep(bound_s)
         if request.transport is not None and not request.transport.is_closing():  # the runner may not cancel handlers
             self._watch.stayed(exchange, bound_s)
-            _reset(request)
+            reset(request)
 
 
-def _chosen(dialect: str, kinds: Sequence[str]) -> list[Quirk]:
-    """Return the quirks of these kinds that the dialect has."""
-    quirks = quirks_of(dialect)
-    return [quirks[kind] for kind in kinds if kind in quirks]
-
-
-def _refuse_unknown(kinds: Sequence[str], dialects: Sequence[str]) -> None:
-    known = {kind for dialect in dialects for kind in quirks_of(dialect)} if kinds else set()
-    for kind in kinds:
-        if kind not in known:
-            whose = f"{dialects[0]} has" if len(dialects) == 1 else "there is"
-            raise UsageError(f"{whose} no quirk {quoted(kind)}{meant(kind, sorted(known))}")
-
-
-def _asked(path: Path, request: web.Request, raw: bytes) -> tuple[Request, bool]:
+def _asked(path: ServedPath, request: web.Request, raw: bytes) -> tuple[Request, bool]:
     """Return the parsed request, and whether its response must be streamed as one JSON array. Raises BadRequest."""
     asked = decode_request(raw, path.dialect)
     surface = dialect_named(path.dialect).http.surface
@@ -227,7 +216,7 @@ def _asked(path: Path, request: web.Request, raw: bytes) -> tuple[Request, bool]
 def _no_turn(script: Script, conversation: Conversation) -> ProviderFailed:
     count = len(script.turns)
     turns = "its only turn" if count == 1 else f"{len(conversation.had)} of its {count} turns"
-    message = f"the script has no turn for this request: the conversation had {turns}, and no other one fits"
+    message = f"the script has no turn for this request: the conversation has had {turns}, and no other turn matches"
     return ProviderFailed("invalid_request", message)
 
 
@@ -253,7 +242,128 @@ async def _begin(request: web.Request, response: web.StreamResponse) -> None:
         await response.prepare(request)
 
 
-def _reset(request: web.Request) -> None:
-    if request.transport is not None:
-        request.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
-        request.transport.abort()
+# -- paths -------------------------------------------------------------------------------------------------------------
+
+
+#: A sample model name for building a URL. It is then replaced by the router's pattern for any name.
+_MODEL: Final = "a-model"
+_MODEL_PATTERN: Final = "{model:.+}"
+
+
+@frozen(kw_only=True)
+class ServedPath:
+    """A path of a dialect, as a pattern for aiohttp's router."""
+
+    pattern: str
+    dialect: str
+    stream: bool | None = None  #: whether requests to this path stream; None: the request decides
+    counts: bool = False  #: the path counts tokens and generates nothing
+
+
+@frozen(kw_only=True)
+class Place:
+    """The base URL of one dialect, relative to the server's URL, and its paths."""
+
+    dialect: str
+    base: str
+    paths: tuple[ServedPath, ...]
+
+
+def places(dialects: Iterable[str]) -> Iterator[Place]:
+    """Yield the place of each dialect. Raises UsageError for an unknown dialect."""
+    taken: set[str] = set()
+    for name in dialects:
+        paths = list(_paths(name))
+        prefix = f"/{name}" if any(path.pattern in taken for path in paths) else ""
+        paths = [evolve(path, pattern=prefix + path.pattern) for path in paths]
+        taken.update(path.pattern for path in paths)
+        yield Place(dialect=name, base=prefix + _base(name), paths=tuple(paths))
+
+
+def _paths(name: str) -> Iterator[ServedPath]:
+    http = dialect_named(name).http
+    if http.surface is not None:
+        for pattern, operation in http.surface.paths.items():
+            yield ServedPath(pattern=pattern, dialect=name, counts=operation == "count")
+        return
+    if http.endpoint is None:
+        yield ServedPath(pattern=f"/{name}", dialect=name)
+        return
+    streamed, whole = (http.endpoint.url("", _MODEL, stream).partition("?")[0] for stream in (True, False))
+    yield ServedPath(pattern=_pattern(streamed), dialect=name, stream=None if streamed == whole else True)
+    if streamed != whole:
+        yield ServedPath(pattern=_pattern(whole), dialect=name, stream=False)
+
+
+def _pattern(path: str) -> str:
+    return path.replace(_MODEL, _MODEL_PATTERN)
+
+
+def _base(name: str) -> str:
+    """Return the part of the path between the server's URL and the path that official clients append to their base URL."""
+    http, paths = dialect_named(name).http, [path.pattern for path in _paths(name)]
+    asked = "" if http.endpoint is None else http.endpoint.url("", _MODEL, True).partition("?")[0]
+    if not asked:  # the dialect's requests go to the base URL itself, without a path
+        return paths[0]
+    return next((path.removesuffix(asked) for path in paths if path.endswith(asked)), "")
+
+
+# -- serving from a thread ---------------------------------------------------------------------------------------------
+
+
+#: A script, its turns, the steps of its only turn, or the path of a TOML file. None: the demo model answers.
+ScriptLike: TypeAlias = Script | Iterable[Turn | Step] | str | PathLike[str] | None
+
+
+@frozen
+class ServedMock:
+    """A mock and the server that serves it."""
+
+    mock: Mock
+    root: str  #: the server's URL
+
+    @property
+    def urls(self) -> Mapping[str, str]:
+        """The base URL of each dialect, for its official clients."""
+        return self.mock.urls(self.root)
+
+    @property
+    def url(self) -> str:
+        """The base URL of the mock's only dialect; the server's URL if there are several."""
+        urls = list(self.urls.values())
+        return urls[0] if len(urls) == 1 else self.root
+
+    @property
+    def verdict(self) -> ClientVerdict:
+        return self.mock.verdict
+
+
+@contextmanager
+def served_mock(
+    script: ScriptLike = None,
+    *,
+    dialect: str = ANY,
+    quirk: str | Sequence[str] = (),
+    timing: Timing = AT_ONCE,
+    seed: int = 0,
+) -> Iterator[ServedMock]:
+    """Serve a mock on a free loopback port while the block runs.
+
+    ``quirk`` is one kind or several (``streamkit mock --list-quirks``). Raises UsageError for an unknown dialect or quirk, or
+    an impossible script. A script in a file needs the extra ``gateway``.
+    """
+    quirks = (quirk,) if isinstance(quirk, str) else tuple(quirk)
+    mock = Mock(script_of(script), dialect=dialect, quirks=quirks, timing=timing, seed=seed)
+    with served(mock.app) as root:
+        yield ServedMock(mock, root)
+
+
+def script_of(script: ScriptLike) -> Script | None:
+    """Return the script. Raises UsageError for an impossible one, and ConfigError for a file with faults."""
+    if script is None or isinstance(script, Script):
+        return script
+    if isinstance(script, str | PathLike):
+        from streamkit.lab.mock.script_file import load_script  # noqa: PLC0415 - cattrs is an extra
+
+        return load_script(fspath(script))
+    return Script(script)

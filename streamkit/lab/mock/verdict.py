@@ -20,9 +20,8 @@ from streamkit.conversation.messages import Request, ToolCall, ToolResult
 from streamkit.conversation.messages import Turn as Message
 from streamkit.events import ProviderFailed, TextDelta, ToolCallFinished, ToolCallStarted
 from streamkit.http_errors import is_retryable
-from streamkit.lab.mock.answer import Answer
 from streamkit.lab.mock.script import answers_in, first_said, text_of
-from streamkit.lab.mock.writing import Written
+from streamkit.lab.mock.writing import Answer, Written
 from streamkit.observer import Observer
 
 FaultKind: TypeAlias = Literal[
@@ -34,22 +33,20 @@ FaultKind: TypeAlias = Literal[
     "left_late",
 ]
 FAULTS: Final[Mapping[FaultKind, str]] = {
-    "truncated_stream_accepted": "what came of an answer that broke off or failed stands as an answer in a later request",
+    "truncated_stream_accepted": "a later request contains an interrupted or failed response as if it were complete",
     "unfinished_call_answered": "a later request has the result of a call that was never finished",
-    "retry_after_ignored": "the same was asked again before the time that Retry-After named",
-    "bad_request_retried": "the very same request came again after an error that no repetition helps (400, 401, 404 …)",
-    "no_read_timeout": "the client was still connected when a stall had lasted for its bound",
-    "left_late": "the client was still connected so long after the stream's own terminator, while the body stayed open",
+    "retry_after_ignored": "the same request was sent again before the time in Retry-After",
+    "bad_request_retried": "an identical request was sent after an error that a retry cannot fix (400, 401, 404 …)",
+    "no_read_timeout": "the client was still connected at the end of a stall's time limit",
+    "left_late": "the client was still connected long after the stream's terminator, while the body stayed open",
 }
 NoteKind: TypeAlias = Literal["not_retried", "out_of_turns"]
 NOTES: Final[Mapping[NoteKind, str]] = {
-    "not_retried": "an error that may pass (429, 503 …) was followed by no other request of the conversation",
-    "out_of_turns": "a request came for which the script has no turn left, and got an error",
+    "not_retried": "no request of the conversation followed a temporary error (429, 503 …)",
+    "out_of_turns": "a request got an error because the script had no turn left for it",
 }
-#: Seconds of a stall after which a client must have left, unless the script sets a bound.
-READ_TIMEOUT_S: Final = 60.0
-#: Seconds after the end of a stream within which a client must have left.
-LEAVE_S: Final = 5.0
+READ_TIMEOUT_S: Final = 60.0  #: seconds of a stall after which a client must have left, unless the script sets a bound
+LEAVE_S: Final = 5.0  #: seconds after the end of a stream within which a client must have left
 #: Tolerance in seconds: clocks and timers are not exact, so a retry this much too early is no fault.
 EARLY_S: Final = 0.05
 #: Most conversations watched, and most requests kept of each. Older ones are forgotten.
@@ -80,7 +77,6 @@ class ClientVerdict:
 
     @property
     def clean(self) -> bool:
-        """True if no fault was seen."""
         return not self.faults
 
     def as_json(self) -> dict[str, Any]:
@@ -153,8 +149,7 @@ class Conversation:
     """The state of one conversation."""
 
     exchanges: deque[Exchange] = field(factory=lambda: deque(maxlen=EXCHANGES))
-    #: The numbers of the script's turns that this conversation has used.
-    had: set[int] = field(factory=set)
+    had: set[int] = field(factory=set)  #: the numbers of the script's turns that this conversation has used
     depth: int = 0  #: ``Exchange.depth`` of the conversation's latest request
 
 
@@ -197,7 +192,7 @@ class Watch:
         exchange.failed, exchange.read = written.failed, read_answer(written.answer)
 
     def out_of_turns(self, exchange: Exchange) -> None:
-        self._notes.append(Finding("out_of_turns", exchange.number, "the script has no turn left for it"))
+        self._notes.append(Finding("out_of_turns", exchange.number, "the script has no turn left for this request"))
 
     def stayed(self, exchange: Exchange, seconds: float) -> None:
         """Add the fault that the client is still connected after ``seconds`` of silence."""
@@ -216,13 +211,13 @@ class Watch:
             return
         if not is_retryable(failed):
             if now.digest == earlier.digest:
-                message = f"the same as request {earlier.number}, which got status {failed.http_status}"
+                message = f"identical to request {earlier.number}, which got status {failed.http_status}"
                 self._found("bad_request_retried", earlier, now, message)
         elif failed.retry_after_s is not None:
             waited = self.clock() - sent_at
             if waited < failed.retry_after_s - EARLY_S:
                 after = f"{waited:.2f} s after request {earlier.number}"
-                message = f"asked {after}, whose Retry-After was {failed.retry_after_s:g} s"
+                message = f"sent {after}, whose Retry-After was {failed.retry_after_s:g} s"
                 self._found("retry_after_ignored", earlier, now, message)
 
     def _judge_history(self, earlier: Exchange, now: Exchange, request: Request, conversation: Conversation) -> None:
@@ -242,11 +237,11 @@ class Watch:
         answered = {part.call_id for turn in request.turns for part in turn.parts if isinstance(part, ToolResult)}
         for call in read.calls:
             if not call.finished and any(_is_call(part, call) and part.id in answered for part in _calls(history)):
-                message = f"has a result of the call {call.id}, of which request {earlier.number} got only a part"
+                message = f"has a result of the call {call.id}, which request {earlier.number} received only in part"
                 self._found("unfinished_call_answered", earlier, now, message)
                 return
         if _says(history, read):
-            message = f"its history has what request {earlier.number} got of an answer that broke off"
+            message = f"its history contains the interrupted response to request {earlier.number}"
             self._found("truncated_stream_accepted", earlier, now, message)
 
     def _found(self, kind: FaultKind, earlier: Exchange, now: Exchange, message: str) -> None:
@@ -262,7 +257,7 @@ class Watch:
                     and is_retryable(each.failed)
                     and not each.followed
                 ):
-                    message = f"status {each.failed.http_status} may pass, and nothing followed"
+                    message = f"status {each.failed.http_status} may be temporary, but no request followed"
                     yield Finding("not_retried", each.number, message)
 
 

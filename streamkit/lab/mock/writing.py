@@ -15,8 +15,8 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
 
 from attrs import evolve, field, frozen
 
@@ -39,8 +39,7 @@ from streamkit.events import (
 )
 from streamkit.http_errors import encode_error
 from streamkit.lab.demo_model import DELTAS, texts
-from streamkit.lab.mock.answer import Answer, AnswerEnd
-from streamkit.lab.mock.steps import (
+from streamkit.lab.mock.script import (
     SPOKEN,
     Call,
     Comment,
@@ -66,16 +65,45 @@ from streamkit.tool_calls.accumulate import ToolCallAccumulator
 from streamkit.translation.bodies import encode_response
 from streamkit.web.refusals import with_status
 
-#: The creation time of every response: 2026-01-01T00:00:00Z.
-CREATED: Final = 1_767_225_600
-#: The number of characters in each streamed fragment of a call's arguments.
-FRAGMENT_CHARS: Final = 8
-#: The range of the random time between two tokens, as factors of the mean.
-JITTER: Final = (0.5, 1.5)
-#: Characters of a generated id after its prefix.
-ID_CHARS: Final = 22
-#: Matches a word with the whitespace before it, or whitespace at the end.
-_WORD: Final = re.compile(r"\s*\S+|\s+\Z")
+#: How the connection ends after the frames. ``whole``: the body ends as HTTP requires. ``cut``: the connection closes inside
+#: the body. ``reset``: it is reset (RST) inside the body. ``stalled``: it stays open and silent until the client leaves.
+AnswerEnd: TypeAlias = Literal["whole", "cut", "reset", "stalled"]
+
+
+@frozen(kw_only=True)
+class Answer:
+    """The mock's response to one request, in ``dialect``.
+
+    ``frames`` are the bytes of each frame of a stream in order, each with its terminator: an SSE event with its blank line, a
+    comment, an NDJSON line, a binary message. They may be malformed. If the response is not ``streamed``, there is one frame,
+    the whole body.
+    """
+
+    dialect: str
+    frames: tuple[bytes, ...]
+    content_type: str
+    streamed: bool = True
+    end: AnswerEnd = "whole"
+    status: int = 200
+    #: Headers in addition to Content-Type and those of HTTP's own framing.
+    headers: Mapping[str, str] = field(factory=dict)
+    #: Seconds of silence before the frame with this number; ``len(frames)`` means before the end. Larger numbers are ignored,
+    #: so that code which removes frames need not renumber the waits.
+    waits_s: Mapping[int, float] = field(factory=dict)
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.frames)
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+CREATED: Final = 1_767_225_600  #: the creation time of every response: 2026-01-01T00:00:00Z
+FRAGMENT_CHARS: Final = 8  #: the number of characters in each streamed fragment of a call's arguments
+JITTER: Final = (0.5, 1.5)  #: the range of the random time between two tokens, as factors of the mean
+ID_CHARS: Final = 22  #: characters of a generated id after its prefix
+_WORD: Final = re.compile(r"\s*\S+|\s+\Z")  #: matches a word with the whitespace before it, or whitespace at the end
 _SSE: Final = "text/event-stream"
 _JSON: Final = "application/json"
 
@@ -84,8 +112,7 @@ _JSON: Final = "application/json"
 class Timing:
     """The pace of the mock's output. A token is a word, or a fragment of arguments."""
 
-    #: Seconds before the first token.
-    first_token_s: float = field(default=0.0, validator=not_negative)
+    first_token_s: float = field(default=0.0, validator=not_negative)  #: seconds before the first token
     #: Tokens per second after the first one; 0: as fast as possible.
     tokens_per_s: float = field(default=0.0, validator=not_negative)
     #: Speed-up of all waits, including each ``wait`` step: 2 is twice as fast, 0 never waits.
@@ -100,12 +127,9 @@ class Written:
     """A response, and the facts about it that the verdict on the client needs."""
 
     answer: Answer
-    #: The error, if the response is an HTTP error; else None.
-    failed: ProviderFailed | None = None
-    #: The ``stall`` step at its end, if any.
-    stall: Stall | None = None
-    #: Losses: content that the dialect cannot express, by kind.
-    losses: Counter[str] = field(factory=Counter)
+    failed: ProviderFailed | None = None  #: the error, if the response is an HTTP error; else None
+    stall: Stall | None = None  #: the ``stall`` step at its end, if any
+    losses: Counter[str] = field(factory=Counter)  #: losses: content that the dialect cannot express, by kind
 
 
 class Writer:
@@ -150,7 +174,6 @@ class Writer:
         return Encoding(profile=profile, make_id=self.make_id, clock=lambda: CREATED)
 
     def make_id(self, prefix: str) -> str:
-        """Return an id made from the seeded random source."""
         return prefix + "".join(self._source.choices(BASE62, k=ID_CHARS))
 
     # -- the two ways to write a response ------------------------------------------------------------------------------

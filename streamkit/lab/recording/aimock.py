@@ -31,23 +31,19 @@ from streamkit.dialects.profiles import Encoding
 from streamkit.errors import UsageError
 from streamkit.events import Event, ReasoningDelta, StopReason, TextDelta, ToolCallArguments, UsageReported
 from streamkit.http_errors import decode_error, encode_error
-from streamkit.lab.recording.lines import sha256_of
-from streamkit.lab.recording.recording import End, Read, RecordedResponse, Recording, readable
+from streamkit.lab.recording import End, Read, RecordedResponse, Recording, readable
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted_all
 from streamkit.tool_calls.check import check_json
 
-#: Characters in one piece of text or arguments, if the fixture sets no ``chunkSize``.
-CHUNK_CHARS: Final = 20
-#: The status of an error response for which the fixture sets no status.
-STATUS: Final = 500
-#: For this status, a response gets ``retry-after: 1`` if the fixture sets no ``retryAfter``.
-RATE_LIMITED: Final = 429
+CHUNK_CHARS: Final = 20  #: characters in one piece of text or arguments, if the fixture sets no ``chunkSize``
+STATUS: Final = 500  #: the status of an error response for which the fixture sets no status
+RATE_LIMITED: Final = 429  #: for this status, a response gets ``retry-after: 1`` if the fixture sets no ``retryAfter``
 #: The names that a fixture may use for each count of tokens; they are the names of different providers.
 _INPUT: Final = ("prompt_tokens", "input_tokens", "promptTokenCount")
 _OUTPUT: Final = ("completion_tokens", "output_tokens", "candidatesTokenCount")
 _TOTAL: Final = ("total_tokens", "totalTokenCount")
-_SAID: Final = frozenset({"content", "toolCalls", "blocks"})
+_CHAT_MEMBERS: Final = frozenset({"content", "toolCalls", "blocks"})
 
 
 def is_aimock(content: bytes) -> bool:
@@ -67,9 +63,7 @@ def parse_aimock(content: bytes, *, name: str, dialect: str) -> list[Recording]:
     Raises BadRecording with the place in the file, and UsageError if ``dialect`` is empty or unknown.
     """
     if not dialect:
-        raise UsageError(
-            f"{name}: fixtures of aimock say what is meant, and in no dialect: name the one to write them in"
-        )
+        raise UsageError(f"{name}: fixtures of aimock have no dialect: name the one in which to write them")
     named = source_named(dialect)[0]
     recordings = []
     for number, entry in enumerate(json.loads(content)["fixtures"]):
@@ -84,22 +78,21 @@ def _recording(entry: dict[str, Any], dialect: Dialect) -> Recording:
     response = entry["response"]
     if isinstance(response.get("error"), dict):
         return _refusal(response, dialect)
-    if not _SAID & response.keys():
-        raise ValueError(f"it is no answer of a chat: it has {quoted_all(sorted(response))}")
+    if not _CHAT_MEMBERS & response.keys():
+        raise ValueError(f"it is not a chat response: it has {quoted_all(sorted(response))}")
     delays = _delays(entry)
     chunk_chars = max(1, int(entry.get("chunkSize") or CHUNK_CHARS))
-    pieces = _pieces(_meant(response, dialect), dialect, chunk_chars)
+    pieces = _pieces(_response(response, dialect), dialect, chunk_chars)
     times = accumulate(next(delays) for _ in pieces)
     reads = [Read(t, piece) for t, piece in zip(times, pieces, strict=True)]
     kept, end = _cut(reads, entry)
-    body = b"".join(read.data for read in kept)
     return Recording(
         id="",
         dialect=dialect.name,
         exact=False,
         response=RecordedResponse(t=0.0, status=200, headers={"content-type": dialect.media_type}),
         reads=tuple(kept),
-        end=evolve(end, reads=len(kept), bytes=len(body), sha256=sha256_of(body)),
+        end=end,
     )
 
 
@@ -110,6 +103,7 @@ def _refusal(response: dict[str, Any], dialect: Dialect) -> Recording:
     headers = {} if wait is None else {"retry-after": str(wait)}
     failed = decode_error(status, orjson.dumps({"error": response["error"]}), dialect.name, headers)
     written = encode_error(failed, dialect.name)
+    read = Read(0.0, written.body)
     return Recording(
         id="",
         dialect=dialect.name,
@@ -117,24 +111,26 @@ def _refusal(response: dict[str, Any], dialect: Dialect) -> Recording:
         response=RecordedResponse(
             t=0.0, status=status, headers={name.lower(): text for name, text in written.headers.items()}
         ),
-        reads=(Read(0.0, written.body),),
-        end=End(t=0.0, kind="whole", reads=1, bytes=len(written.body), sha256=sha256_of(written.body)),
+        reads=(read,),
+        end=End.of([read]),
     )
 
 
 # -- the content of a response -----------------------------------------------------------------------------------------
 
 
-def _meant(response: dict[str, Any], dialect: Dialect) -> Response:
+def _response(response: dict[str, Any], dialect: Dialect) -> Response:
     parts: list[Part] = []
     if response.get("reasoning"):
         parts.append(Reasoning(str(response["reasoning"])))
     if response.get("blocks"):
         for block in response["blocks"]:
-            parts.append(_spoken(block["text"], parts) if block["type"] == "text" else _call(block, parts))
+            parts.append(
+                Text(_text(block["text"]), block=len(parts)) if block["type"] == "text" else _call(block, parts)
+            )
     else:
         if response.get("content"):
-            parts.append(_spoken(response["content"], parts))
+            parts.append(Text(_text(response["content"]), block=len(parts)))
         for call in response.get("toolCalls") or ():
             parts.append(_call(call, parts))
     calls = any(isinstance(part, ToolCall) for part in parts)
@@ -149,10 +145,6 @@ def _meant(response: dict[str, Any], dialect: Dialect) -> Response:
         usage=_usage(response.get("usage")),
         clean=True,
     )
-
-
-def _spoken(content: Any, before: list[Part]) -> Text:
-    return Text(_text(content), block=len(before))
 
 
 def _call(call: dict[str, Any], before: list[Part]) -> ToolCall:
@@ -231,5 +223,5 @@ def _cut(reads: list[Read], entry: dict[str, Any]) -> tuple[list[Read], End]:
     if milliseconds is not None:
         kept = [read for read in kept if read.t <= _seconds(milliseconds)]
     is_cut = len(kept) < len(reads)
-    t = _seconds(milliseconds) if is_cut and milliseconds is not None else kept[-1].t if kept else 0.0
-    return kept, End(t=t, kind="cut" if is_cut else "whole")
+    t = _seconds(milliseconds) if is_cut and milliseconds is not None else None
+    return kept, End.of(kept, kind="cut" if is_cut else "whole", t=t)

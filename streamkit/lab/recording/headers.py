@@ -1,4 +1,4 @@
-"""Allow-lists: the headers and parts of a path that may be written to disk. Everything else is left out.
+"""Allow-lists: the parts of a request and a response that may be written to disk. Everything else is left out.
 
 A header is in a list only if no server and no client puts a key in it: content types, user agents, requested features, request
 ids, rate limits. All of a path is kept, except query parameters with the name of a key.
@@ -8,18 +8,25 @@ Source: observe.md O25, F47; limits.md T6.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import unquote_plus
+
+import orjson
 
 from streamkit.dialects import endpoints, key_headers
 from streamkit.dialects.http import RATE_LIMIT_PREFIXES, REQUEST_ID_HEADERS, RETRY_HEADERS
 
-#: Headers as received: a name may be repeated, in upper or lower case.
-Headers: TypeAlias = Iterable[tuple[str, str]]
+Headers: TypeAlias = Iterable[tuple[str, str]]  #: headers as received: a name may be repeated, in upper or lower case
 
+#: Headers of one connection, never forwarded, like those that ``Connection`` lists (RFC 9110 §7.6.1; RFC 9112 §9.6, §6.1).
+HOP_BY_HOP: Final = frozenset({
+    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
+    "transfer-encoding", "upgrade",
+})  # fmt: skip
 #: Request headers that may be written, in addition to those that ask for features (``Endpoint.features``).
 REQUEST_HEADERS: Final = frozenset({
     "accept", "accept-encoding", "content-encoding", "content-length", "content-type", "traceparent", "user-agent",
@@ -108,3 +115,41 @@ def _passed() -> tuple[frozenset[str], tuple[str, ...]]:
     """Return the response headers that dialects name: full names, and prefixes (which end with ``-``)."""
     every = [name for endpoint in endpoints() for name in endpoint.passed]
     return frozenset(every), tuple(name for name in every if name.endswith("-"))
+
+
+# -- bodies of requests ------------------------------------------------------------------------------------------------
+
+
+#: ``full``: the whole body. ``shape``: only member names and types (``shape_of``). ``none``: nothing.
+Bodies: TypeAlias = Literal["full", "shape", "none"]
+DEPTH: Final = 100  #: the deepest nesting of a body whose shape is kept
+
+
+def kept_body(body: bytes, bodies: Bodies) -> bytes | None:
+    """Return the body or its shape. Return None if ``bodies`` is none, or the shape needs JSON of ``DEPTH`` levels at most."""
+    if bodies == "full":
+        return body
+    try:
+        return None if bodies == "none" else orjson.dumps(shape_of(json.loads(body)))
+    except (ValueError, RecursionError):
+        return None
+
+
+def shape_of(value: Any, depth: int = DEPTH) -> Any:
+    """Return a JSON value with each text, number and boolean replaced by the name of its type. Keep member names.
+
+    Raises RecursionError for a value with more than ``depth`` levels.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    if not depth:
+        raise RecursionError
+    if isinstance(value, list):
+        return [shape_of(item, depth - 1) for item in value]
+    return {name: shape_of(inner, depth - 1) for name, inner in value.items()}

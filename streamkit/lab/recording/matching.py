@@ -21,30 +21,25 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from attrs import frozen
 
 from streamkit.errors import UsageError
+from streamkit.lab.recording import RecordedRequest, sha256_of
 from streamkit.lab.recording.headers import kept_target
-from streamkit.lab.recording.lines import sha256_of
-from streamkit.lab.recording.recording import RecordedRequest
 from streamkit.text.quoting import QUOTED_CHARS, quoted, quoted_all, steps
 
-#: The place of a value in JSON: member names, and positions from 0.
-Path: TypeAlias = tuple[str | int, ...]
-#: A ``Path`` as a pattern, in which None matches any position.
-Pattern: TypeAlias = tuple[str | int | None, ...]
+Path: TypeAlias = tuple[str | int, ...]  #: the place of a value in JSON: member names, and positions from 0
+Pattern: TypeAlias = tuple[str | int | None, ...]  #: a ``Path`` as a pattern, in which None matches any position
 
 _PATTERN: Final = re.compile(r"[^.\[\]]+(?:\.[^.\[\]]+|\[(?:[0-9]{1,9}|\*)\])*+")
 _STEP: Final = re.compile(r"\[(\*|[0-9]+)\]|([^.\[\]]+)")
 #: If two texts share at least this many characters, show both from ``_CONTEXT_CHARS`` before their first difference.
 _SHARED_CHARS: Final = QUOTED_CHARS // 2
-#: How many characters before the first difference are shown.
-_CONTEXT_CHARS: Final = 10
-#: Replaces a value that one of the two bodies does not have.
-_ABSENT: Final = object()
+_CONTEXT_CHARS: Final = 10  #: how many characters before the first difference are shown
+_ABSENT: Final = object()  #: replaces a value that one of the two bodies does not have
 
 
 def pattern_in(text: str) -> Pattern:
     """Return the pattern of a text like ``metadata.user_id`` or ``messages[*].id``. Raises UsageError for other text."""
     if _PATTERN.fullmatch(text) is None:
-        raise UsageError(f"no path in a JSON body: {quoted(text)}; metadata.user_id and messages[*].id are some")
+        raise UsageError(f"not a path in a JSON body: {quoted(text)}; write it as metadata.user_id or messages[*].id")
     found = (step.groups() for step in _STEP.finditer(text))
     return tuple(name or (None if position == "*" else int(position)) for position, name in found)
 
@@ -57,11 +52,11 @@ class Difference(NamedTuple):
     recorded: Any
 
     def __str__(self) -> str:
-        """Return one line: ``messages[2].content: 'a' is asked, 'b' was recorded``."""
+        """Return one line: ``messages[2].content: 'a' in the request, 'b' in the recording``."""
         asked, recorded = self.asked, self.recorded
         if isinstance(asked, str) and isinstance(recorded, str):
             asked, recorded = _from_where_they_differ(asked, recorded)
-        return f"{steps(self.path).lstrip('.') or 'body'}: {_shown(asked)} is asked, {_shown(recorded)} was recorded"
+        return f"{steps(self.path).lstrip('.') or 'body'}: {_shown(asked)} in the request, {_shown(recorded)} in the recording"
 
 
 class Miss(NamedTuple):
@@ -81,17 +76,15 @@ class RequestMatcher:
         self._recorded = [_Comparable.of(request) for request in requests]
 
     def matches(self, request: RecordedRequest) -> list[int]:
-        """Return the positions of the recorded requests that match this request."""
         asked = _Comparable.of(request)
         return [number for number, recorded in self._alike(asked) if self._is_match(asked, recorded)]
 
     def explain(self, request: RecordedRequest) -> Miss:
-        """Return why this request matches no recorded request."""
         asked = _Comparable.of(request)
         alike = list(self._alike(asked))
         if not alike:
             there = sorted({f"{recorded.method} {recorded.path}" for recorded in self._recorded})
-            return Miss(f"what is recorded was asked as {quoted_all(there)}")
+            return Miss(f"the recorded requests are {quoted_all(there)}")
         nearest, fewest = alike[0][0], self._differences(asked, alike[0][1])
         for number, recorded in alike[1:]:
             found = self._differences(asked, recorded, len(fewest))
@@ -100,12 +93,10 @@ class RequestMatcher:
         if fewest:
             return Miss(str(fewest[0]), nearest)
         if self._exact and self._recorded[nearest].value is not _ABSENT:
-            return Miss(
-                "the body says the same as the recorded one in other bytes, and an exact match is wanted", nearest
-            )
+            return Miss("the body has the recorded content in other bytes, but the match must be exact", nearest)
         size, body = len(asked.body or b""), self._recorded[nearest].body
         other = "one that was not kept" if body is None else f"one of {len(body):,} bytes"
-        return Miss(f"a body of {size:,} bytes is asked, and {other} was recorded", nearest)
+        return Miss(f"the request has a body of {size:,} bytes, the recording {other}", nearest)
 
     def _alike(self, asked: _Comparable) -> Iterator[tuple[int, _Comparable]]:
         return (
@@ -166,8 +157,6 @@ class _Comparable:
 
 @frozen(repr=False)
 class _Number:
-    """A JSON number, kept as its text."""
-
     text: str
 
     def __repr__(self) -> str:

@@ -18,24 +18,27 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from streamkit.lab.recording.directory import Directory, RecorderLimits, Unrecorded
-from streamkit.lab.recording.headers import Headers
-from streamkit.lab.recording.request_bodies import Bodies
-from streamkit.lab.recording.writer import Answered, Asked, Ended, RecordedStep, RecordingWriter
+from streamkit.lab.recording.headers import Bodies, Headers
+from streamkit.lab.recording.writer import (
+    Answered,
+    Asked,
+    Directory,
+    Ended,
+    RecordedStep,
+    RecorderLimits,
+    RecordingWriter,
+    Unrecorded,
+)
 from streamkit.text.known_keys import KnownKeys
 
-#: The interval at which the thread writes, in seconds.
-WRITE_S: Final = 0.02
+WRITE_S: Final = 0.02  #: the interval at which the thread writes, in seconds
 #: The longest turn of the thread, in seconds. The event loop waits while the thread holds the interpreter.
 TURN_S: Final = 0.0003
-#: The thread's pause after each such turn, in seconds.
-PAUSE_S: Final = 0.0002
-#: Estimated size of a queue item without its data, in bytes.
-ITEM_BYTES: Final = 200
-#: How long closing a recorder waits for unwritten data, in seconds.
-CLOSE_S: Final = 5.0
+PAUSE_S: Final = 0.0002  #: the thread's pause after each such turn, in seconds
+ITEM_BYTES: Final = 200  #: estimated size of a queue item without its data, in bytes
+CLOSE_S: Final = 5.0  #: how long closing a recorder waits for unwritten data, in seconds
 #: Called in the writing thread with the file (None: not recorded) and the end that is written in the file.
-Saved: TypeAlias = Callable[[Path | None, str], None]
+Saved: TypeAlias = Callable[[Path | None, str], object]
 
 
 class Recorder:
@@ -59,7 +62,7 @@ class Recorder:
         self.queue: deque[tuple[OpenRecording, float, RecordedStep]] = deque()
         self.queued_bytes = 0  #: bytes of all items that were ever queued
         self.taken_bytes = 0  #: bytes of the items that the thread has taken
-        self._directory = Directory(directory, self.limits, warn)
+        self.directory = Directory(directory, self.limits, warn)
         self._keys, self._bodies = KnownKeys(keys), bodies
         self._open = 0  # exchanges whose end the thread has not reached
         self._wake = threading.Event()
@@ -69,18 +72,16 @@ class Recorder:
 
     @property
     def files(self) -> int:
-        """Number of files begun."""
-        return self._directory.files
+        return self.directory.files
 
     @property
     def bytes(self) -> int:
-        """Number of bytes written."""
-        return self._directory.bytes
+        return self.directory.bytes
 
     @property
     def unrecorded(self) -> Counter[Unrecorded]:
         """Number of exchanges without a file or without their end, by reason."""
-        return self._directory.unrecorded
+        return self.directory.unrecorded
 
     def open(
         self, *, dialect: str | None = "", provider: str = "", exact: bool = True, saved: Saved | None = None
@@ -89,7 +90,7 @@ class Recorder:
 
         ``saved`` is called with the file's path and end once the file is closed.
         """
-        writer = RecordingWriter(self._directory, self._keys, self._bodies, dialect, provider, exact)
+        writer = RecordingWriter(self.directory, self._keys, self._bodies, dialect, provider, exact)
         return OpenRecording(self, writer, saved)
 
     def put(self, recording: OpenRecording, at: float, step: RecordedStep, size: int = 0) -> None:
@@ -102,10 +103,6 @@ class Recorder:
     def has_room(self, size: int) -> bool:
         """Return whether the queue has room for ``size`` more bytes."""
         return self.queued_bytes - self.taken_bytes + size <= self.limits.queue_bytes
-
-    def refused(self) -> None:
-        """Count an exchange that is not recorded because the queue is full."""
-        self._directory.failed("slow_disk")
 
     def close(self, within_s: float = CLOSE_S) -> bool:
         """Write what is queued and end the thread. Block for up to ``within_s`` seconds; return whether the thread ended."""
@@ -174,13 +171,12 @@ class OpenRecording:
         """Record that a request is sent. Times count from now. ``target`` is path and query, percent-encoded as sent."""
         size = len(body or b"")
         if not self._recorder.has_room(size):
-            self._recorder.refused()
+            self._recorder.directory.failed("slow_disk")
             return
         self._started = time.monotonic()
         self._recorder.put(self, 0.0, Asked(method, target, tuple(headers), body), size)
 
     def response(self, status: int, headers: Headers) -> None:
-        """Record that the response's headers have arrived."""
         if self._started is not None and not self.is_over:
             self._recorder.put(self, time.monotonic() - self._started, Answered(status, tuple(headers)))
 

@@ -21,7 +21,7 @@ from streamkit.errors import (
 )
 from streamkit.events import ProviderFailed
 from streamkit.http_errors import decode_error
-from streamkit.lab.recording.recording import Recording
+from streamkit.lab.recording import Recording
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
@@ -32,10 +32,10 @@ _BROKE: Final = "the connection to the upstream broke"
 _FAILURES: Final = {
     "cut": _BROKE,
     "reset": f"{_BROKE}: Connection reset by peer",
-    "client_left": "the client left before the answer ended",
+    "client_left": "the client disconnected before the response ended",
     "unreachable": "no connection to the upstream could be made",
-    "truncated_by_recorder": "the recording ends before the answer did: it would have been too large",
-    "withheld": "the recording ends before the answer did: a key came next",
+    "truncated_by_recorder": "the recording ends before the response, which was too large",
+    "withheld": "the recording ends before the response, in which a key came next",
 }
 _TIMEOUTS: Final[dict[str, type[TimedOut]]] = {
     "connect": ConnectTimeout,
@@ -81,9 +81,9 @@ def failure(recording: Recording) -> SourceFailed | None:
     """Return the error that a live source would raise for this end: a timeout or SourceFailed. None for a whole response."""
     end = recording.end
     if end is None:
-        return SourceFailed("the recording has no end: its recorder was stopped")
+        return SourceFailed("the recording has no end: its recorder was killed")
     if end.dropped:
-        return SourceFailed(f"the recording lacks {end.dropped:,} reads, which came faster than they could be kept")
+        return SourceFailed(f"the recording lacks {end.dropped:,} reads, which came too fast to be written")
     if end.kind == "whole":
         return None
     if end.kind == "shut_down":

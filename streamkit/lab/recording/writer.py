@@ -1,11 +1,14 @@
-"""Write the file of one exchange, step by step: remove keys, and end the file at its limits.
+"""Write the file of one exchange, step by step: remove keys, and end the file at the limits of its directory.
 
 Headers are written only if they are in an allow-list (``headers.py``). Known keys, including those of the request itself, are
 removed from the paths and bodies of requests. Bytes of a response are never changed: if a known key occurs in them, the
 recording ends before the key (``withheld``). If a read ends with the possible beginning of a key, it is held until the next
 read. A key that is split by other bytes, as in the deltas of a stream, is not found.
 
-Only the writing thread may use this module.
+Only this user can read the files. A file's name consists of the time, random digits and the dialect, and never contains text
+from a client. Several processes may write into one directory, so its files are counted again every ``COUNT_S`` seconds.
+
+Only the writing thread may use this module, except ``Directory.failed``.
 
 Source: observe.md O25.
 """
@@ -14,32 +17,176 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from importlib.metadata import version
+from functools import partial
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from attrs import define, evolve, field, frozen
+from attrs.validators import ge
 
-from streamkit.detect import Detector
-from streamkit.errors import NotThisDialect
-from streamkit.lab.recording.directory import Directory, DirectoryFullError
-from streamkit.lab.recording.headers import Headers, kept_request_headers, kept_response_headers, kept_target, keys_in
-from streamkit.lab.recording.lines import end_line, head_line, read_line, request_line, response_line, sha256_of
-from streamkit.lab.recording.recording import End, Read, RecordedRequest, RecordedResponse, Recording
-from streamkit.lab.recording.request_bodies import Bodies, kept_body
+from streamkit import __version__
+from streamkit.detection import Detector
+from streamkit.errors import NotThisDialect, UsageError
+from streamkit.lab.recording import (
+    SUFFIX,
+    End,
+    Read,
+    RecordedRequest,
+    RecordedResponse,
+    Recording,
+    end_line,
+    head_line,
+    read_line,
+    request_line,
+    response_line,
+    sha256_of,
+)
+from streamkit.lab.recording.headers import (
+    Bodies,
+    Headers,
+    kept_body,
+    kept_request_headers,
+    kept_response_headers,
+    kept_target,
+    keys_in,
+)
 from streamkit.limits import MIB
 from streamkit.text.identifiers import random_id
 from streamkit.text.known_keys import KnownKeys
+from streamkit.text.quoting import quoted
 
-#: Bytes reserved in a file for its first line.
-HEAD_BYTES: Final = 512
-#: Bytes reserved in a file for its last line.
-END_BYTES: Final = 512
-#: If more bytes than this wait to be written, they are written immediately.
-PENDING_BYTES: Final = MIB
-_VERSION: Final = version("streamkit-llm")
+#: The reasons why an exchange, or the rest of one, was not written.
+Unrecorded: TypeAlias = Literal["directory_full", "disk_error", "slow_disk", "fault"]
+COUNT_S: Final = 10.0  #: the interval at which the files in the directory are counted, in seconds
+
+
+@frozen(kw_only=True)
+class RecorderLimits:
+    """The limits of recordings on disk and in memory."""
+
+    #: Largest file, in bytes; then its recording ends. A response of 10,000 events has 2 MiB; a request may have 32 MiB.
+    file_bytes: int = field(default=64 * MIB, validator=ge(4096))
+    #: Most recordings in the directory, of all processes. At this number no new recording begins.
+    files: int = field(default=10_000, validator=ge(1))
+    #: Most bytes of all recordings in the directory. At this size no recording begins, and open ones end.
+    all_bytes: int = field(default=4096 * MIB, validator=ge(1))
+    #: Most bytes that wait to be written. Reads beyond it are dropped, and requests beyond it are not recorded.
+    queue_bytes: int = field(default=64 * MIB, validator=ge(1))
+
+
+class DirectoryFullError(Exception):
+    """The directory has reached its limit of files or bytes."""
+
+
+class Directory:
+    """One directory, made if it does not exist. Raises UsageError if it cannot be made or written.
+
+    ``warn`` is called with a message the first time that each reason stops a recording. Only one thread may use this
+    class; ``failed`` alone may be called by any thread.
+    """
+
+    def __init__(self, path: str | Path, limits: RecorderLimits, warn: Callable[[str], None]) -> None:
+        self.limits = limits
+        self.files = 0  #: files that this object made
+        self.bytes = 0  #: bytes that this process wrote
+        self.unrecorded: Counter[Unrecorded] = Counter()
+        self._path = usable_directory(path)
+        self._warn = warn
+        self._warned: set[str] = set()
+        self._all_files = self._all_bytes = 0
+        self._counted_at: float | None = None
+
+    def make(self, began: datetime, dialect: str) -> tuple[Path, int]:
+        """Make a file and return its path and descriptor. Names sort by ``began``, the UTC time when the exchange began.
+
+        Raises OSError if the file cannot be made, and DirectoryFullError if the directory is full.
+        """
+        self._count()
+        if self._all_files >= self.limits.files or not self.has_room(0):
+            raise DirectoryFullError
+        name = "-".join(filter(None, [f"{began:%Y%m%dT%H%M%S.%f}Z", secrets.token_hex(8), dialect]))
+        path = self._path / f"{name}{SUFFIX}"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        self.files += 1
+        self._all_files += 1
+        return path, descriptor
+
+    def has_room(self, size: int) -> bool:
+        """Return whether ``size`` more bytes fit into the directory's limit."""
+        return self._all_bytes + size < self.limits.all_bytes
+
+    def wrote(self, size: int) -> None:
+        self.bytes += size
+        self._all_bytes += size
+
+    def failed(self, why: Unrecorded, error: Exception | None = None) -> None:
+        """Count an exchange that is not recorded, or not to its end. Warn with a system error's text, or the error's type."""
+        self.unrecorded[why] += 1
+        if error is None:
+            reason = _REASONS[why].format(self.limits)
+        else:
+            reason = getattr(error, "strerror", None) or type(error).__name__
+        if reason not in self._warned:
+            self._warned.add(reason)
+            self._warn(f"exchanges are not recorded in {quoted(str(self._path))}: {reason}")
+
+    def _count(self) -> None:
+        now = time.monotonic()
+        if self._counted_at is not None and now < self._counted_at + COUNT_S:
+            return
+        self._counted_at = now
+        sizes = list(_sizes(self._path))
+        self._all_files, self._all_bytes = len(sizes), sum(sizes)
+
+
+_REASONS: Final = {
+    "directory_full": "it has reached its limit of {0.files:,} files or {0.all_bytes:,} bytes of recordings",
+    "slow_disk": "the disk is too slow: {0.queue_bytes:,} bytes wait to be written",
+}
+
+
+def _sizes(path: Path) -> list[int]:
+    """Return the size of each recording in a directory. Leave out files that were deleted meanwhile."""
+    sizes = []
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if entry.name.endswith(SUFFIX):
+                try:
+                    sizes.append(entry.stat(follow_symlinks=False).st_size)
+                except FileNotFoundError:
+                    continue
+    return sizes
+
+
+def usable_directory(name: str | Path) -> Path:
+    """Return a directory for recordings. If it does not exist, make it readable by this user alone.
+
+    Raises UsageError if it cannot be made or written.
+    """
+    path = Path(name)
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:  # ValueError: the directory's name contains U+0000
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise UsageError(f"the directory {quoted(str(path))} for recordings can't be made: {reason}") from error
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise UsageError(f"the directory {quoted(str(path))} for recordings can't be written: permission denied")
+    return path
+
+
+# -- the file of one exchange ------------------------------------------------------------------------------------------
+
+
+HEAD_BYTES: Final = 512  #: bytes reserved in a file for its first line
+END_BYTES: Final = 512  #: bytes reserved in a file for its last line
+PENDING_BYTES: Final = MIB  #: if more bytes than this wait to be written, they are written immediately
+_VERSION: Final = __version__
 
 
 @frozen
@@ -103,7 +250,6 @@ class RecordingWriter:
     _sha256: hashlib._Hash = field(init=False, factory=hashlib.sha256)
 
     def take(self, at: float, step: RecordedStep) -> None:
-        """Record a step that happened ``at`` seconds after the request."""
         if self.is_over:
             return
         try:
@@ -234,7 +380,7 @@ class RecordingWriter:
         else:
             self._release(len(data))
         if self._detector is not None:
-            self._detect(self._detector, data)
+            self._detect(partial(self._detector.feed, data))
 
     def _release(self, until: int) -> None:
         """Add lines for the held reads that end at or before byte ``until`` of all held bytes."""
@@ -248,21 +394,18 @@ class RecordingWriter:
                 self._tail = (self._tail + read.data)[-self.keys.longest_bytes :]
             self._add(read.t, read_line(read))
 
-    def _detect(self, detector: Detector, data: bytes) -> None:
+    def _detect(self, find: Callable[[], str | None]) -> None:
+        """Make the file if ``find`` returns the dialect, or raises because there is none."""
         try:
-            dialect = detector.feed(data)
+            dialect = find()
         except NotThisDialect:
             dialect = ""
         if dialect is not None:
             self._open(dialect)
 
     def _end(self, at: float, kind: str) -> None:
-        if self._detector is not None:
-            try:
-                dialect = self._detector.finish()
-            except NotThisDialect:
-                dialect = ""
-            self._open(dialect if self._reads else "")
+        if self._detector is not None and self._reads:
+            self._detect(self._detector.finish)
         self._release(sum(len(read.data) for read in self._held))
         self._finish(at, kind)
 

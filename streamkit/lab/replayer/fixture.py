@@ -20,17 +20,14 @@ from streamkit.errors import UsageError
 from streamkit.lab.recording import SUFFIX
 from streamkit.lab.recording.matching import pattern_in
 from streamkit.lab.replayer.app import Otherwise, Replay, ReplayOptions
-from streamkit.lab.replayer.cutting import cut_in
-from streamkit.lab.replayer.loading import load
+from streamkit.lab.replayer.loading import cut_in, load
 from streamkit.testing.serving import served
 from streamkit.text.quoting import quoted
 from streamkit.web.hosts import Hosts
 
-#: The folder of the recordings, next to the test's file.
-FOLDER: Final = "recordings"
+FOLDER: Final = "recordings"  #: the folder of the recordings, next to the test's file
 MATCHES: Final = ("exact", "canonical")
-#: The most requests without a recording that an error message lists.
-SHOWN: Final = 5
+SHOWN: Final = 5  #: the most requests without a recording that an error message lists
 #: Adds to the application a handler that requests a provider's URL and records the responses in a folder. The handler passes
 #: messages about failed recordings to the callback, from any thread.
 Record: TypeAlias = Callable[[web.Application, str, Path, Callable[[str], None]], Otherwise]
@@ -68,7 +65,7 @@ class ReplayFixture:
         with ``all_asked`` if a recording was not requested. Raises UsageError, BadRecording.
         """
         if match not in MATCHES:
-            raise UsageError(f"a match is {' or '.join(MATCHES)}, not {quoted(match)}")
+            raise UsageError(f"match must be {' or '.join(MATCHES)}, not {quoted(match)}")
         options = ReplayOptions(
             speed=speed,
             cut=cut_in(cut),
@@ -125,7 +122,7 @@ class _Opened(NamedTuple):
         if self.fail_on_miss and misses:
             shown = [f"  {miss.method} {miss.path}: {miss.reason}" for miss in misses[:SHOWN]]
             more = [f"  and {len(misses) - SHOWN:,} more"] if len(misses) > SHOWN else []
-            record = ["pytest --record asks the provider, and records what it answers"] if self.can_record else []
+            record = ["pytest --record records them from the provider"] if self.can_record else []
             yield "\n".join(["no recording answers:", *shown, *more, *record])
         if self.all_asked and unasked:
-            yield "\n".join(["nothing asked for:", *(f"  {name}" for name in unasked)])
+            yield "\n".join(["no request for:", *(f"  {name}" for name in unasked)])

@@ -6,43 +6,43 @@ with, so its response ends like any other, unless the client has a name for it. 
 it ends, is stopped, or has had no reader for ``unattended_s``. The bytes that state that it is complete are appended to the
 log together with its end.
 
-Source: resume.md §4.2, §5.3, §6.
+In dialects whose clients look up a response by its id (``Surface.stored``), a response may be in the *background*. A client
+that asked for a stream gets it as usual and may disconnect. A client that asked for no stream gets an empty response object at
+once, and its connection is closed while the work continues. Such a client has declared that nobody has to wait, so the
+response runs to its end. Only the upstream's time-outs limit it, not ``unattended_s``.
+
+Source: resume.md §4.2, §5.3, §5.4, §6, §13.1; R27.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
 from aiohttp import web
+from attrs import frozen
 
 from streamkit.dialects import client_named
 from streamkit.errors import Stopped, Unattended
+from streamkit.events import ProviderFailed
 from streamkit.resume import EventIDs, Log, Meta, StoreDown, owner_of
 from streamkit.resume.event_ids import without_blank_line
 from streamkit.resume.log import End
-from streamkit.web.reply import HTTPOutlet, Reply, Writer
-from streamkit.web.resume.settings import RESUMING, Resumable, Resuming
+from streamkit.web.refusals import Refused
+from streamkit.web.reply import HTTPOutlet, Outlet, Reply, Shape, Writer
+from streamkit.web.resume.routes import Shaping, states_of
+from streamkit.web.resume.settings import RESUMING, RETRY_S, Resumable, Resuming, takes_ids
+from streamkit.web.surfaces import Ask, surface_of
 
-#: The most seconds that a response's headers wait until the store has created the log.
-CREATE_S: Final = 0.05
-#: The most bytes that the chunked transfer coding adds to one write.
-CHUNK_BYTES: Final = 32
-#: How often a response without its client is checked for readers within ``unattended_s``.
-LOOKS: Final = 10
-#: The longest time between two such checks, in seconds.
-LOOK_S: Final = 60.0
-
-
-def takes_ids(meta: Meta) -> bool:
-    """Return whether clients of the dialect accept event ids."""
-    dialect = client_named(meta.dialect)[0]
-    surface = dialect.http.surface
-    is_events = dialect.media_type == "text/event-stream" and not meta.is_array
-    return is_events and surface is not None and surface.event_ids
+CREATE_S: Final = 0.05  #: the most seconds that a response's headers wait until the store has created the log
+CHUNK_BYTES: Final = 32  #: the most bytes that the chunked transfer coding adds to one write
+LOOKS: Final = 10  #: how often a response without its client is checked for readers within ``unattended_s``
+LOOK_S: Final = 60.0  #: the longest time between two such checks, in seconds
 
 
 def resumable_outlet(
@@ -63,54 +63,49 @@ def resumable_outlet(
     if resuming is None or not resuming.wanted(request, resumable):
         return None
     log_id = resuming.store.new_id()
-    meta = meta_of(request, resuming, log_id, client, is_array=is_array, model=model)
-    return ResumableOutlet(request, resuming, log_id, meta, has_ids=takes_ids(meta) and not is_named, is_named=is_named)
-
-
-def meta_of(
-    request: web.Request,
-    resuming: Resuming,
-    log_id: str,
-    client: str,
-    *,
-    is_array: bool = False,
-    model: str = "",
-    background: bool = False,
-) -> Meta:
-    """Return what is known of the response to ``request`` before its first byte."""
-    return Meta(
-        dialect=client,
-        media_type="application/json" if is_array else client_named(client)[0].media_type,
-        is_array=is_array,
-        owner=owner_of(resuming.key(request), log_id),
-        created=time.time(),
-        model=model,
-        background=background,
+    return ResumableOutlet(
+        request, resuming, log_id, client, is_array=is_array, model=model, with_ids=not is_named, is_named=is_named
     )
 
 
 class ResumableOutlet(HTTPOutlet):
-    """Writes the response to ``request``, and keeps it as ``resuming`` says."""
+    """Writes the response to ``request``, and keeps it as ``resuming`` says.
+
+    ``with_ids``: events get ids if clients of the dialect accept them. ``is_named``: the client can resume before it has the
+    headers.
+    """
 
     def __init__(
         self,
         request: web.Request,
         resuming: Resuming,
         log_id: str,
-        meta: Meta,
+        client: str,
         *,
-        has_ids: bool,
+        is_array: bool = False,
+        model: str = "",
+        background: bool = False,
+        with_ids: bool = True,
         is_named: bool = False,
     ) -> None:
         super().__init__(request)
         self.log_id = log_id
+        self.meta = Meta(
+            dialect=client,
+            media_type="application/json" if is_array else client_named(client)[0].media_type,
+            is_array=is_array,
+            owner=owner_of(resuming.key(request), log_id),
+            created=time.time(),
+            model=model,
+            background=background,
+        )
         self._resuming = resuming
-        self._unattended_s = resuming.unattended_s
+        self._unattended_s = math.inf if background else resuming.unattended_s
         self._loop = asyncio.get_running_loop()
         self._transport = request.transport
         self._is_named = is_named
         self._log: Log | None = None
-        self._ids = EventIDs(log_id) if has_ids else None
+        self._ids = EventIDs(log_id) if with_ids and takes_ids(client, is_array=is_array) else None
         self._last: list[bytes] | None = None  # the last bytes; they are appended together with the log's end
         self._writer: Writer | None = None  # the writer of the HTTP response
         self.went_on_s = 0.0  #: seconds that the response continued without its client
@@ -119,7 +114,7 @@ class ResumableOutlet(HTTPOutlet):
         self._catching_up: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._reply: Reply
-        self._creating = asyncio.ensure_future(resuming.store.create(log_id, meta, self._stop))
+        self._creating = asyncio.ensure_future(resuming.store.create(log_id, self.meta, self._stop))
 
     def answers(self, reply: Reply) -> None:
         self._reply = reply
@@ -143,12 +138,12 @@ class ResumableOutlet(HTTPOutlet):
     async def _created(self) -> Log | None:
         done, _ = await asyncio.wait({self._creating}, timeout=CREATE_S)
         if not done:
-            self._resuming.counts.unkept("slow")
+            self._resuming.counts.not_resumable["slow"] += 1
             return None
         try:
             return self._creating.result()
         except StoreDown:
-            self._resuming.counts.unkept("down")
+            self._resuming.counts.not_resumable["down"] += 1
             return None
 
     @property
@@ -166,7 +161,7 @@ class ResumableOutlet(HTTPOutlet):
                 log.append(data)
         if self.has_left:
             if log is None or log.lost is not None:  # there is no reader, and no client can resume
-                raise ConnectionResetError("the client left, and the answer is kept no longer")
+                raise ConnectionResetError("the client disconnected, and the response is no longer kept")
             return
         piece = data if self._ids is None else self._ids.feed(data)
         if log is None or log.lost is not None:  # without a log, the upstream must wait for a slow client
@@ -273,12 +268,81 @@ class ResumableOutlet(HTTPOutlet):
         read_at = None if log is None else log.read_at
         since = max(self._left_at, read_at or 0.0)
         if log is not None and log.lost is not None:
-            self._reply.interrupt(Unattended("the answer can't be kept, and its client is gone"))
+            self._reply.interrupt(Unattended("the response can't be kept, and its client disconnected"))
         elif self._loop.time() - since >= allowed_s:
-            self._reply.interrupt(Unattended(f"nobody has read the answer for {allowed_s:g} s"))
+            self._reply.interrupt(Unattended(f"the response had no reader for {allowed_s:g} s"))
         else:
             self._timer = self._loop.call_later(min(allowed_s / LOOKS, LOOK_S), self._look)
 
-    def _stop(self) -> None:
+    async def answer_at_once(self, begun: bytes, headers: Mapping[str, str]) -> web.Response:
+        """Respond to a client that does not wait. Everything after this goes only to the log. Raises Refused."""
+        log = await self._created()
+        if log is None:
+            self._discard()
+            failed = ProviderFailed("unavailable", "the response can't be kept now; retry later", retry_after_s=RETRY_S)
+            raise Refused(failed)
+        response = web.Response(body=begun, content_type="application/json", headers=headers)
+        response.headers["Cache-Control"] = "no-store"
+        response.force_close()
+        try:
+            self._writer = await self.begin(response)
+            await response.write_eof()
+        except BaseException as error:
+            log.discard()
+            # the client left before it got the response's id, so nobody could read the response
+            if isinstance(error, ConnectionError):
+                raise Refused(ProviderFailed("server", "the client disconnected")) from error
+            raise
+        self._log, self._ids = log, None
+        self.goes_on()
+        return response
 
-        self._reply.interrupt(Stopped("the answer was stopped, as its client asked"))
+    def _stop(self) -> None:
+        self._reply.interrupt(Stopped("the client stopped the response"))
+
+
+# -- responses in the background ---------------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class Kept:
+    """Where a response is written, and what the client got already."""
+
+    outlet: Outlet | None = None  #: None: the usual outlet of its request or message
+    shape: Shape | None = None
+    response: web.StreamResponse | None = None  #: the response that was sent already, if the client does not wait
+
+
+async def keeping(
+    request: web.Request,
+    ask: Ask,
+    *,
+    resumable: Resumable | None = None,
+    outlet: Outlet | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Kept:
+    """Return how to keep the response to a client's request, if it is kept. ``outlet`` is a message's, which can't be resumed.
+
+    A client that does not wait gets its response here, with ``headers``. Raises Refused if its response can't be kept.
+    """
+    resuming, form = request.config_dict.get(RESUMING), surface_of(ask.dialect).stored
+    if outlet is None and ask.stream and not ask.background:
+        outlet = resumable_outlet(request, ask.dialect, is_array=ask.as_array, model=ask.model, resumable=resumable)
+    is_kept = ask.background or (ask.stored is not None and ask.stored.is_kept)
+    if resuming is None or form is None or not is_kept:
+        return Kept(outlet=outlet)
+    answer_id = resuming.store.new_id(form.prefix)
+    previous_id = "" if ask.stored is None else ask.stored.previous_id
+    writer = form.writer(answer_id, ask.background, previous_id)
+    shape = Shaping(writer, answer_id, ask.stored, states_of(request, resuming))
+    if not ask.background:
+        return Kept(outlet=outlet, shape=shape)
+    background = ResumableOutlet(
+        request, resuming, answer_id, ask.dialect, model=ask.model, background=True, with_ids=resuming.wanted(request)
+    )
+    response = None
+    if ask.at_once:
+        settings = client_named(ask.dialect)[0].settings(ask.request)
+        begun = form.queued(answer_id, int(background.meta.created), ask.model, settings)
+        response = await background.answer_at_once(begun, headers or {})
+    return Kept(outlet=background, shape=shape, response=response)

@@ -4,13 +4,10 @@ Upstreams are defined by configuration only. A client can never choose a host, a
 dialect's feature headers (limits.md T5, T6: otherwise a client could reach other hosts or use other keys).
 """
 
-from streamkit.web.upstream.addresses import path_of
-from streamkit.web.upstream.headers import response_headers
 from streamkit.web.upstream.hiding import hidden, redactor
-from streamkit.web.upstream.secret import Secret
+from streamkit.web.upstream.requests import count_of, count_request, path_of, response_headers
 from streamkit.web.upstream.sending import client_session, error_of, send
-from streamkit.web.upstream.token_counts import count_of, count_request
-from streamkit.web.upstream.value import Auth, Upstream
+from streamkit.web.upstream.value import Auth, Secret, Upstream
 
 __all__ = [
     "Auth",

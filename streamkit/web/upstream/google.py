@@ -22,8 +22,7 @@ from google.auth.transport.requests import Request
 from streamkit.errors import SourceFailed
 
 SCOPE: Final = "https://www.googleapis.com/auth/cloud-platform"
-#: Seconds to wait for a token server.
-RENEWAL_S: Final = 30.0
+RENEWAL_S: Final = 30.0  #: seconds to wait for a token server
 _renewing = threading.Lock()
 
 

@@ -1,6 +1,6 @@
 """Remove an upstream's keys from its error messages: some servers repeat the request that they refuse, including its headers.
 
-``text/redact.py`` removes texts that look like keys. The keys here may look like ordinary text, but they are known. Only
+``text/quoting.py`` removes texts that look like keys. The keys here may look like ordinary text, but they are known. Only
 failures are searched. Responses pass byte for byte: if the key is a placeholder (``no-key-required``), a model may write it.
 
 The text may be JSON that is not decoded, so each letter is also found in its JSON escapes. The text may be an excerpt, so the
@@ -24,8 +24,8 @@ from streamkit.dialects import endpoints
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 from streamkit.text.known_keys import KEY_CHARS, spelled
-from streamkit.text.redact import CUT
-from streamkit.web.upstream.headers import NO_HEADERS
+from streamkit.text.quoting import CUT
+from streamkit.web.upstream.requests import NO_HEADERS
 from streamkit.web.upstream.value import Upstream
 
 Cut: TypeAlias = Callable[[str], str]

@@ -8,6 +8,7 @@ Source: limits.md T5, T6, T7.
 
 from __future__ import annotations
 
+import hmac
 import re
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -24,13 +25,42 @@ from streamkit.errors import UsageError
 from streamkit.policy import AssistantFirst, AssistantLast, TextCalls, ThinkTags
 from streamkit.text.quoting import quoted
 from streamkit.web.source import DEFAULT_TIMEOUTS, Timeouts
-from streamkit.web.upstream.secret import Secret
+
+SHOWN: Final = "[secret]"
+
+
+class Secret:
+    """A text that is shown as ``[secret]``. Comparison takes the same time wherever two texts differ.
+
+    It is not a ``str``, so no join, slice, serialiser or f-string can write it by accident (limits.md T6).
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return SHOWN
+
+    def __format__(self, spec: str) -> str:
+        return format(SHOWN, spec)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        return hmac.compare_digest(self._text.encode(), other._text.encode())
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._text))
+
 
 #: How a request is authorised: ``none``, ``sigv4``, ``google``, one of ``KEY_HEADERS``, or a way that one dialect defines
 #: (``Endpoint.keys``). ``azure`` means the header ``api-key`` and Azure's URLs for deployments.
 Auth: TypeAlias = str
-
-
 #: A valid header value: printable ASCII with no space at either end (RFC 9110 §5.5: servers treat other values differently).
 HEADER_TEXT: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 #: Headers that belong to one connection or to the body: ``send`` writes them, or they are never sent (T7).
@@ -40,8 +70,7 @@ NOT_TO_SET: Final = frozenset({
 })  # fmt: skip
 #: What to do with media given as a URL: the choices of ``LinkedMedia``, or ``fetch`` the media and put them into the request.
 FetchedMedia: TypeAlias = Literal["refuse", "fetch", "drop"]
-#: How requests are sent.
-Transport: TypeAlias = Literal["http", "websocket"]
+Transport: TypeAlias = Literal["http", "websocket"]  #: how requests are sent
 _NAME: Final = re.compile(r"[\w.:-]+", re.ASCII)
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 §5.6.2
 
@@ -51,32 +80,24 @@ def auths() -> tuple[Auth, ...]:
     return "none", *KEY_HEADERS, "sigv4", "google", *(name for name in key_headers() if name not in KEY_HEADERS)
 
 
-def _is_installed(*modules: str) -> bool:
-    """Return whether all ``modules`` can be imported.
-
-    List packages before their submodules: a submodule's look-up imports them.
-    """
-    return all(find_spec(name) is not None for name in modules)
-
-
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
 def _is_base_url(_upstream: Upstream, _field: Attribute[str], text: str) -> None:
     if re.search(r"[\s\\\x00-\x1f\x7f]", text) or not text.startswith(("http://", "https://")):
-        raise UsageError("base_url: write a whole address that begins with https:// or http://, as https://host/v1")
+        raise UsageError("base_url: write a full URL that begins with https:// or http://, such as https://host/v1")
     if "@" in text.partition("//")[2].partition("/")[0]:
-        raise UsageError("base_url: leave user and password out; a key belongs into `key`")
+        raise UsageError("base_url: leave out user and password; put a key into `key`")
     if "?" in text or "#" in text:
-        raise UsageError("base_url: leave out what begins with `?` or `#`; Azure's version belongs into `api_version`")
+        raise UsageError("base_url: leave out everything from `?` or `#` on; put Azure's version into `api_version`")
     try:
         url = URL(text)
         known = bool(url.host) and url.port != 0
     except ValueError as error:
-        raise UsageError("base_url: its host or port can't be read; write it as https://host:port/path") from error
+        raise UsageError("base_url: the host or port is invalid; write https://host:port/path") from error
     if not known:
-        raise UsageError("base_url: it names no host; write it as https://host/v1")
+        raise UsageError("base_url: the host is missing; write https://host/v1")
 
 
 @frozen(kw_only=True)
@@ -84,28 +105,23 @@ class Upstream:
     """One server that answers requests. Raises UsageError for a value that can't work; its message begins with the field."""
 
     name: str = field(metadata={"no_key": True})  # in a configuration file this is the name of the table
-    #: A dialect, or a provider that speaks one (``"deepseek"``).
-    dialect: str
+    dialect: str  #: A dialect, or a provider that speaks one (``"deepseek"``)
     #: The base URL that the provider's official client takes: ``"https://api.openai.com/v1"``.
     base_url: str = field(validator=_is_base_url)
     auth: Auth = "bearer"
     #: None for ``none``, and for ``sigv4`` and ``google``, which find credentials as AWS's and Google's tools do.
     key: Secret | None = None
-    #: The query parameter ``api-version``, for Azure.
-    api_version: str | None = None
+    api_version: str | None = None  #: the query parameter ``api-version``, for Azure
     #: How requests are sent: each as a `POST`, or as a message of its WebSocket if the dialect has one. Counts use HTTP.
     transport: Transport = "http"
-    #: For SigV4: the region that requests are signed for.
-    region: str | None = None
-    #: False if the server does not support tools.
-    tools: bool = True
+    region: str | None = None  #: for SigV4: the region that requests are signed for
+    tools: bool = True  #: false if the server does not support tools
     timeouts: Timeouts = DEFAULT_TIMEOUTS
     #: Constant headers that the operator chooses, such as OpenRouter's ``HTTP-Referer``. Names are converted to lower case.
     headers: Mapping[str, str] = field(factory=dict, converter=_lower, repr=lambda headers: f"<{', '.join(headers)}>")
     #: The maximum of output tokens to send if the dialect requires one and the request has none.
     max_tokens: int = DEFAULT_MAX_TOKENS
-    #: Imitate features that the dialect lacks instead of refusing the request.
-    emulate: bool = True
+    emulate: bool = True  #: imitate features that the dialect lacks instead of refusing the request
     #: What to do with a history that begins with an assistant message, if the dialect refuses one: put a short user message
     #: before it (``bridge``), or return an error (``refuse``).
     assistant_first: AssistantFirst = "bridge"
@@ -122,12 +138,15 @@ class Upstream:
     think_tags: ThinkTags = "auto"
     #: The grammars of tool calls to look for in the model's text. A match becomes a tool call if the request has that tool.
     text_calls: tuple[TextCalls, ...] = ()
-    #: Whether requests carry their trace (`traceparent`), if traces are sent (`[telemetry]`).
-    propagate_trace: bool = True
+    propagate_trace: bool = (
+        True  #: whether requests carry their trace (`traceparent`), if traces are sent (`[telemetry]`)
+    )
 
     def __attrs_post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise UsageError("name: write letters, digits and any of `.`, `:`, `-`, `_`; logs and metrics show it")
+            raise UsageError(
+                "name: write letters, digits and any of `.`, `:`, `-`, `_`, since logs and metrics show the name"
+            )
         try:
             dialect = self.wire
         except UsageError as error:
@@ -140,7 +159,7 @@ class Upstream:
         if self.think_tags not in get_args(ThinkTags):
             raise UsageError(f"think_tags: write one of {', '.join(get_args(ThinkTags))}")
         if not set(self.text_calls) <= set(get_args(TextCalls)):
-            raise UsageError(f"text_calls: write any of {', '.join(get_args(TextCalls))}, in a list")
+            raise UsageError(f"text_calls: write a list of any of {', '.join(get_args(TextCalls))}")
         if self.max_tokens < 1:
             raise UsageError("max_tokens: write a number above 0")
         self._check_transport()
@@ -171,7 +190,7 @@ class Upstream:
         """The dialect's WebSocket endpoint. Raises UsageError if the dialect has none."""
         socket = None if self.endpoint is None else self.endpoint.socket
         if socket is None:
-            raise UsageError(f'transport: leave it out, or write "http"; {self.wire.name} is asked in no other way')
+            raise UsageError(f'transport: leave it out, or write "http"; {self.wire.name} has no WebSocket')
         return socket
 
     @property
@@ -203,44 +222,49 @@ class Upstream:
     def _check_key(self) -> None:
         if self.auth in key_headers():
             if self.key is None:
-                raise UsageError(f'key: auth = "{self.auth}" needs one; write `auth = "none"` if there is none')
+                raise UsageError(f'key: auth = "{self.auth}" needs a key; write `auth = "none"` if there is no key')
             if not HEADER_TEXT.fullmatch(self.key.reveal()):
-                raise UsageError("key: it is empty, or has a blank, a line break or a letter that no header can carry")
+                raise UsageError(
+                    "key: it is empty, or has a blank, a line break or a character that no header may contain"
+                )
         elif self.key is not None:
-            raise UsageError(f'key: auth = "{self.auth}" sends none; leave it out, or write another `auth`')
+            raise UsageError(f'key: auth = "{self.auth}" sends no key; leave it out, or write another `auth`')
 
     def _check_azure(self, dialect: Dialect) -> None:
         if self.has_deployments and not self.api_version:
-            raise UsageError("api_version: Azure needs one, as 2024-10-21; or let base_url end with /openai/v1")
+            raise UsageError("api_version: Azure needs a version, such as 2024-10-21; or end base_url with /openai/v1")
         if self.api_version is not None and not self._may_be_azure:
-            raise UsageError(f"api_version: leave it out; only Azure's OpenAI has one, and this is {dialect.name}")
+            raise UsageError(
+                f"api_version: leave it out; only Azure's OpenAI has a version, and this is {dialect.name}"
+            )
 
     def _check_aws(self) -> None:
         if self.auth != "sigv4":
             if self.region is not None:
-                raise UsageError('region: leave it out; only auth = "sigv4" needs one')
+                raise UsageError('region: leave it out; only auth = "sigv4" needs a region')
             return
         if not re.fullmatch(r"[a-z0-9-]+", self.region or ""):
-            raise UsageError('region: auth = "sigv4" needs one, as us-east-1')
+            raise UsageError('region: auth = "sigv4" needs a region, such as us-east-1')
         if find_spec("botocore") is None:
-            raise UsageError("auth: sigv4 signs by botocore, which is not installed: pip install 'streamkit-llm[aws]'")
+            raise UsageError("auth: sigv4 needs botocore, which is not installed: pip install 'streamkit-llm[aws]'")
 
     def _check_google(self) -> None:
-        if self.auth == "google" and not _is_installed("google", "google.auth", "requests"):
+        # packages before their submodules: a submodule's look-up imports them
+        if self.auth == "google" and not all(map(find_spec, ("google", "google.auth", "requests"))):
             raise UsageError(
-                "auth: google has its tokens from google-auth, which is not installed: pip install 'streamkit-llm[google]'"
+                "auth: google needs google-auth, which is not installed: pip install 'streamkit-llm[google]'"
             )
 
     def _check_headers(self) -> None:
         own: Any = key_headers().get(self.auth, (None,))[0]
         for name, value in self.headers.items():
             if not _HEADER_NAME.fullmatch(name):
-                raise UsageError(f"headers: {quoted(name)} can't be a header's name")
+                raise UsageError(f"headers: {quoted(name)} is not a valid header name")
             if name in NOT_TO_SET or name.startswith("x-amz-"):
-                raise UsageError(f"headers: leave {name} out; it is written for each request, or never")
+                raise UsageError(f"headers: leave {name} out; streamkit writes this header itself, or never sends it")
             if name == own or (name == "authorization" and self.auth in {"sigv4", "google"}):
                 raise UsageError(
                     f'headers: leave {name} out, since auth = "{self.auth}" writes it; or write another `auth`'
                 )
             if not HEADER_TEXT.fullmatch(value):
-                raise UsageError(f"headers: the value of {name} is empty, or can't be sent as it is")
+                raise UsageError(f"headers: the value of {name} is empty, or has characters that no header may contain")

@@ -7,7 +7,7 @@ from typing import Any
 from attrs import define
 
 from streamkit import StreamReport
-from streamkit.dialects.bodies.block_list import Block, BlockList
+from streamkit.dialects.bodies.responses import Block, BlockList
 from streamkit.events import Aside
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from streamkit import BadRequest, StreamReport, decode_request, encode_request
 from streamkit.conversation.messages import Thinking
-from streamkit.dialects.bodies.claude_requests import read_thinking
+from streamkit.dialects.bodies.claude import read_thinking
 from streamkit.dialects.members.fields import fields_of
 
 LOOK = {"type": "function", "function": {"name": "look", "parameters": {}}}
@@ -52,7 +52,7 @@ def test_tools_that_the_history_calls_are_defined_though_none_is_offered(to):
 
 @pytest.mark.parametrize("to", MODELS)
 def test_several_choices_are_refused(to):
-    with pytest.raises(BadRequest, match="gives one choice, and 2 are asked for"):
+    with pytest.raises(BadRequest, match="returns one choice, not 2"):
         written(to, n=2)
 
 

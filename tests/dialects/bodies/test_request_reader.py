@@ -7,10 +7,12 @@ import pytest
 from attrs import fields as members_of
 
 from streamkit.conversation.messages import Media, Options, Text, Thinking, Tool, Turn
-from streamkit.dialects.bodies.request_reader import (
+from streamkit.dialects.members.fields import (
     READERS,
+    Fields,
     RequestReader,
     content_of,
+    fields_of,
     function_tool,
     image_of,
     media_at,
@@ -18,7 +20,6 @@ from streamkit.dialects.bodies.request_reader import (
     server_tool,
     unknown_part,
 )
-from streamkit.dialects.members.fields import Fields, fields_of
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
 from streamkit.report import StreamReport

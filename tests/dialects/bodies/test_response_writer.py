@@ -14,7 +14,7 @@ from streamkit.conversation.messages import (
     Text,
     ToolCall,
 )
-from streamkit.dialects.bodies.response_writer import ResponseWriter
+from streamkit.dialects.bodies.responses import ResponseWriter
 from streamkit.dialects.profiles import Encoding
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamkit.conversation.messages import ToolCall
-from streamkit.dialects.bodies.request_reader import Waiting
+from streamkit.dialects.members.fields import Waiting
 
 
 def waiting(*calls: str) -> Waiting:

@@ -6,8 +6,7 @@ import orjson
 import pytest
 
 from streamkit.conversation.messages import Text, ToolResult, Turn
-from streamkit.dialects.bodies.request_reader import TurnReader
-from streamkit.dialects.members.fields import Fields, fields_of
+from streamkit.dialects.members.fields import Fields, TurnReader, fields_of
 from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from streamkit.detect import Detector
+from streamkit.detection import Detector
 from streamkit.dialects.gemini.framing import GeminiParser
 from tests.framing.cuts import same_at_every_cut
 from tests.vectors.gemini import BUSY, ERROR, array, chunk, events, text

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.linting.chunk_checker import CHUNK_HINTS, CHUNK_RULES
+from streamkit.dialects.openai_chat.lint import CHUNK_HINTS, CHUNK_RULES
 from streamkit.framing.frame import Frame
 
 END = {"id": "a", "model": "m", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {}}]}

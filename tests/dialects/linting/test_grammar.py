@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamkit.dialects.linting.grammar import INPUT_CHARS, CallInput
+from streamkit.dialects.linting import INPUT_CHARS, CallInput
 
 
 @pytest.mark.parametrize(

@@ -57,16 +57,16 @@ def test_an_object_of_another_type_stays_where_it_is(value, found):
 @pytest.mark.parametrize(
     ("take", "path", "reason"),
     [
-        (lambda read: read.needed("x"), "x", "text is needed, and there is none"),
-        (lambda read: read.needed_fields("x"), "x", "an object is needed, and there is none"),
-        (lambda read: read.needed_each("x"), "x", "a list is needed, and there is none"),
-        (lambda read: read.string("number"), "number", "text is needed, not a whole number"),
-        (lambda read: read.number("flag"), "flag", "a number is needed, not true or false"),
-        (lambda read: read.strings("list"), "list[0]", "text is needed, not a whole number"),
-        (lambda read: list(read.each("list")), "list[0]", "an object is needed, not a whole number"),
-        (lambda read: read.text_or_each("number"), "number", "text is needed, not a whole number"),
-        (lambda read: read.fields_of_type("number", {"x"}), "number", "an object is needed, not a whole number"),
-        (lambda read: read.needed_fields("inner").needed("a"), "inner.a", "text is needed"),
+        (lambda read: read.needed("x"), "x", "is missing; must be a string"),
+        (lambda read: read.needed_fields("x"), "x", "is missing; must be an object"),
+        (lambda read: read.needed_each("x"), "x", "is missing; must be a list"),
+        (lambda read: read.string("number"), "number", "must be a string, not an integer"),
+        (lambda read: read.number("flag"), "flag", "must be a number, not a boolean"),
+        (lambda read: read.strings("list"), "list[0]", "must be a string, not an integer"),
+        (lambda read: list(read.each("list")), "list[0]", "must be an object, not an integer"),
+        (lambda read: read.text_or_each("number"), "number", "must be a string, not an integer"),
+        (lambda read: read.fields_of_type("number", {"x"}), "number", "must be an object, not an integer"),
+        (lambda read: read.needed_fields("inner").needed("a"), "inner.a", "must be a string"),
     ],
 )
 def test_what_is_of_the_wrong_type_is_named(take, path, reason):
@@ -103,7 +103,7 @@ def test_an_address_is_no_data_uri():
 
 def test_base64_stands_alone():
     assert base64_of("AA==", "p") == "AA=="
-    with pytest.raises(BadRequest, match="p: base64 is needed, without data: in front"):
+    with pytest.raises(BadRequest, match="p: must be base64 without a data: prefix"):
         base64_of("data:image/png;base64,AA==", "p")
 
 
@@ -131,5 +131,5 @@ def test_members_may_have_several_names_and_paths_have_the_one_that_came():
 
 
 def test_a_member_that_is_said_by_two_names_is_refused():
-    with pytest.raises(BadRequest, match="a_b: aB is the same member"):
+    with pytest.raises(BadRequest, match="a_b: the member is also given as aB"):
         fields(aB=1, a_b=2).spelled(camel)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamkit.dialects.members.growing import Growing
+from streamkit.dialects.members.values import Growing
 
 
 def test_a_list_grows_in_its_place():

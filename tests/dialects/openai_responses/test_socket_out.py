@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from streamkit.dialects.openai_responses.socket_out import event, is_last, message, refusal
+from streamkit.dialects.openai_responses.socket import event, is_last, message, refusal
 
 
 def test_a_body_becomes_a_message_and_keeps_its_text():

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from streamkit.dialects.quirks.calls import Fragments
-from streamkit.dialects.quirks.changes import Changes, LineForm, every
+from streamkit.dialects.quirks import Changes, Fragments, LineForm, every
 
 CALLS = Fragments(changes=Changes(LineForm()), start=every("name"), fragment=every("text"), key="call", text="text")
 

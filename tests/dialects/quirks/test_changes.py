@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamkit.dialects.quirks.changes import (
+from streamkit.dialects.quirks import (
     BYTE_FF,
     Changes,
     EventForm,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamkit.dialects.members.known import Members
+from streamkit.dialects.members.values import Members
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.errors import TooManyBlocks

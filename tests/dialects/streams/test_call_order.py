@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamkit.dialects.streams.call_order import CallOrder
+from streamkit.dialects.streams.whole_call_encoder import CallOrder
 from streamkit.events import ToolCallFinished, ToolCallStarted
 
 

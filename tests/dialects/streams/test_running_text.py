@@ -24,7 +24,7 @@ from streamkit.events import TextDelta
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.machines import Chain
 from streamkit.report import StreamReport
-from streamkit.tool_calls.pairs import LOOKED_AT, paired
+from streamkit.tool_calls.repeats import LOOKED_AT, paired
 from tests.laws.running import chain_of
 from tests.vectors import ollama as ol
 from tests.vectors import openai_responses as rs

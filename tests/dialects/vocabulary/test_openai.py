@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamkit.conversation.messages import Citation, ToolChoice
-from streamkit.dialects.members.fields import Body, Fields
-from streamkit.dialects.openai_chat import wire as chat
-from streamkit.dialects.openai_responses import wire as responses
-from streamkit.dialects.vocabulary.openai import (
+from streamkit.dialects.bodies.openai import (
     AUDIO_FORMATS,
     AUDIO_TYPES,
     CACHE_SPANS,
@@ -23,6 +20,9 @@ from streamkit.dialects.vocabulary.openai import (
     write_cache_mark,
     write_url_citation,
 )
+from streamkit.dialects.members.fields import Body, Fields
+from streamkit.dialects.openai_chat import wire as chat
+from streamkit.dialects.openai_responses import wire as responses
 from streamkit.errors import BadRequest
 
 
@@ -70,7 +70,7 @@ def test_a_part_may_have_no_cache_mark():
 
 @pytest.mark.parametrize("mark", [{"mode": "auto"}, {"mode": "explicit", "ttl": "1h"}])
 def test_an_unknown_cache_mark_is_refused(mark):
-    with pytest.raises(BadRequest, match="is needed, not"):
+    with pytest.raises(BadRequest, match="must be '"):
         read_cache_mark(fields({"prompt_cache_breakpoint": mark}))
 
 

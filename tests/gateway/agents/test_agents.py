@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import pytest
 
+from streamkit.conversation.checks import check_pairing
 from streamkit.conversation.messages import ToolCall, ToolResult
-from streamkit.conversation.pairing import check_pairing
 from tests.clients.expected import id_in
 from tests.gateway import processes
 from tests.gateway.agents.programs import AGENTS, INSTALL_S, KEY, RUN_S, Agent, Place, run

@@ -46,5 +46,5 @@ def test_what_is_refused_is_shown(served: GatewayThread):
     scenarios = [loop(served, "nobody", "1.0.0"), loop(served, listed("anthropic"), "1.0.0") | {"key": "wrong"}]
     nobody, wrong = judged(map(orjson.dumps, scenarios), "loops")
     assert "HTTP 404" in nobody["errors"][0]
-    assert "no model is called 'nobody'" in nobody["errors"][0]
+    assert "the model 'nobody' does not exist" in nobody["errors"][0]
     assert "HTTP 401" in wrong["errors"][0]

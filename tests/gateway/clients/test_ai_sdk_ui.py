@@ -47,5 +47,5 @@ def test_a_tool_loop_from_every_upstream(served: GatewayThread, version: int):
 def test_what_is_refused_is_shown(served: GatewayThread):
     nobody, wrong = asked(7, [loop(served, "nobody"), loop(served, listed("anthropic"), "wrong")], "loops")
     assert (nobody["status"], wrong["status"]) == ("error", "error")
-    assert "no model is called 'nobody'" in nobody["failure"]
+    assert "the model 'nobody' does not exist" in nobody["failure"]
     assert "key" in wrong["failure"]

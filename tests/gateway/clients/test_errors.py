@@ -59,7 +59,7 @@ def class_for(dialect: str, kind: ErrorType) -> type[Exception]:
 
 @pytest.mark.parametrize("reader", EVERY, ids=named)
 def test_a_wrong_key_is_an_authentication_error(reader: Reader, served: GatewayThread):
-    refused = pytest.raises(class_for(reader.dialect, "auth"), match="not known here")
+    refused = pytest.raises(class_for(reader.dialect, "auth"), match="not valid here")
     with ENTER[reader.package](served.url, "another-key") as client, refused as caught:
         reader.read(client, listed("anthropic"))
     assert status_of(caught.value) == 401
@@ -68,7 +68,7 @@ def test_a_wrong_key_is_an_authentication_error(reader: Reader, served: GatewayT
 
 @pytest.mark.parametrize("reader", EVERY, ids=named)
 def test_an_unknown_model_is_not_found(reader: Reader, client: Clients):
-    with pytest.raises(class_for(reader.dialect, "not_found"), match="no model is called 'nobody'") as caught:
+    with pytest.raises(class_for(reader.dialect, "not_found"), match="the model 'nobody' does not exist") as caught:
         reader.read(client(reader.package), "nobody")
     assert status_of(caught.value) == 404
 
@@ -84,7 +84,7 @@ def test_what_leans_on_state_is_a_bad_request_that_says_what_to_send(asked: dict
 
 def test_a_response_that_nobody_kept_is_not_found(client: Clients):
     openai = pytest.importorskip("openai")
-    with pytest.raises(openai.NotFoundError, match="no such answer"):
+    with pytest.raises(openai.NotFoundError, match="this response does not exist"):
         client("openai").responses.retrieve("resp_1")
 
 

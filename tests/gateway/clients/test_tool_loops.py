@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 
 import pytest
 
+from streamkit.conversation.checks import check_pairing
 from streamkit.conversation.messages import Choice, Reasoning, Request, Response, Text, ToolCall, ToolResult
-from streamkit.conversation.pairing import check_pairing
 from streamkit.conversation.replay import replay
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import Encoding

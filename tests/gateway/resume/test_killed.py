@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from streamkit.resume import BadCursor
-from streamkit.resume.redis_entries import END, Keys, fields_of
+from streamkit.resume.redis_client import END, Keys, fields_of
 from streamkit.resume.redis_store import RedisSettings, RedisStore
 from tests.gateway.resume.producer import answer
 

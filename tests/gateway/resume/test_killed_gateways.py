@@ -25,7 +25,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout
 from attrs import Factory, define, field
 
 from streamkit import collect
-from streamkit.resume.redis_entries import Keys, fields_of
+from streamkit.resume.redis_client import Keys, fields_of
 from streamkit.resume.redis_store import RedisSettings, RedisStore
 from streamkit.testing import source_of
 from streamkit.web.resume.settings import ASKED_HEADER

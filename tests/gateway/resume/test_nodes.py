@@ -128,7 +128,7 @@ async def test_a_reader_at_another_node_keeps_an_answer_and_without_one_it_ends(
         reading.cancel()
         begun = asyncio.get_running_loop().time()
         assert await received.left() - begun < 2.5
-        assert b"nobody has read" in await _got(session, other.url + where)
+        assert b"had no reader for" in await _got(session, other.url + where)
 
 
 async def test_a_node_that_ends_in_peace_tells_readers_elsewhere(one_server):
@@ -163,7 +163,7 @@ async def test_without_its_store_a_gateway_answers_all_the_same(caplog):
             assert resumed.headers["Retry-After"] == "1"
         async with session.get(f"{node.url}/readyz") as ready:
             assert ready.status == 200
-    assert caplog.text.count("the store of answers can't be used") == 1
+    assert caplog.text.count("the store of responses can't be used") == 1
     assert "canary" not in caplog.text
 
 

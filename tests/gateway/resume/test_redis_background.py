@@ -9,7 +9,7 @@ import pytest
 
 from streamkit.resume import LogLimits, Meta, owner_of
 from streamkit.resume.memory import new_boot
-from streamkit.resume.redis_entries import Append, creation
+from streamkit.resume.redis_client import Append, creation
 from streamkit.resume.redis_store import RedisSettings, RedisStore
 from tests.web.faults import good, speech
 from tests.web.resume.test_background import OWN, fails_above, served

@@ -15,7 +15,7 @@ import pytest
 from attrs import evolve
 
 from streamkit.resume import LogGap, LogGone, LogLimits, Meta, StoreDown
-from streamkit.resume.redis_entries import Keys, entry_of
+from streamkit.resume.redis_client import Keys, entry_of
 from streamkit.resume.redis_store import RedisSettings, RedisStore
 from tests.gateway.resume.proxy import proxy
 from tests.resume.contract import META, all_of
@@ -178,8 +178,8 @@ async def test_a_server_that_comes_late_is_used_from_then_on(servers, tmp_path, 
     said = [record.message for record in caplog.records if record.name == "streamkit.resume"]
     assert (
         said
-        == ["the store of answers can't be used; new ones can't be resumed"] * 2
-        + ["the store of answers can be used again"] * 2
+        == ["the store of responses can't be used; new responses can't be resumed"] * 2
+        + ["the store of responses can be used again"] * 2
     ), "each store says it once"
 
 
@@ -334,7 +334,7 @@ async def failover(kind, folder, wait_replicas):
                 assert replica.say("REPLICAOF", "NO", "ONE") == "+OK"
                 front.targets, front.is_cut = [replica.port], False
                 log.append(b"after")
-                writes._writer._writing = evolve(writes._writer._writing, wait_replicas=0)  # the new master has none
+                writes._writer._settings = evolve(writes._writer._settings, wait_replicas=0)  # the new master has none
                 log.end("done")
                 await eventually(lambda: writes.live == 0, within_s=10)
                 return await _told_of(reads, log.id), confirmed, log

@@ -10,8 +10,7 @@ from attrs import evolve
 
 from streamkit.errors import UsageError
 from streamkit.gateway import checks
-from streamkit.gateway.config import Resume, describe
-from streamkit.gateway.store import look_at_store, store_of
+from streamkit.gateway.config import Resume, describe, look_at_store, store_of
 from streamkit.resume import MemoryStore
 from streamkit.resume.redis_store import RedisStore
 from streamkit.web.upstream import Secret
@@ -44,14 +43,14 @@ async def test_the_store_is_the_one_of_the_configuration():
 @pytest.mark.parametrize(
     ("table", "told"),
     [
-        ('store = "redis"', 'resume.url: is needed for store = "redis": redis://host:port/0, rediss://…'),
-        ('url = { env = "REDIS_URL" }', 'resume.url: only store = "redis" has one'),
-        ('store = "redis"\nurl = { env = "KEY" }', "resume.url: no URL of a server; it is written as redis://"),
-        ('store = "redis"\nurl = { env = "NO_PORT" }', "resume.url: no URL of a server"),
-        ('store = "redis"\nurl = { env = "REDIS_OPTION" }', "resume.url: of options behind the ?"),
-        ('store = "redis"\nurl = "redis://a"', "resume.url: a key may not stand in this file"),
-        ('store = "valkey"', 'resume.store: "valkey" is none of its words'),
-        (f'{REDIS[9:]}prefix = "a b"', "resume.prefix: up to 64 letters"),
+        ('store = "redis"', 'resume.url: is required for store = "redis": redis://host:port/0, rediss://…'),
+        ('url = { env = "REDIS_URL" }', 'resume.url: is allowed only with store = "redis"'),
+        ('store = "redis"\nurl = { env = "KEY" }', "resume.url: must be the URL of a server: redis://"),
+        ('store = "redis"\nurl = { env = "NO_PORT" }', "resume.url: must be the URL of a server"),
+        ('store = "redis"\nurl = { env = "REDIS_OPTION" }', "resume.url: may have only the query options"),
+        ('store = "redis"\nurl = "redis://a"', "resume.url: must not be a key itself"),
+        ('store = "valkey"', 'resume.store: must be one of memory, redis, off, not "valkey"'),
+        (f'{REDIS[9:]}prefix = "a b"', "resume.prefix: must be 1 to 64 letters"),
         (f"{REDIS[9:]}lease_s = 0", "resume.lease_s: must be > 0"),
     ],
 )
@@ -73,7 +72,7 @@ def test_a_missing_extra_is_told_with_its_name(monkeypatch):
 
 def test_the_password_of_a_store_is_shown_nowhere():
     config = parse(GOOD + REDIS)
-    assert "answers are kept in Redis, redis://127.0.0.1:6379/1" in describe(config)
+    assert "responses are kept in Redis, redis://127.0.0.1:6379/1" in describe(config)
     for text in (describe(config), repr(config), str(config.resume)):
         assert CANARY not in text
 
@@ -82,12 +81,12 @@ async def test_a_server_that_can_t_be_reached_is_a_remark():
     assert await look_at_store(parse(GOOD)) == ("", [])
     reason, (remark,) = await look_at_store(configured(f"redis://me:{CANARY}@127.0.0.1:{free_port()}"))
     assert reason == ""
-    assert remark == "the store can't be reached; the gateway serves all the same, and goes on trying"
+    assert remark == "the store can't be reached; the gateway serves anyway, and retries"
 
 
 async def test_a_server_with_a_password_that_is_not_ours_is_a_remark(server):
     _, (remark,) = await look_at_store(configured(server.url.replace("//", f"//me:{CANARY}@")))
-    assert remark.startswith("the store does not allow it")
+    assert remark.startswith("the store refused the credentials or the command")
 
 
 async def test_a_policy_that_evicts_answers_is_a_remark(server):

@@ -7,8 +7,8 @@ import asyncio
 import orjson
 import pytest
 
-from streamkit.resume import worker_server
-from streamkit.resume.worker_wire import ERROR, FRAME_BYTES, QUESTION, Frames, frame, socket_path
+from streamkit.resume import worker_store
+from streamkit.resume.worker_store import ERROR, FRAME_BYTES, QUESTION, Frames, frame, socket_path
 from tests.gateway.resume.test_worker_wire import header
 from tests.resume.contract import EVENT, all_of, log_in
 
@@ -49,7 +49,7 @@ async def test_readers_elsewhere_get_the_rest_of_what_ended_as_the_worker_stoppe
 
 
 async def test_a_worker_that_stops_waits_for_no_reader_for_long(workers, monkeypatch):
-    monkeypatch.setattr(worker_server, "CLOSE_S", 0.05)
+    monkeypatch.setattr(worker_store, "CLOSE_S", 0.05)
     log = await log_in(workers)
     log.append(EVENT)
     reading = await workers.reads.open(log.id, "me")

@@ -10,14 +10,14 @@ import pytest
 
 from streamkit.resume import LogGone, MemoryStore, StoreDown, closing, worker_store
 from streamkit.resume.memory import new_boot
-from streamkit.resume.worker_store import WorkerStore
-from streamkit.resume.worker_wire import (
+from streamkit.resume.worker_store import (
     DATA,
     ERROR,
     FRAME_BYTES,
     OPENED,
     Frames,
     Question,
+    WorkerStore,
     frame,
     opened_frame,
     socket_path,
@@ -201,6 +201,6 @@ async def test_where_no_socket_can_be_made_nothing_is_kept_and_it_is_logged_once
             await store.create(store.new_id(), META)
         with pytest.raises(StoreDown, match="no such file"):
             await store.save("a", b"value")
-    assert [record.message for record in caplog.records] == ["other workers can't ask this one for its answers"]
+    assert [record.message for record in caplog.records] == ["other workers can't read this worker's responses"]
     assert (store.live, store.kept, store.held_bytes) == (0, 0, 0)
     await store.close()

@@ -9,7 +9,7 @@ import struct
 import pytest
 
 from streamkit.resume import BadCursor, LogError, LogGap, LogGone, Meta, StoreDown
-from streamkit.resume.worker_wire import (
+from streamkit.resume.worker_store import (
     DATA,
     END,
     ERROR,

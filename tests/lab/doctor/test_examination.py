@@ -133,4 +133,4 @@ async def test_the_request_that_is_left_is_closed_at_its_first_read():
         found = await asked.examine(next(probe for probe in plan("openai-chat", "demo").probes if probe.way == "left"))
         await asyncio.wait_for(left.wait(), 5)
     assert (found.recording.ending, found.timing.reads, found.status) == ("client_left", 1, Status.DONE)
-    assert "can't be seen" in line_of(found)
+    assert "visible only in its own metrics" in line_of(found)

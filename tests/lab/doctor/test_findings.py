@@ -14,12 +14,12 @@ def message(*times, frames):
 def test_one_read_after_a_long_wait_was_held_back():
     said = message(2.5, frames=60)
     assert said.startswith("all 60 events came in one read, 2.50 s after the request")
-    assert "until it is whole" in said
+    assert "until it is complete" in said
 
 
 def test_one_read_at_once_may_be_a_server_that_is_faster_than_its_network():
     said = message(0.01, frames=60)
-    assert "until it is whole" not in said
+    assert "until it is complete" not in said
     assert "faster than the network" in said
 
 

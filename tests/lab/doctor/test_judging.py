@@ -69,7 +69,7 @@ async def test_an_error_in_a_stream_is_broken_and_says_what_the_server_says():
         always(lambda: events(ROLE, {"error": {"message": "out of memory", "type": "server_error"}})), "text"
     )
     assert rules(judged) == {"error"}
-    assert judged.findings[0].message == "the stream ends in an error: out of memory"
+    assert judged.findings[0].message == "the stream ends with an error: out of memory"
     assert judged.status is Status.FAILED
 
 
@@ -127,7 +127,7 @@ async def test_how_the_events_came_is_judged_of_a_text_and_never_of_a_call():
     assert (await examined(paced((0, TEXT)), CHAT, "length"))["length"].findings[0].rule == "length"
     one_by_one = [(0.01, sse(each)) for each in (ROLE, *WORDS, STOP, DONE)]
     judged = (await examined(paced(*one_by_one), CHAT, "text"))["text"]
-    assert judged.findings == ()
+    assert not judged.findings
     assert (judged.timing.reads, judged.timing.frames) == (11, 11)
 
 
@@ -274,8 +274,8 @@ async def test_an_empty_answer_is_found():
     ("usage", "says"),
     [
         (None, "no token counts"),
-        ({"prompt_tokens": 0, "completion_tokens": 4, "total_tokens": 4}, "0 tokens of input"),
-        ({"prompt_tokens": 9, "completion_tokens": 0, "total_tokens": 9}, "0 tokens of output"),
+        ({"prompt_tokens": 0, "completion_tokens": 4, "total_tokens": 4}, "0 input tokens"),
+        ({"prompt_tokens": 9, "completion_tokens": 0, "total_tokens": 9}, "0 output tokens"),
         ({"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 3}, "3 tokens in all"),
     ],
 )
@@ -302,7 +302,7 @@ def whole(**members):
 async def test_a_whole_answer_that_counts_otherwise_than_the_stream_is_a_note():
     judged = await found(whole(), "usage", "whole")
     assert rules(judged, "note") == {"whole_model", "whole_usage"}
-    assert "the whole answer 'm-1'" in judged.findings[0].message
+    assert "the whole response 'm-1'" in judged.findings[0].message
     assert judged.status is Status.DONE
 
 

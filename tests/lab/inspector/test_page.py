@@ -12,7 +12,7 @@ from streamkit.gateway.demo import demo_config, start_demo
 from streamkit.gateway.metrics import Metrics
 from streamkit.lab.inspector.app import inspector_app
 from streamkit.lab.inspector.captures import Captures
-from streamkit.lab.inspector.recordings import follow
+from streamkit.lab.inspector.playback import follow
 from streamkit.lab.recording import parse_recording
 from streamkit.lab.recording.source import RecordedSource
 from streamkit.read_options import DEFAULT_OPTIONS
@@ -300,7 +300,7 @@ async def test_a_recording_is_drawn_over_its_own_times(tmp_path):
         page = await browser.open(f"http://127.0.0.1:{port}/#{TOKEN}")
         await page.get_by_role("heading", name="slow").wait_for()
         facts = page.locator("#facts")
-        await facts.get_by_text("The upstream fell silent and sent nothing within 59.8 s").wait_for()
+        await facts.get_by_text("The upstream sent no further bytes within 59.8 s").wait_for()
         known = re.sub(r"\s+", " ", await facts.inner_text())
         for fact in "state failed", "duration 70.00 s", "first output 1.00 s", "stalls 2", "reads 12":
             assert fact in known

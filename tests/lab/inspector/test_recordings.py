@@ -5,7 +5,7 @@ import pytest
 from streamkit.dialects import DIALECTS
 from streamkit.errors import SourceFailed
 from streamkit.lab.inspector.captures import Captures
-from streamkit.lab.inspector.recordings import follow, frames
+from streamkit.lab.inspector.playback import follow, frames
 from streamkit.read_options import DEFAULT_OPTIONS
 from tests.cli.command import DEMO
 from tests.vectors import VECTORS

@@ -1,4 +1,4 @@
-from streamkit.lab.mock.answer import Answer
+from streamkit.lab.mock.writing import Answer
 
 
 def test_the_body_is_all_frames():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from streamkit.dialects import DIALECTS
-from streamkit.lab.mock.paths import places
+from streamkit.lab.mock.server import places
 
 
 def test_no_path_is_of_two_dialects():

@@ -8,8 +8,8 @@ from attrs import evolve
 from streamkit.conversation.replay import replay
 from streamkit.dialects import DIALECTS
 from streamkit.errors import SourceFailed, UsageError
-from streamkit.lab.mock.answer import Answer
 from streamkit.lab.mock.quirks import KINDS, quirks_of
+from streamkit.lab.mock.writing import Answer
 from streamkit.recipes import transcode
 from streamkit.report import STREAM_REPAIRS, StreamReport
 from streamkit.testing import FaultySource
@@ -31,7 +31,7 @@ def test_the_quirks_of_a_dialect_are_repairs_in_their_order(dialect):
 def test_a_quirk_that_no_repair_is_named_as_is_refused(monkeypatch):
     odd = evolve(DIALECTS["ollama"], quirks={"no_such": lambda frames: frames})
     monkeypatch.setattr("streamkit.lab.mock.quirks.dialect_named", lambda _name: odd)
-    with pytest.raises(UsageError, match="ollama has quirks that no repair is named as: 'no_such'"):
+    with pytest.raises(UsageError, match="ollama has quirks without a repair of the same name: 'no_such'"):
         quirks_of("ollama")
 
 

@@ -7,8 +7,25 @@ import pytest
 from streamkit.conversation.messages import Text, ToolCall, ToolResult
 from streamkit.conversation.messages import Turn as Message
 from streamkit.errors import UsageError
-from streamkit.lab.mock.script import Match, Script, Turn, answers_in, first_said, last_said
-from streamkit.lab.mock.steps import Call, Comment, Cut, Error, Raw, Reset, Say, Stall, Status, Stop, Wait
+from streamkit.lab.mock.script import (
+    Call,
+    Comment,
+    Cut,
+    Error,
+    Match,
+    Raw,
+    Reset,
+    Say,
+    Script,
+    Stall,
+    Status,
+    Stop,
+    Turn,
+    Wait,
+    answers_in,
+    first_said,
+    last_said,
+)
 from tests.lab.mock.asking import WEATHER, request
 
 AFTER_A_CALL = [
@@ -80,15 +97,15 @@ OPEN = Call("f", "{}", finished=False)
 @pytest.mark.parametrize(
     ("steps", "reason"),
     [
-        ([], "at least one"),
+        ([], "must not be empty"),
         ([Cut(), Say("x")], "nothing can follow cut, and step 2 does"),
         ([Say("x"), Error(), Stop()], "nothing can follow error, and step 3 does"),
-        ([Status(429), Say("x")], "nothing but wait stands beside"),
-        ([Status(429), Status(500)], "nothing but wait stands beside"),
-        ([OPEN], "nothing follows this one"),
-        ([OPEN, Say("x")], "step 2 is none of it"),
-        ([Stop(), Say("x")], "say stands behind stop"),
-        ([Stop(), Stop()], "stop stands behind stop"),
+        ([Status(429), Say("x")], "only wait can be in a turn with status"),
+        ([Status(429), Status(500)], "only wait can be in a turn with status"),
+        ([OPEN], "and nothing does"),
+        ([OPEN, Say("x")], "not step 2"),
+        ([Stop(), Say("x")], "say cannot follow stop"),
+        ([Stop(), Stop()], "stop cannot follow stop"),
     ],
     ids=str,
 )
@@ -114,7 +131,7 @@ def test_other_steps_are_an_answer(steps):
     assert Turn(steps).steps == tuple(steps)
 
 
-@pytest.mark.parametrize(("turns", "reason"), [([], "at least one"), ([Say("x"), Turn([Say("y")])], "not both")])
+@pytest.mark.parametrize(("turns", "reason"), [([], "must not be empty"), ([Say("x"), Turn([Say("y")])], "not both")])
 def test_a_script_that_cannot_be_is_refused(turns, reason):
     with pytest.raises(UsageError, match=reason):
         Script(turns)

@@ -80,10 +80,10 @@ def test_arguments_and_raw_bytes_have_two_forms():
         ("[[turn]]\nsteps = [{ say = }]", "s.toml:2:18: Invalid value"),
         ("", "s.toml:1:1: turn: write at least one, as [[turn]] with steps"),
         ("turn = 1", "s.toml:1:1: turn: write at least one, as [[turn]] with steps"),
-        ("repeat = 1\n[[turn]]\nsteps=[{say='x'}]", "s.toml:1:1: repeat: true or false is needed, not a whole number"),
+        ("repeat = 1\n[[turn]]\nsteps=[{say='x'}]", "s.toml:1:1: repeat: must be true or false, not an integer"),
         ("tern = 1\n[[turn]]\nsteps=[{say='x'}]", 's.toml:1:1: tern: unknown key; did you mean "turn"?'),
-        ("[[turn]]", "s.toml:1:3: turn[0].steps: is needed"),
-        ("[[turn]]\nsteps = []", "s.toml:2:1: turn[0].steps: at least one is needed"),
+        ("[[turn]]", "s.toml:1:3: turn[0].steps: is required"),
+        ("[[turn]]\nsteps = []", "s.toml:2:1: turn[0].steps: must not be empty"),
         ("[[turn]]\nsteps = [{ say = 'x' }]\nmach = 1", 's.toml:3:1: turn[0].mach: unknown key; did you mean "match"?'),
         (
             "[[turn]]\nsteps = [{ say = 'x' }]\nmatch = { turns = 1 }",
@@ -91,7 +91,7 @@ def test_arguments_and_raw_bytes_have_two_forms():
         ),
         (
             "[[turn]]\nsteps = [{ say = 'x' }]\nmatch = { turn = 0 }",
-            "s.toml:3:11: turn[0].match.turn: 1 is the first, so 0 is none",
+            "s.toml:3:11: turn[0].match.turn: must be at least 1, not 0",
         ),
         ("[[turn]]\nsteps = [{ cut = true }, { say = 'x' }]", "nothing can follow cut, and step 2 does"),
         ("a = " + "[" * 2000 + "]" * 2000, "s.toml: its arrays or tables are nested too deeply"),
@@ -105,26 +105,26 @@ def test_a_fault_of_the_file_has_its_place(text, fault):
 @pytest.mark.parametrize(
     ("step", "fault"),
     [
-        ("{ sya = 'x' }", 'sya: no step is called so; did you mean "say"?'),
-        ("{ say = 1 }", "say: a string is needed, not a whole number"),
-        ("{ say = true }", "say: is needed"),
-        ("{ wait = -1 }", "wait: 0 or more is needed, not -1"),
-        ("{ call = 'f' }, { call = {} }", "call.name: is needed"),
+        ("{ sya = 'x' }", 'sya: unknown step; did you mean "say"?'),
+        ("{ say = 1 }", "say: must be a string, not an integer"),
+        ("{ say = true }", "say: is required"),
+        ("{ wait = -1 }", "wait: must be 0 or more, not -1"),
+        ("{ call = 'f' }, { call = {} }", "call.name: is required"),
         ("{ call = { name = 'f', argument = 1 } }", 'call.argument: unknown key; did you mean "arguments"?'),
-        ("{ call = { name = 'f', arguments = [1] } }", "a table is needed, or the text of the arguments, not an array"),
-        ("{ call = { name = 'f', arguments = { a = 123456789012345678901 } } }", "write its text instead"),
-        ("{ stop = 'lenght' }", 'stop: "lenght" is none of its words; did you mean "length"?'),
-        ("{ reset = 3 }", "reset: true is needed, not a whole number"),
-        ("{ raw = 1 }", 'raw: a string is needed, or bytes as { b64 = "…" }'),
-        ("{ raw = { b64 = '*' } }", "raw.b64: this is no base64"),
+        ("{ call = { name = 'f', arguments = [1] } }", "must be a table, or the text of the arguments, not an array"),
+        ("{ call = { name = 'f', arguments = { a = 123456789012345678901 } } }", "or write its text"),
+        ("{ stop = 'lenght' }", "stop: must be one of "),
+        ("{ reset = 3 }", "reset: must be true, not an integer"),
+        ("{ raw = 1 }", 'raw: must be a string, or bytes as { b64 = "…" }'),
+        ("{ raw = { b64 = '*' } }", "raw.b64: must be base64"),
         ("{ comment = 'a\\nb' }", ""),
-        ("{ say = 'x', wait = 1 }", "a step is a table with one key, its name, not a table with 2 keys"),
-        ("3", "a step is a table with one key, its name, not a whole number"),
+        ("{ say = 'x', wait = 1 }", "must be a table with one key, the step's name, not a table with 2 keys"),
+        ("3", "must be a table with one key, the step's name, not an integer"),
     ],
 )
 def test_a_fault_of_a_step_has_its_place(step, fault):
     if not fault:
-        step, fault = step.replace("'", '"'), "comment: a comment is one line"
+        step, fault = step.replace("'", '"'), "comment: a comment must be one line"
     (found,) = faults(f"[[turn]]\nsteps = [\n  {step},\n]")
     assert found.startswith("s.toml:3:")
     assert fault in found

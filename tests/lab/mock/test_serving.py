@@ -8,7 +8,7 @@ import sys
 import httpx
 
 from streamkit.lab.mock import Say, Script, Turn, served_mock
-from streamkit.lab.mock.serving import script_of
+from streamkit.lab.mock.server import script_of
 from tests.lab.mock.asking import chat, user
 
 pytest_plugins = ("pytester",)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from streamkit.errors import UsageError
-from streamkit.lab.mock.steps import STEPS, Call, Raw, Status, Usage, Wait
+from streamkit.lab.mock.script import STEPS, Call, Raw, Status, Usage, Wait
 
 
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda: Wait(-1), "seconds: 0 or more"),
-        (lambda: Usage(output=-1), "output: 0 or more"),
-        (lambda: Status(200), "status: 400 to 599"),
-        (lambda: Status(429, retry_after=-1), "retry_after: 0 or more"),
-        (lambda: Status(429, retry_after=1e9), "retry_after: no more than"),
-        (lambda: Call("f", {"x": object()}), "arguments: this can't be JSON"),
+        (lambda: Wait(-1), "seconds: must be 0 or more"),
+        (lambda: Usage(output=-1), "output: must be 0 or more"),
+        (lambda: Status(200), "status: must be 400 to 599"),
+        (lambda: Status(429, retry_after=-1), "retry_after: must be 0 or more"),
+        (lambda: Status(429, retry_after=1e9), "retry_after: must be at most"),
+        (lambda: Call("f", {"x": object()}), "arguments: must be JSON"),
     ],
 )
 def test_a_step_that_cannot_be_is_refused(make, reason):

@@ -14,8 +14,8 @@ from streamkit.conversation.messages import Text, ToolCall, ToolResult
 from streamkit.conversation.messages import Turn as Message
 from streamkit.events import ProviderFailed
 from streamkit.lab.mock import Call, Cut, Error, Reset, Say, Script, Stall, Status, Stop, Turn, served_mock, verdict
-from streamkit.lab.mock.answer import Answer
 from streamkit.lab.mock.verdict import FAULTS, NOTES, ClientVerdict, FaultKind, NoteKind, ReadCall, Watch, read_answer
+from streamkit.lab.mock.writing import Answer
 from tests.lab.mock.asking import ASKED, assistant, chat, request, said, url_for, user
 
 PATH = "/v1/chat/completions"
@@ -301,7 +301,7 @@ def test_a_verdict_is_text_and_json(serve):
     assert [fault["kind"] for fault in found["faults"]] == ["retry_after_ignored"]
     assert [note["kind"] for note in found["notes"]] == ["not_retried"]
     assert str(mock.verdict).splitlines()[0] == "verdict on the client: not clean, 2 requests"
-    assert str(mock.verdict).splitlines()[1].startswith("fault: retry_after_ignored: request 2: asked 0.")
+    assert str(mock.verdict).splitlines()[1].startswith("fault: retry_after_ignored: request 2: sent 0.")
 
 
 def test_every_kind_is_described():

@@ -12,8 +12,7 @@ from streamkit.dialects import DIALECTS
 from streamkit.errors import UsageError
 from streamkit.events import ProviderFailed
 from streamkit.http_errors import decode_error
-from streamkit.lab.mock.answer import Answer
-from streamkit.lab.mock.steps import (
+from streamkit.lab.mock.script import (
     Call,
     Comment,
     Cut,
@@ -29,7 +28,7 @@ from streamkit.lab.mock.steps import (
     Usage,
     Wait,
 )
-from streamkit.lab.mock.writing import CREATED, Timing, Writer, Written
+from streamkit.lab.mock.writing import CREATED, Answer, Timing, Writer, Written
 from streamkit.recipes import collect
 from streamkit.testing import source_of
 from streamkit.translation.bodies import decode_response

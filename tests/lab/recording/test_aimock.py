@@ -126,7 +126,7 @@ def test_an_error_is_the_dialects_own(dialect):
 @pytest.mark.parametrize(
     ("response", "message"),
     [
-        ({"embedding": [0.1]}, "fixtures[0]: it is no answer of a chat: it has 'embedding'"),
+        ({"embedding": [0.1]}, "fixtures[0]: it is not a chat response: it has 'embedding'"),
         ({"toolCalls": [{"name": "f"}]}, "fixtures[0]: 'arguments' is missing"),
         ({"blocks": [{"type": "text"}]}, "fixtures[0]: 'text' is missing"),
         ({"blocks": ["text"]}, "fixtures[0]: string indices must be integers, not 'str'"),
@@ -140,5 +140,5 @@ def test_what_is_no_answer_is_refused_with_its_place(response, message):
 
 
 def test_a_dialect_has_to_be_named():
-    with pytest.raises(UsageError, match="fixtures of aimock say what is meant, and in no dialect"):
+    with pytest.raises(UsageError, match="fixtures of aimock have no dialect"):
         loaded({"content": "Hi"}, dialect="")

@@ -8,8 +8,7 @@ import pytest
 
 from streamkit.dialects import DIALECTS
 from streamkit.errors import UsageError
-from streamkit.lab.recording import BadRecording, parse_recording
-from streamkit.lab.recording.lines import lines_of
+from streamkit.lab.recording import BadRecording, lines_of, parse_recording
 from streamkit.lab.recording.loading import load, parse_any
 from tests.sampling import few, name_of
 from tests.vectors import VECTORS

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkit.errors import UsageError
-from streamkit.lab.recording import RecordedRequest
-from streamkit.lab.recording.lines import sha256_of
+from streamkit.lab.recording import RecordedRequest, sha256_of
 from streamkit.lab.recording.matching import RequestMatcher, differences, pattern_in
 
 VALUES = st.recursive(
@@ -78,7 +77,7 @@ def test_ignored_paths_may_differ_or_be_absent():
 
 @pytest.mark.parametrize("text", ["", ".a", "a.", "a..b", "[0]", "a[", "a[x]", "a[-1]", "a.[0]"])
 def test_what_is_no_path_is_refused(text):
-    with pytest.raises(UsageError, match="no path in a JSON body"):
+    with pytest.raises(UsageError, match="not a path in a JSON body"):
         pattern_in(text)
 
 
@@ -94,7 +93,7 @@ def test_method_and_path_must_be_the_same_and_keys_in_a_query_are_passed_over():
     assert matcher.matches(request(path="/v1/models?page=3")) == []
     assert matcher.matches(request(path="/v1/models", method="GET")) == [1]
     assert matcher.explain(request(path="/v2")).reason == (
-        "what is recorded was asked as 'GET /v1/models', 'POST /v1/models?page=2'"
+        "the recorded requests are 'GET /v1/models', 'POST /v1/models?page=2'"
     )
 
 
@@ -110,7 +109,8 @@ def test_a_body_that_was_not_kept_is_matched_by_its_sum():
     assert matcher.matches(request(b"[1]")) == [0]
     assert matcher.matches(request(b"[1] ")) == []
     assert (
-        matcher.explain(request(b"[1] ")).reason == "a body of 4 bytes is asked, and one that was not kept was recorded"
+        matcher.explain(request(b"[1] ")).reason
+        == "the request has a body of 4 bytes, the recording one that was not kept"
     )
     assert RequestMatcher([request(None)]).matches(request()) == [0]
 
@@ -119,7 +119,7 @@ def test_bodies_that_are_no_json_are_matched_by_their_bytes():
     deep = b"[" * 100_000
     assert matched(b"\xff\x00", b"\xff\x00")
     assert matched(deep, deep)
-    assert reason(b"\xff", b"\xfe\xfe") == "a body of 1 bytes is asked, and one of 2 bytes was recorded"
+    assert reason(b"\xff", b"\xfe\xfe") == "the request has a body of 1 bytes, the recording one of 2 bytes"
 
 
 def test_the_reason_is_the_first_difference_from_the_nearest():
@@ -130,19 +130,19 @@ def test_the_reason_is_the_first_difference_from_the_nearest():
     miss = RequestMatcher([*map(request, recorded)]).explain(
         request(b'{"model":"m","messages":[{"content":"x"},{"content":"a"}]}')
     )
-    assert miss == ("messages[1].content: 'a' is asked, 'b' was recorded", 1)
+    assert miss == ("messages[1].content: 'a' in the request, 'b' in the recording", 1)
 
 
 @pytest.mark.parametrize(
     ("asked", "recorded", "said"),
     [
-        (b'{"a":1,"b":2}', b'{"a":1}', "b: 2 is asked, nothing was recorded"),
-        (b'{"a":[]}', b'{"a":["x"]}', "a[0]: nothing is asked, 'x' was recorded"),
-        (b'{"b":1,"a":2}', b'{"a":1,"b":2}', "b: 1 is asked, 2 was recorded"),
-        (b"[1,2]", b"[2,1]", "[0]: 1 is asked, 2 was recorded"),
-        (b"[1.0]", b"[1]", "[0]: 1.0 is asked, 1 was recorded"),
-        (b'"a"', b'"b"', "body: 'a' is asked, 'b' was recorded"),
-        (b'{"a":{"b":1}}', b'{"a":[1]}', "a: {'b': 1} is asked, [1] was recorded"),
+        (b'{"a":1,"b":2}', b'{"a":1}', "b: 2 in the request, nothing in the recording"),
+        (b'{"a":[]}', b'{"a":["x"]}', "a[0]: nothing in the request, 'x' in the recording"),
+        (b'{"b":1,"a":2}', b'{"a":1,"b":2}', "b: 1 in the request, 2 in the recording"),
+        (b"[1,2]", b"[2,1]", "[0]: 1 in the request, 2 in the recording"),
+        (b"[1.0]", b"[1]", "[0]: 1.0 in the request, 1 in the recording"),
+        (b'"a"', b'"b"', "body: 'a' in the request, 'b' in the recording"),
+        (b'{"a":{"b":1}}', b'{"a":[1]}', "a: {'b': 1} in the request, [1] in the recording"),
     ],
 )
 def test_the_reason_names_the_path(asked, recorded, said):

@@ -19,8 +19,8 @@ from attrs import evolve
 from streamkit.errors import UsageError
 from streamkit.lab.recording import Read, RecordedRequest, parse_recording, read_recording
 from streamkit.lab.recording import writer as writing
-from streamkit.lab.recording.directory import Directory, RecorderLimits
 from streamkit.lab.recording.recorder import Recorder
+from streamkit.lab.recording.writer import Directory, RecorderLimits
 
 KEY = "sk-planted-0123456789"
 LIMITS = RecorderLimits()
@@ -94,7 +94,7 @@ def test_files_are_the_users_alone_and_are_named_by_time_digits_and_dialect(tmp_
 
 
 def test_a_file_that_is_there_is_never_written_to(tmp_path, monkeypatch):
-    monkeypatch.setattr("streamkit.lab.recording.directory.secrets.token_hex", lambda _: "0" * 16)
+    monkeypatch.setattr("streamkit.lab.recording.writer.secrets.token_hex", lambda _: "0" * 16)
     monkeypatch.setattr("streamkit.lab.recording.writer.datetime", Frozen)
     with Recording(tmp_path) as recording:
         assert recording.exchange() is not None
@@ -258,7 +258,7 @@ def test_a_directory_with_enough_bytes_ends_what_is_recorded(tmp_path):
 
 
 def test_what_others_write_into_the_directory_is_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr("streamkit.lab.recording.directory.COUNT_S", 0.0)
+    monkeypatch.setattr("streamkit.lab.recording.writer.COUNT_S", 0.0)
     with Recording(tmp_path, limits=evolve(LIMITS, files=2)) as recording:
         assert recording.exchange() is not None
         (tmp_path / "another.stream.jsonl").write_text("{}")

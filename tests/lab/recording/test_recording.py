@@ -16,10 +16,10 @@ from streamkit.lab.recording import (
     RecordedResponse,
     Recording,
     is_recording,
+    lines_of,
     parse_recording,
     read_recording,
 )
-from streamkit.lab.recording.lines import lines_of
 
 ENDS = [
     "withheld",
@@ -87,21 +87,21 @@ def test_a_file_whose_recorder_died_is_read_up_to_there():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"data: {}\n\n", "r: this is no recording: its first line does not say so"),
-        (b'{"streamkit_recording":2}\n', "r:1: the line can't be read: version 2 of the form is not known, only 1"),
+        (b"data: {}\n\n", "r: this is not a recording, according to its first line"),
+        (b'{"streamkit_recording":2}\n', "r:1: the line can't be read: unknown version 2; only 1"),
         (b'{"streamkit_recording":1}\n[0.1]\n', "r:2: the line can't be read: not enough values to unpack (expected 2, got 1)"),
         (b'{"streamkit_recording":1}\n{"request":{}}\n', "r:2: the line can't be read: 'path' is missing"),
-        (b'{"streamkit_recording":1}\n\n[-1,"a"]\n', "r:3: the line can't be read: a time is a number of seconds, not -1"),
+        (b'{"streamkit_recording":1}\n\n[-1,"a"]\n', "r:3: the line can't be read: a time must be a number of seconds, not -1"),
         (b'{"streamkit_recording":1}\n[1,{"b64":"?"}]\n', "r:2: the line can't be read: Only base64 data is allowed"),
-        (b'{"streamkit_recording":1}\n7\n', "r:2: the line can't be read: an object or a list is needed, not 7"),
-        (b'{"streamkit_recording":1,', "r:1: the line is not whole"),
+        (b'{"streamkit_recording":1}\n7\n', "r:2: the line can't be read: must be an object or a list, not 7"),
+        (b'{"streamkit_recording":1,', "r:1: the line is incomplete"),
         (b'{"streamkit_recording":1,"removed":5}\n', "r:1: the line can't be read: 'int' object is not iterable"),
         (b'{"streamkit_recording":1,"id":"\\ud800"}\n', "r:1: the line can't be read: id has half of a surrogate pair: '\\ud800'"),
         (b'{"streamkit_recording":1,"side":"left"}\n', "r:1: the line can't be read: side must be upstream or client, not 'left'"),
         (b'{"streamkit_recording":1}\n{"t":0,"response":{"status":1e400}}\n', "r:2: the line can't be read: cannot convert float infinity to integer"),
         (b'{"streamkit_recording":1}\n{"t":0,"response":{"status":99}}\n', "r:2: the line can't be read: status must be 200 to 999, not 99"),
         (b'{"streamkit_recording":1}\n{"t":0,"response":{"status":200,"headers":{"a":"b\\r\\nc: d"}}}\n',
-         "r:2: the line can't be read: the header 'a' has a character that no header may have: 'b\\r\\nc: d'"),
+         "r:2: the line can't be read: the header 'a' has a character that headers must not have: 'b\\r\\nc: d'"),
         (b'{"streamkit_recording":1}\n{"t":1,"end":"whole","reads":' + b"9" * 400 + b"}\n", "r:2: the line can't be read: reads must be a count, not 999"),
     ],
 )  # fmt: skip

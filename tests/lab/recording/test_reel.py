@@ -57,10 +57,10 @@ def test_a_whole_answer_is_one_read():
     [
         (b"{", "the line can't be read: Expecting property name"),
         (b"[]", "the line can't be read: list indices"),
-        (json.dumps({**entry(), "schema_version": 2}).encode(), "version 2 of the form is not known, only 1"),
+        (json.dumps({**entry(), "schema_version": 2}).encode(), "unknown version 2; only 1"),
         (json.dumps({"schema_version": 1, "request": {}}).encode(), "'response' is missing"),
         (cassette(entry(response={"stream_chunks": [{"data": "x"}]})), "'t_offset_ms' is missing"),
-        (cassette(entry(response={"stream_chunks": [{"data": "x", "t_offset_ms": -1}]})), "a time is a number of milliseconds, not -1"),
+        (cassette(entry(response={"stream_chunks": [{"data": "x", "t_offset_ms": -1}]})), "a time must be a number of milliseconds, not -1"),
         (cassette(entry(request={"body": {"__reel_raw_base64__": "?"}})), "Only base64 data is allowed"),
         (json.dumps({**entry(), "response": 7}).encode(), "the line can't be read: 'int' object has no attribute 'get'"),
     ],

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from streamkit.lab.recording.request_bodies import DEPTH, kept_body, shape_of
+from streamkit.lab.recording.headers import DEPTH, kept_body, shape_of
 
 BODY = b'{ "model": "m", "n": 1, "x": 1.5, "stream": true, "stop": null, "messages": [{"content": "secret"}, 2] }'
 

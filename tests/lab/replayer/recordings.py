@@ -6,8 +6,7 @@ from pathlib import Path
 
 import orjson
 
-from streamkit.lab.recording import End, Read, RecordedRequest, RecordedResponse, Recording
-from streamkit.lab.recording.lines import lines_of
+from streamkit.lab.recording import End, Read, RecordedRequest, RecordedResponse, Recording, lines_of
 from streamkit.lab.replayer.app import Replay, ReplayOptions
 from streamkit.lab.replayer.loading import Loaded
 

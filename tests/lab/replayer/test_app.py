@@ -21,7 +21,7 @@ from tests.lab.replayer.recordings import PATH, body, recording, replay_of
 from tests.web.raw_client import ask
 
 MESSAGES = "/v1/messages"
-SAID = "no recording answers POST {!r}: messages[0].content: 'bye' is asked, 'hi' was recorded (1)"
+SAID = "no recording answers POST {!r}: messages[0].content: 'bye' in the request, 'hi' in the recording (1)"
 
 
 async def start(aiohttp_server, replay: Replay, hosts: Hosts | None = None) -> str:
@@ -49,7 +49,9 @@ async def test_each_answers_once_where_that_is_wanted(aiohttp_server):
     replay = replay_of(*ordered(b"a", b"b"), once=True)
     url = await start(aiohttp_server, replay)
     assert (await asked(url, 3))[:2] == [b"a", b"b"]
-    assert [outcome.reason for outcome in replay.misses] == ["each of the 2 that do has answered one, as far as b"]
+    assert [outcome.reason for outcome in replay.misses] == [
+        "each of the 2 matching ones has answered a request, the last b"
+    ]
 
 
 async def test_a_recording_without_a_request_answers_what_no_other_one_does(aiohttp_server):
@@ -58,7 +60,7 @@ async def test_a_recording_without_a_request_answers_what_no_other_one_does(aioh
     assert await asked(url, 1) == [b"a"]
     assert await asked(url, 2, body=body("other")) == [b"raw", b"raw"]
     assert (await ask(url, "/v1/models", method="GET")).status == 404
-    assert [outcome.reason for outcome in replay.misses] == [f"what is recorded was asked as 'POST {PATH}'"]
+    assert [outcome.reason for outcome in replay.misses] == [f"the recorded requests are 'POST {PATH}'"]
 
 
 async def test_recordings_without_requests_answer_no_other_method(aiohttp_server):
@@ -66,7 +68,7 @@ async def test_recordings_without_requests_answer_no_other_method(aiohttp_server
     url = await start(aiohttp_server, replay)
     assert await asked(url, 1) == [b"raw"]
     assert (await ask(url, "/v1/models", method="GET")).status == 404
-    assert [outcome.reason for outcome in replay.misses] == ["what is recorded has no requests, and answers POST alone"]
+    assert [outcome.reason for outcome in replay.misses] == ["the recordings have no requests, and answer only POST"]
 
 
 async def test_what_answered_nothing_is_known(aiohttp_server):
@@ -99,10 +101,7 @@ async def test_every_outcome_is_told_without_the_query(aiohttp_server):
     url = await start(aiohttp_server, replay_of(recording([b"a"]), notify=outcomes.append))
     await ask(url, f"{PATH}?key=secret", body=body())
     await ask(url, "/v1/other?key=secret", body=body())
-    assert outcomes == [
-        ("POST", PATH, "1", ""),
-        ("POST", "/v1/other", "", f"what is recorded was asked as 'POST {PATH}'"),
-    ]
+    assert outcomes == [("POST", PATH, "1", ""), ("POST", "/v1/other", "", f"the recorded requests are 'POST {PATH}'")]
 
 
 # -- misses ------------------------------------------------------------------------------------------------------------
@@ -157,7 +156,7 @@ async def test_a_body_that_is_too_large_is_refused(aiohttp_server):
     url = await start(aiohttp_server, replay_of(recording()))
     answer = await ask(url, PATH, headers={"content-length": str(REQUEST_BYTES + 1)}, body=b"x" * (REQUEST_BYTES + 1))
     assert answer.status == 413
-    assert "is larger than" in answer.json()["error"]["message"]
+    assert "exceeds the limit" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -174,13 +173,13 @@ async def test_any_name_is_served_where_nothing_is_said_of_names(aiohttp_server)
 
 
 def test_ignored_paths_and_an_exact_match_exclude_each_other():
-    with pytest.raises(UsageError, match="paths are ignored in a canonical match only"):
+    with pytest.raises(UsageError, match="paths can be ignored only in a canonical match"):
         ReplayOptions(exact=True, ignored=[("a",)])
 
 
 @pytest.mark.parametrize("options", [{"speed": -1}, {"speed": float("nan")}, {"silence_s": float("inf")}])
 def test_what_is_no_speed_and_no_time_is_refused(options):
-    with pytest.raises(UsageError, match="is a number from 0 on"):
+    with pytest.raises(UsageError, match="must be 0 or more"):
         ReplayOptions(**options)
 
 

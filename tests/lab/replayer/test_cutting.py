@@ -7,7 +7,7 @@ import pytest
 from streamkit.dialects import DIALECTS
 from streamkit.errors import UsageError
 from streamkit.lab.recording import Read
-from streamkit.lab.replayer.cutting import Cut, cut_in, cut_reads
+from streamkit.lab.replayer.loading import Cut, cut_in, cut_reads
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.report import StreamReport
 from tests.lab.replayer.recordings import EVENTS, recording
@@ -83,7 +83,7 @@ def test_an_answer_without_bytes_has_no_reads():
 
 @pytest.mark.parametrize("text", ["", "lines", "bytes", "bytes=0", "bytes=-1", "random=", "random=x", "reads=1"])
 def test_what_is_no_cut_is_refused(text):
-    with pytest.raises(UsageError, match="is cut by reads, events"):
+    with pytest.raises(UsageError, match="must be reads, events"):
         cut_in(text)
 
 

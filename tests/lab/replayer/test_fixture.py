@@ -102,9 +102,9 @@ def test_misses_and_what_was_not_asked_for_are_faults_where_they_are_wanted(tmp_
     with pytest.raises(URLError, match="refused"):
         urlopen(url)
     assert miss.splitlines()[0] == "no recording answers:"
-    assert f"  POST {PATH}: messages[0].content: 'bye' is asked, 'hi' was recorded (" in miss
+    assert f"  POST {PATH}: messages[0].content: 'bye' in the request, 'hi' in the recording (" in miss
     assert "--record" not in miss
-    assert unasked.startswith("nothing asked for:\n  ")
+    assert unasked.startswith("no request for:\n  ")
     assert unasked.endswith("a.stream.jsonl")
 
 
@@ -125,8 +125,8 @@ def test_miss(streamkit_replay):
     done.assert_outcomes(passed=2, errors=1)
     done.stdout.fnmatch_lines([
         "no recording answers:",
-        f"  POST {PATH}: messages[[]0[]].content: 'bye' is asked, 'hi' was recorded (*hello.stream.jsonl)",
-        "pytest --record asks the provider, and records what it answers",
+        f"  POST {PATH}: messages[[]0[]].content: 'bye' in the request, 'hi' in the recording (*hello.stream.jsonl)",
+        "pytest --record records them from the provider",
     ])  # fmt: skip
 
 

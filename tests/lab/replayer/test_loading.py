@@ -6,8 +6,7 @@ import pytest
 from attrs import evolve
 
 from streamkit.errors import UsageError
-from streamkit.lab.recording import BadRecording, End
-from streamkit.lab.recording.lines import sha256_of
+from streamkit.lab.recording import BadRecording, End, sha256_of
 from streamkit.lab.recording.matching import RequestMatcher
 from streamkit.lab.replayer.loading import load
 from tests.cli.command import DEMO
@@ -31,9 +30,9 @@ def test_a_folder_without_any_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
-        (recording(status=None), "it has neither an answer nor an end"),
-        (recording(status=None, kind=None), "it has neither an answer nor an end"),
-        (evolve(recording(), end=End(t=1.0, kind="whole", dropped=3)), "3 reads are missing in it"),
+        (recording(status=None), "it has neither a response nor an end"),
+        (recording(status=None, kind=None), "it has neither a response nor an end"),
+        (evolve(recording(), end=End(t=1.0, kind="whole", dropped=3)), "it lacks 3 reads"),
     ],
 )
 def test_what_cannot_be_replayed_is_named(tmp_path, made, reason):

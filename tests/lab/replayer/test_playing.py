@@ -14,9 +14,8 @@ import pytest
 from attrs import evolve
 
 from streamkit.lab.recording import Read, Recording
-from streamkit.lab.replayer import app, playing
-from streamkit.lab.replayer.app import Replay
-from streamkit.lab.replayer.playing import Schedule
+from streamkit.lab.replayer import app
+from streamkit.lab.replayer.app import Replay, Schedule
 from streamkit.testing.serving import served
 from tests.cli import command
 from tests.lab.replayer.recordings import EVENTS, PATH, body, recording, replay_of, write
@@ -47,7 +46,7 @@ async def seen(url: str, *, path: str = PATH, method: str = "POST") -> tuple[aio
 
 @pytest.mark.parametrize("speed", [0, 1])
 async def test_reads_stay_apart_where_they_were(aiohttp_server, monkeypatch, speed):
-    monkeypatch.setattr(playing, "APART_S", 0.02)  # enough for a busy machine
+    monkeypatch.setattr(app, "APART_S", 0.02)  # enough for a busy machine
     made = recording([b"a", b"bc\n", *EVENTS, b"\xff"], gap_s=0)
     url = await start(aiohttp_server, replay_of(made, speed=speed))
     _, reads, kind = await seen(url)
@@ -76,7 +75,7 @@ async def test_a_read_that_is_late_makes_no_other_late(monkeypatch, speed):
     async def sleep(seconds: float) -> None:
         now[0] += seconds + (late_s if seconds else 0.000_01)
 
-    monkeypatch.setattr(playing.asyncio, "sleep", sleep)
+    monkeypatch.setattr(app.asyncio, "sleep", sleep)
     schedule = Schedule(100.0, speed)
     schedule._time = lambda: now[0]
     for number in range(1, 1001):

@@ -35,7 +35,8 @@ from streamkit.dialects.vocabulary.models import UNKNOWN
 from streamkit.errors import BadRequest
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
-from streamkit.translation.lowering import options, parts, tools, turns
+from streamkit.translation import content_passes as content
+from streamkit.translation import lowering
 
 HI, HO = Text("Hi"), Text("Ho")
 OURS, THEIRS = Opaque("us", "b1"), Opaque("them", "b2")
@@ -99,202 +100,202 @@ def part(step: PartPass, given: Part, left: Part | None, *counted: dict[str, int
 
 
 PARTS = {
-    "a refusal is a text": part(parts.refusal_as_text, Refusal("no"), Text("no"), {"refusal_as_text": 1}),
-    "a refusal stays": part(parts.refusal_as_text, Refusal("no"), Refusal("no"), refusals=True),
-    "media that fit": part(parts.media, Media("image", url="u"), Media("image", url="v"), media=lambda media, *_: evolve(media, url="v")),
-    "media that do not": part(parts.media, Media("image", url="u"), None, media=lambda *_: None),
-    "an aside of another vendor": part(parts.aside, NOTE, None, {"citation": 1}),
-    "signed reasoning": part(parts.signature, Reasoning("t", signature=OURS), Reasoning("t", signature=OURS), signs_reasoning="us"),
+    "a refusal is a text": part(content.refusal_as_text, Refusal("no"), Text("no"), {"refusal_as_text": 1}),
+    "a refusal stays": part(content.refusal_as_text, Refusal("no"), Refusal("no"), refusals=True),
+    "media that fit": part(content.media, Media("image", url="u"), Media("image", url="v"), media=lambda media, *_: evolve(media, url="v")),
+    "media that do not": part(content.media, Media("image", url="u"), None, media=lambda *_: None),
+    "an aside of another vendor": part(content.aside, NOTE, None, {"citation": 1}),
+    "signed reasoning": part(content.signature, Reasoning("t", signature=OURS), Reasoning("t", signature=OURS), signs_reasoning="us"),
     "signed by another": part(
-        parts.signature, Reasoning("t", signature=THEIRS), None, {"reasoning_signature": 1, "reasoning_history": 1}, signs_reasoning="us"
+        content.signature, Reasoning("t", signature=THEIRS), None, {"reasoning_signature": 1, "reasoning_history": 1}, signs_reasoning="us"
     ),
     "stripped of the other's": part(
-        parts.signature, Reasoning("t", signature=THEIRS), Reasoning("t"), {"reasoning_signature": 1}, strips_signatures=True
+        content.signature, Reasoning("t", signature=THEIRS), Reasoning("t"), {"reasoning_signature": 1}, strips_signatures=True
     ),
-    "signed by nobody": part(parts.signature, Reasoning("t"), Reasoning("t"), unsigned_reasoning=True),
-    "signed by nobody and refused": part(parts.signature, Reasoning("t"), None, {"reasoning_history": 1}),
-    "opaque": part(parts.signature, RedactedReasoning(OURS), RedactedReasoning(OURS), signs_reasoning="us"),
-    "opaque of another": part(parts.signature, RedactedReasoning(THEIRS), None, {"reasoning_opaque": 1}, signs_reasoning="us"),
+    "signed by nobody": part(content.signature, Reasoning("t"), Reasoning("t"), unsigned_reasoning=True),
+    "signed by nobody and refused": part(content.signature, Reasoning("t"), None, {"reasoning_history": 1}),
+    "opaque": part(content.signature, RedactedReasoning(OURS), RedactedReasoning(OURS), signs_reasoning="us"),
+    "opaque of another": part(content.signature, RedactedReasoning(THEIRS), None, {"reasoning_opaque": 1}, signs_reasoning="us"),
     "opaque that is not taken": part(
-        parts.signature, RedactedReasoning(OURS), None, {"reasoning_opaque": 1}, signs_reasoning="us", takes_opaque=lambda blob: blob != "b1"
+        content.signature, RedactedReasoning(OURS), None, {"reasoning_opaque": 1}, signs_reasoning="us", takes_opaque=lambda blob: blob != "b1"
     ),
-    "a signed text": part(parts.signature, Text("t", THEIRS), Text("t"), {"reasoning_signature": 1}),
-    "a text for its signature alone": part(parts.signature, Text("", THEIRS), None, {"reasoning_signature": 1}, blank_texts="some"),
-    "a signed call": part(parts.signature, evolve(CALL, signature=OURS), evolve(CALL, signature=OURS), signs_calls="us"),
-    "a call signed by another": part(parts.signature, evolve(CALL, signature=THEIRS), CALL, {"reasoning_signature": 1}, signs_calls="us"),
+    "a signed text": part(content.signature, Text("t", THEIRS), Text("t"), {"reasoning_signature": 1}),
+    "a text for its signature alone": part(content.signature, Text("", THEIRS), None, {"reasoning_signature": 1}, blank_texts="some"),
+    "a signed call": part(content.signature, evolve(CALL, signature=OURS), evolve(CALL, signature=OURS), signs_calls="us"),
+    "a call signed by another": part(content.signature, evolve(CALL, signature=THEIRS), CALL, {"reasoning_signature": 1}, signs_calls="us"),
     "an error in words": part(
-        parts.error_in_words, ToolResult("c1", [Text("bad")], is_error=True), ToolResult("c1", [Text("Error: bad")]), {"result_error": 1}, result_errors=False
+        content.error_in_words, ToolResult("c1", [Text("bad")], is_error=True), ToolResult("c1", [Text("Error: bad")]), {"result_error": 1}, result_errors=False
     ),
     "an error without words": part(
-        parts.error_in_words, ToolResult("c1", is_error=True), ToolResult("c1", [Text("Error: ")]), {"result_error": 1}, result_errors=False
+        content.error_in_words, ToolResult("c1", is_error=True), ToolResult("c1", [Text("Error: ")]), {"result_error": 1}, result_errors=False
     ),
-    "a form of another dialect": part(parts.native_form, ToolCall(0, "c1", "look", "", item={"type": "x"}), ToolCall(0, "c1", "look", "")),
-    "members of another dialect": part(parts.extras, Text("t", extras={"a": 1, "b": None}), Text("t"), {"metadata": 1}),
+    "a form of another dialect": part(content.native_form, ToolCall(0, "c1", "look", "", item={"type": "x"}), ToolCall(0, "c1", "look", "")),
+    "members of another dialect": part(content.extras, Text("t", extras={"a": 1, "b": None}), Text("t"), {"metadata": 1}),
     "a custom call": part(
-        parts.arguments, evolve(CALL, kind="custom", arguments="x"), evolve(CALL, arguments='{"input":"x"}'), {"custom_tool_wrapped": 1}
+        content.arguments, evolve(CALL, kind="custom", arguments="x"), evolve(CALL, arguments='{"input":"x"}'), {"custom_tool_wrapped": 1}
     ),
     "arguments that are no object": part(
-        parts.arguments, evolve(CALL, arguments="[1"), evolve(CALL, arguments='{"_raw_arguments":"[1"}'), {"arguments_wrapped": 1}, arguments="object"
+        content.arguments, evolve(CALL, arguments="[1"), evolve(CALL, arguments='{"_raw_arguments":"[1"}'), {"arguments_wrapped": 1}, arguments="object"
     ),
-    "no arguments": part(parts.arguments, evolve(CALL, arguments=" "), evolve(CALL, arguments="{}"), arguments="object"),
+    "no arguments": part(content.arguments, evolve(CALL, arguments=" "), evolve(CALL, arguments="{}"), arguments="object"),
     "half a character": part(
-        parts.arguments, evolve(CALL, arguments='{"a":"\\ud800"}'), evolve(CALL, arguments='{"a":"\\ufffd"}'), {}, {"lone_surrogate": 1}, arguments="object"
+        content.arguments, evolve(CALL, arguments='{"a":"\\ud800"}'), evolve(CALL, arguments='{"a":"\\ufffd"}'), {}, {"lone_surrogate": 1}, arguments="object"
     ),
-    "a mark without a place": part(parts.cache_mark, Text("t", cache="long"), Text("t"), {"cache_mark": 1}),
-    "a mark of another span": part(parts.cache_mark, Text("t", cache="long"), Text("t", cache="long"), {"cache_mark": 1}, marked=(Text,)),
+    "a mark without a place": part(content.cache_mark, Text("t", cache="long"), Text("t"), {"cache_mark": 1}),
+    "a mark of another span": part(content.cache_mark, Text("t", cache="long"), Text("t", cache="long"), {"cache_mark": 1}, marked=(Text,)),
     "a mark that means the same": part(
-        parts.cache_mark, Text("t", cache="long"), Text("t", cache="long"), marked=(Text,), same_marks=frozenset({"theirs"})
+        content.cache_mark, Text("t", cache="long"), Text("t", cache="long"), marked=(Text,), same_marks=frozenset({"theirs"})
     ),
 }  # fmt: skip
 
 TURNS = {
     "a block that is text": Row(
-        {"turns": [user(Aside("them", "unknown_event", "content.tool_reference", {"tool_name": "f"}))]}, turns.readable,
+        {"turns": [user(Aside("them", "unknown_event", "content.tool_reference", {"tool_name": "f"}))]}, content.readable,
         {"turns": [user(Text("Found the tool f."))]}, {"metadata": 1},
     ),
     "a file of text": Row(
-        {"turns": [user(Media("file", "text/plain", "SGk="))]}, turns.readable, {"turns": [user(HI)]}, {"metadata": 1}, takes={"text_files": False}
+        {"turns": [user(Media("file", "text/plain", "SGk="))]}, content.readable, {"turns": [user(HI)]}, {"metadata": 1}, takes={"text_files": False}
     ),
     "an image of another type": Row(
-        {"turns": [user(Media("image", "image/jpg", url="u"))]}, turns.readable, {"turns": [user(Media("image", "image/jpeg", url="u"))]}, {}, {"media_type_mended": 1}
+        {"turns": [user(Media("image", "image/jpg", url="u"))]}, content.readable, {"turns": [user(Media("image", "image/jpeg", url="u"))]}, {}, {"media_type_mended": 1}
     ),
-    "blank beside a call": Row({"turns": [model(Text(" "), CALL)]}, turns.telling, {"turns": [model(CALL)]}, {}, {"turn_empty": 1}),
-    "a space between words": Row({"turns": [model(HI, Text(" "), HO)]}, turns.telling, {"turns": [model(HI, Text(" "), HO)]}),
-    "a blank system": Row({"turns": [system(Text("")), user(HI)]}, turns.telling, {"turns": [user(HI)]}, {}, {"turn_empty": 1}),
+    "blank beside a call": Row({"turns": [model(Text(" "), CALL)]}, content.telling, {"turns": [model(CALL)]}, {}, {"turn_empty": 1}),
+    "a space between words": Row({"turns": [model(HI, Text(" "), HO)]}, content.telling, {"turns": [model(HI, Text(" "), HO)]}),
+    "a blank system": Row({"turns": [system(Text("")), user(HI)]}, content.telling, {"turns": [user(HI)]}, {}, {"turn_empty": 1}),
     "silent turns": Row(
-        {"turns": [user(HI), model(NOTE), model()]}, turns.no_silent_turns, {"turns": [user(HI)]}, {"citation": 1}, {"turn_empty": 1}
+        {"turns": [user(HI), model(NOTE), model()]}, content.no_silent_turns, {"turns": [user(HI)]}, {"citation": 1}, {"turn_empty": 1}
     ),
-    "nothing but silent turns": Row({"turns": [system(HI), model()]}, turns.no_silent_turns, {"turns": [system(HI), model()]}),
+    "nothing but silent turns": Row({"turns": [system(HI), model()]}, content.no_silent_turns, {"turns": [system(HI), model()]}),
     "an answer to be continued": Row(
-        {"turns": [user(HI), model(HO)]}, turns.answerable, {"turns": [user(HI), model(HO), user(Text(turns.CLOSING))]}, {}, {"turn_added": 1},
+        {"turns": [user(HI), model(HO)]}, content.answerable, {"turns": [user(HI), model(HO), user(Text(content.CLOSING))]}, {}, {"turn_added": 1},
         {"model": evolve(UNKNOWN, prefill=False)},
     ),
     "space at the end of it": Row(
-        {"turns": [model(Text("Ho "))]}, turns.continuable, {"turns": [model(HO)]}, {}, {"space_trimmed": 1}, {"is_claude": True}
+        {"turns": [model(Text("Ho "))]}, content.continuable, {"turns": [model(HO)]}, {}, {"space_trimmed": 1}, {"is_claude": True}
     ),
     "a named turn and an empty one": Row(
-        {"turns": [Turn("user", [HI], "Ann"), model()]}, turns.turns_counted, {"turns": [user(HI), model()]}, {"turn_name": 1}, {"turn_empty": 1}
+        {"turns": [Turn("user", [HI], "Ann"), model()]}, content.turns_counted, {"turns": [user(HI), model()]}, {"turn_name": 1}, {"turn_empty": 1}
     ),
     "empty texts": Row(
-        {"turns": [user(HI, Text("", cache="short"), Text(" "))]}, turns.no_blank_texts, {"turns": [user(HI, Text(" "))]}, {"cache_mark": 1},
+        {"turns": [user(HI, Text("", cache="short"), Text(" "))]}, content.no_blank_texts, {"turns": [user(HI, Text(" "))]}, {"cache_mark": 1},
         {"turn_empty": 1}, {"blank_texts": "some"},
     ),
     "blank texts": Row(
-        {"turns": [user(HI, Text(" "))]}, turns.no_blank_texts, {"turns": [user(HI)]}, {}, {"turn_empty": 1}, {"blank_texts": "none"}
+        {"turns": [user(HI, Text(" "))]}, content.no_blank_texts, {"turns": [user(HI)]}, {}, {"turn_empty": 1}, {"blank_texts": "none"}
     ),
-    "members of turns": Row({"turns": [Turn("user", [HI], extras={"a": 1})]}, turns.no_extras, {"turns": [user(HI)]}, {"metadata": 1}),
-    "turns that are left empty": Row({"turns": [user(), model(HI)]}, turns.no_empty_turns, {"turns": [model(HI)]}),
+    "members of turns": Row({"turns": [Turn("user", [HI], extras={"a": 1})]}, content.no_extras, {"turns": [user(HI)]}, {"metadata": 1}),
+    "turns that are left empty": Row({"turns": [user(), model(HI)]}, content.no_empty_turns, {"turns": [model(HI)]}),
     "a system behind the user": Row(
-        {"turns": [user(HI), system(HO), model(HI)]}, turns.system_in_place, {"turns": [user(HI), system(HO), model(HI)]}, takes={"system": "behind user"}
+        {"turns": [user(HI), system(HO), model(HI)]}, content.system_in_place, {"turns": [user(HI), system(HO), model(HI)]}, takes={"system": "behind user"}
     ),
     "a system in the middle": Row(
-        {"turns": [system(HO), user(HI), system(HI), user(HO)]}, turns.system_in_place, {"turns": [system(HO), system(HI), user(HI), user(HO)]},
+        {"turns": [system(HO), user(HI), system(HI), user(HO)]}, content.system_in_place, {"turns": [system(HO), system(HI), user(HI), user(HO)]},
         {"system_place": 1}, takes={"system": "front"},
     ),
     "neighbours": Row(
-        {"turns": [user(RESULT), user(HI), user(HO), model(HI)]}, turns.neighbours_joined, {"turns": [user(RESULT, HI, HO), model(HI)]},
+        {"turns": [user(RESULT), user(HI), user(HO), model(HI)]}, content.neighbours_joined, {"turns": [user(RESULT, HI, HO), model(HI)]},
         {}, {"turns_joined": 1}, {"alternate": True},
     ),
     "results first": Row(
-        {"turns": [model(CALL), user(HI, RESULT), user(OTHER)]}, turns.results_placed, {"turns": [model(CALL), user(RESULT, OTHER, HI)]},
+        {"turns": [model(CALL), user(HI, RESULT), user(OTHER)]}, content.results_placed, {"turns": [model(CALL), user(RESULT, OTHER, HI)]},
         {}, {"result_moved": 2}, {"results": "first"},
     ),
     "results behind their calls": Row(
-        {"turns": [model(CALL), user(HI), user(RESULT, HO)]}, turns.results_placed, {"turns": [model(CALL), user(RESULT), user(HI), user(HO)]},
+        {"turns": [model(CALL), user(HI), user(RESULT, HO)]}, content.results_placed, {"turns": [model(CALL), user(RESULT), user(HI), user(HO)]},
         {}, {"result_moved": 1}, {"results": "behind calls"},
     ),
     "results apart": Row(
-        {"turns": [model(CALL), user(HI, RESULT)]}, turns.results_placed, {"turns": [model(CALL), user(RESULT), user(HI)]},
+        {"turns": [model(CALL), user(HI, RESULT)]}, content.results_placed, {"turns": [model(CALL), user(RESULT), user(HI)]},
         {}, {"result_moved": 1}, {"results": "apart"},
     ),
     "a system that speaks for the user": Row(
-        {"turns": [system(HI), system(HO)]}, turns.user_speaks, {"turns": [user(HI, HO)]}, {"system_place": 1}, takes={"needs_user": "messages"}, target={"emulate": True}
+        {"turns": [system(HI), system(HO)]}, content.user_speaks, {"turns": [user(HI, HO)]}, {"system_place": 1}, takes={"needs_user": "messages"}, target={"emulate": True}
     ),
     "an assistant who speaks first": Row(
-        {"turns": [system(HI), model(HO)]}, turns.user_speaks_first, {"turns": [system(HI), user(Text(turns.OPENING)), model(HO)]}, {}, {"turn_added": 1},
+        {"turns": [system(HI), model(HO)]}, content.user_speaks_first, {"turns": [system(HI), user(Text(content.OPENING)), model(HO)]}, {}, {"turn_added": 1},
         {"needs_user": "messages", "user_first": True},
     ),
 }  # fmt: skip
 
 TOOLS = {
     "groups of tools": Row(
-        {"tools": [evolve(LOOK, namespace=Namespace("ns"))]}, tools.namespaces_lost, {"tools": [evolve(LOOK, namespace=Namespace("ns"))]}, {"tool_namespace": 1}
+        {"tools": [evolve(LOOK, namespace=Namespace("ns"))]}, lowering.namespaces_lost, {"tools": [evolve(LOOK, namespace=Namespace("ns"))]}, {"tool_namespace": 1}
     ),
     "a choice of what is not defined": Row(
-        {"tools": [LOOK, WEB], "tool_choice": ToolChoice("auto", ("look", "web"))}, tools.choice_feasible,
+        {"tools": [LOOK, WEB], "tool_choice": ToolChoice("auto", ("look", "web"))}, lowering.choice_feasible,
         {"tools": [LOOK, WEB], "tool_choice": ToolChoice("auto", ("look",))}, {"tool_choice": 1},
     ),
     "a choice of nothing that is defined": Row(
-        {"tools": [LOOK, WEB], "tool_choice": ToolChoice("auto", ("web",))}, tools.choice_feasible, {"tools": [LOOK, WEB], "tool_choice": ToolChoice("none")}, {"tool_choice": 1}
+        {"tools": [LOOK, WEB], "tool_choice": ToolChoice("auto", ("web",))}, lowering.choice_feasible, {"tools": [LOOK, WEB], "tool_choice": ToolChoice("none")}, {"tool_choice": 1}
     ),
-    "a choice where nothing is defined": Row({"tools": [WEB], "tool_choice": ToolChoice()}, tools.choice_feasible, {"tools": [WEB]}),
+    "a choice where nothing is defined": Row({"tools": [WEB], "tool_choice": ToolChoice()}, lowering.choice_feasible, {"tools": [WEB]}),
     "a choice of some": Row(
-        {"tools": [LOOK, GO], "tool_choice": ToolChoice("auto", ("go",))}, tools.choice_narrowed, {"tools": [GO], "tool_choice": ToolChoice()},
+        {"tools": [LOOK, GO], "tool_choice": ToolChoice("auto", ("go",))}, lowering.choice_narrowed, {"tools": [GO], "tool_choice": ToolChoice()},
         {"tool_choice": 1}, target={"emulate": True},
     ),
     "a choice of some that can be said": Row(
-        {"tools": [LOOK, GO], "tool_choice": ToolChoice("auto", ("go",))}, tools.choice_narrowed, {"tools": [LOOK, GO], "tool_choice": ToolChoice("auto", ("go",))},
+        {"tools": [LOOK, GO], "tool_choice": ToolChoice("auto", ("go",))}, lowering.choice_narrowed, {"tools": [LOOK, GO], "tool_choice": ToolChoice("auto", ("go",))},
         takes={"some_tools": True},
     ),
     "calls one by one": Row(
-        {"tools": [LOOK], "tool_choice": ToolChoice(parallel=False)}, tools.parallel_counted, {"tools": [LOOK], "tool_choice": ToolChoice()},
+        {"tools": [LOOK], "tool_choice": ToolChoice(parallel=False)}, lowering.parallel_counted, {"tools": [LOOK], "tool_choice": ToolChoice()},
         {"tool_choice": 1},
     ),
     "calls one by one that can be said": Row(
-        {"tools": [LOOK], "tool_choice": ToolChoice(parallel=False)}, tools.parallel_counted,
+        {"tools": [LOOK], "tool_choice": ToolChoice(parallel=False)}, lowering.parallel_counted,
         {"tools": [LOOK], "tool_choice": ToolChoice(parallel=False)}, takes={"parallel": True},
     ),
     "a custom tool": Row(
-        {"tools": [CUSTOM]}, tools.no_custom_tools, {"tools": [Tool("run", "Runs.", tools.INPUT_SCHEMA)]}, {"custom_tool_wrapped": 1}
+        {"tools": [CUSTOM]}, lowering.no_custom_tools, {"tools": [Tool("run", "Runs.", lowering.INPUT_SCHEMA)]}, {"custom_tool_wrapped": 1}
     ),
-    "a provider's tool": Row({"tools": [LOOK, WEB]}, tools.tools_fit, {"tools": [LOOK]}, {"tool_definition": 1}),
+    "a provider's tool": Row({"tools": [LOOK, WEB]}, lowering.tools_fit, {"tools": [LOOK]}, {"tool_definition": 1}),
     "a search": Row(
-        {"tools": [WEB], "tool_choice": ToolChoice("required", ("web",), extras={"a": 1})}, tools.tools_fit,
+        {"tools": [WEB], "tool_choice": ToolChoice("required", ("web",), extras={"a": 1})}, lowering.tools_fit,
         {"tools": [evolve(WEB, name="find", raw={"name": "find"})], "tool_choice": ToolChoice("required", ("find",))}, {"parameter": 1, "metadata": 1},
         takes={"search": lambda *_: {"name": "find"}, "search_options": frozenset({"max_uses"})},
     ),
     "the called tools": Row(
-        {"turns": [model(CALL)]}, tools.called_tools_defined, {"turns": [model(CALL)], "tools": [LOOK], "tool_choice": ToolChoice("none")},
+        {"turns": [model(CALL)]}, lowering.called_tools_defined, {"turns": [model(CALL)], "tools": [LOOK], "tool_choice": ToolChoice("none")},
         {}, {"tool_declared": 1}, {"declares_called": True},
     ),
     "a schema without properties": Row(
-        {"tools": [LOOK, GO]}, tools.schemas_with_properties, {"tools": [evolve(LOOK, parameters={"type": "object", "properties": {}}), GO]},
+        {"tools": [LOOK, GO]}, lowering.schemas_with_properties, {"tools": [evolve(LOOK, parameters={"type": "object", "properties": {}}), GO]},
         {}, {"properties_added": 1}, {"needs_properties": True},
     ),
-    "a choice among none": Row({"tool_choice": ToolChoice()}, tools.no_choice_among_none, {}),
+    "a choice among none": Row({"tool_choice": ToolChoice()}, lowering.no_choice_among_none, {}),
 }  # fmt: skip
 
 OPTIONS = {
     "too many stops, and a blank one": Row(
-        {"options": Options(stop=(" ", "a", "b"))}, options.options_fit, {"options": Options(stop=("a",))}, {"parameter": 1},
+        {"options": Options(stop=(" ", "a", "b"))}, lowering.options_fit, {"options": Options(stop=("a",))}, {"parameter": 1},
         takes={"is_claude": True, "most_stops": 1},
     ),
     "what the model refuses": Row(
-        {"options": Options(temperature=0.5, seed=1)}, options.options_fit, {"options": Options(seed=1)}, {"parameter": 1},
+        {"options": Options(temperature=0.5, seed=1)}, lowering.options_fit, {"options": Options(seed=1)}, {"parameter": 1},
         takes={"model": evolve(UNKNOWN, refuses=("temperature",))},
     ),
     "an effort with thinking off": Row(
-        {"options": Options(thinking=Thinking("high", enabled=False))}, options.options_fit, {"options": Options(thinking=Thinking(enabled=False))}, {"parameter": 1}
+        {"options": Options(thinking=Thinking("high", enabled=False))}, lowering.options_fit, {"options": Options(thinking=Thinking(enabled=False))}, {"parameter": 1}
     ),
     "a form without its schema": Row(
-        {"options": Options(output=OutputFormat("schema", name="n"))}, options.options_fit, {"options": Options(output=OutputFormat("json"))}, {"parameter": 1}
+        {"options": Options(output=OutputFormat("schema", name="n"))}, lowering.options_fit, {"options": Options(output=OutputFormat("json"))}, {"parameter": 1}
     ),
     "a form next to tools": Row(
-        {"tools": [LOOK], "options": Options(output=OutputFormat("json"))}, options.form_or_tools, {"tools": [LOOK]}, {"parameter": 1}, takes={"form_with_tools": False}
+        {"tools": [LOOK], "options": Options(output=OutputFormat("json"))}, lowering.form_or_tools, {"tools": [LOOK]}, {"parameter": 1}, takes={"form_with_tools": False}
     ),
     "a form next to tools that none may be called of": Row(
-        {"tools": [LOOK], "tool_choice": ToolChoice("none"), "options": Options(output=OutputFormat("json"))}, options.form_or_tools,
+        {"tools": [LOOK], "tool_choice": ToolChoice("none"), "options": Options(output=OutputFormat("json"))}, lowering.form_or_tools,
         {"options": Options(output=OutputFormat("json"))}, {"tool_choice": 1}, takes={"form_with_tools": False},
     ),
     "more marks than are taken": Row(
-        {"turns": [user(Text("a", cache="short"), Text("b", cache="short"))]}, options.marks_counted, {"turns": [user(Text("a"), Text("b", cache="short"))]},
+        {"turns": [user(Text("a", cache="short"), Text("b", cache="short"))]}, lowering.marks_counted, {"turns": [user(Text("a"), Text("b", cache="short"))]},
         {"cache_mark": 1}, takes={"most_marks": 1},
     ),
     "options without a place": Row(
-        {"options": Options(seed=1, top_k=2, service_tier="fast")}, options.options_with_place, {"options": Options(top_k=2)}, {"parameter": 2},
+        {"options": Options(seed=1, top_k=2, service_tier="fast")}, lowering.options_with_place, {"options": Options(top_k=2)}, {"parameter": 2},
         takes={"options": frozenset({"top_k", "service_tier"}), "service_tiers": frozenset({"slow"})},
     ),
-    "members of the request": Row({"extras": {"a": 1, "b": None}}, options.no_members_of_others, {}, {"parameter": 1}),
+    "members of the request": Row({"extras": {"a": 1, "b": None}}, lowering.no_members_of_others, {}, {"parameter": 1}),
 }  # fmt: skip
 
 ROWS = {**PARTS, **TURNS, **TOOLS, **OPTIONS}
@@ -310,18 +311,18 @@ def test_a_pass(name):
 
 #: What is refused, by the member that the refusal names.
 REFUSED = {
-    "an unknown part": ("p", Row({"turns": [user(Aside("them", "unknown_event", "content.x", {"type": "x"}, place="p"))]}, turns.readable, {})),
+    "an unknown part": ("p", Row({"turns": [user(Aside("them", "unknown_event", "content.x", {"type": "x"}, place="p"))]}, content.readable, {})),
     "an answer to be continued": (
-        "messages", Row({"turns": [model(HO)]}, turns.answerable, {}, takes={"model": evolve(UNKNOWN, prefill=False)}, target={"assistant_last": "refuse"})
+        "messages", Row({"turns": [model(HO)]}, content.answerable, {}, takes={"model": evolve(UNKNOWN, prefill=False)}, target={"assistant_last": "refuse"})
     ),
-    "a system alone": ("messages", Row({"turns": [system(HI)]}, turns.user_speaks, {}, takes={"needs_user": "messages"})),
+    "a system alone": ("messages", Row({"turns": [system(HI)]}, content.user_speaks, {}, takes={"needs_user": "messages"})),
     "an assistant first": (
-        "messages", Row({"turns": [model(HI)]}, turns.user_speaks_first, {}, takes={"needs_user": "messages", "user_first": True}, target={"assistant_first": "refuse"})
+        "messages", Row({"turns": [model(HI)]}, content.user_speaks_first, {}, takes={"needs_user": "messages", "user_first": True}, target={"assistant_first": "refuse"})
     ),
-    "a tool that is not defined": ("tool_choice", Row({"tools": [WEB], "tool_choice": ToolChoice("required", ("web",))}, tools.choice_feasible, {})),
-    "any tool where there is none": ("tool_choice", Row({"tool_choice": ToolChoice("required")}, tools.choice_feasible, {})),
-    "a choice of some": ("tool_choice", Row({"tools": [LOOK, GO], "tool_choice": ToolChoice("auto", ("go",))}, tools.choice_narrowed, {})),
-    "several choices": ("n", Row({"options": Options(choices=2)}, options.one_choice, {})),
+    "a tool that is not defined": ("tool_choice", Row({"tools": [WEB], "tool_choice": ToolChoice("required", ("web",))}, lowering.choice_feasible, {})),
+    "any tool where there is none": ("tool_choice", Row({"tool_choice": ToolChoice("required")}, lowering.choice_feasible, {})),
+    "a choice of some": ("tool_choice", Row({"tools": [LOOK, GO], "tool_choice": ToolChoice("auto", ("go",))}, lowering.choice_narrowed, {})),
+    "several choices": ("n", Row({"options": Options(choices=2)}, lowering.one_choice, {})),
 }  # fmt: skip
 
 
@@ -338,7 +339,7 @@ def test_ids_and_names_are_rewritten_alike_and_counted_once():
         model(evolve(CALL, id="a long id", name="look up")),
         user(ToolResult("a long id", [Text("42")], "look up")),
     ]
-    row = Row({"turns": given}, of_part(parts.portable_words), {}, takes={"ids": US, "names": US})
+    row = Row({"turns": given}, of_part(content.portable_words), {}, takes={"ids": US, "names": US})
     request, report = lowered(row)
     (call,), (result,) = (turn.parts for turn in request.turns)
     assert isinstance(call, ToolCall)

@@ -649,7 +649,7 @@ CASES = (
     ),
     Elsewhere(
         number=357, refs="OpenAI Responses: `function_call_output` without `call_id`",
-        cause="a result that does not say of which call",
+        cause="a tool result without a call id",
         does="It is refused with its path, or with `repair` paired by its tool's name, else in order.",
         covered_by="tests/requests/test_models.py::test_an_output_without_the_id_of_its_call_is_paired_or_refused",
     ),

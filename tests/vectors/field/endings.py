@@ -137,7 +137,7 @@ CASES = (
                         said=(Text("One"), USE, WHY),
                         stop="refusal",
                         losses={"metadata": 1, "refusal_as_text": 1},
-                        holds=(b"Error: not run, since the answer was refused",),
+                        holds=(b"this tool call was not run, because the response was refused",),
                     ),
                     "ai-sdk": Output(
                         said=(Text("One"), USE, WHY),

@@ -146,8 +146,8 @@ CASES = (
             ),
             chat(
                 said("Hi"), calls(call(0, "a", "f", '{"x":1}')), chunk(finish="abort"), DONE, name="cancelled",
-                text="Hi", calls=(Call("f", '{"x":1}', "truncated", id="a"),), stop=None, provider_error="the provider gave the finish reason 'abort': the server gave up the request",
-                to={"anthropic": failed(Text("Hi"), Use("a", "f", '{"x":1}'), error="the provider gave the finish reason 'abort': the server gave up the request", losses=DETAIL)},
+                text="Hi", calls=(Call("f", '{"x":1}', "truncated", id="a"),), stop=None, provider_error="the provider gave the finish reason 'abort': the server aborted the request",
+                to={"anthropic": failed(Text("Hi"), Use("a", "f", '{"x":1}'), error="the provider gave the finish reason 'abort': the server aborted the request", losses=DETAIL)},
             ),
             responses_turn(
                 *rs.REFUSED, name="refusal in Responses", refusal="I won't", stop="refusal",

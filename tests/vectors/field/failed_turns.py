@@ -28,11 +28,11 @@ from tests.vectors.vector import Call
 DETAIL = {"error_detail": 1}
 #: What the client is told.
 MALFORMED = "the provider gave the finish reason 'MALFORMED_FUNCTION_CALL': Malformed function call: print(f(x=1))"
-UNEXPECTED = "the provider gave the finish reason 'UNEXPECTED_TOOL_CALL': the model called a tool, and none was offered"
-LANGUAGE = (
-    "the provider gave the finish reason 'LANGUAGE': the answer would be in a language that the model does not support"
+UNEXPECTED = (
+    "the provider gave the finish reason 'UNEXPECTED_TOOL_CALL': the model called a tool, but the request has none"
 )
-OTHER = "the provider gave the finish reason 'OTHER': the provider does not say why"
+LANGUAGE = "the provider gave the finish reason 'LANGUAGE': the response would be in a language that the model does not support"
+OTHER = "the provider gave the finish reason 'OTHER': the provider gave no reason"
 TOOL_USE = "the provider gave the finish reason 'malformed_tool_use': the model wrote a call that can't be read"
 OUTPUT = "the provider gave the finish reason 'malformed_model_output': the model wrote a response that can't be read"
 WHOLE = Call("f", '{"x":1}', id="a")

@@ -34,7 +34,7 @@ RUN_USE = Use("c1", "exec", CMD)
 COUNTS = {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}
 NOTHING = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 GAVE = "the provider gave the finish reason {!r}"
-LOST = GAVE.format("network_error") + ": the provider lost the model"
+LOST = GAVE.format("network_error") + ": the provider lost the connection to the model"
 CUT = "stream truncated: the stream ended without a stop reason"
 
 

@@ -15,7 +15,7 @@ CAL = {"query": "cal"}
 SEARCH: dict[str, Any] = {"call_id": "c1", "execution": "client", "arguments": CAL}
 #: A search that the server ran, and its output.
 RAN = {"server_tool": 2, "unknown_event": 2}
-WAITS = "the model waits for {}, which has no form in this dialect: leave that tool out of the request"
+WAITS = "the model called {}, which this dialect cannot express: remove that tool from the request"
 
 
 def waiting(name: str, *steps: Any, to: dict[str, Output], **expected: Any) -> Form:

@@ -13,10 +13,9 @@ from attrs import define, field
 from streamkit.recipes import transcode
 from streamkit.resume import LogLimits, MemoryStore
 from streamkit.web.client_dialect import refuse_in_dialect
-from streamkit.web.relay import relay
-from streamkit.web.reply import DEFAULT_DELIVERY, Delivery
+from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, end_streams_on_shutdown
 from streamkit.web.resume import Resuming, add_resuming
-from streamkit.web.shutdown import end_streams_on_shutdown
+from streamkit.web.setup import relay
 from tests.laws.running import OURS
 from tests.resume.answers import frames_of
 from tests.web.raw_client import RawClient, ask

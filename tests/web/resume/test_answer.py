@@ -93,7 +93,7 @@ async def test_an_answer_that_nobody_reads_ends(handler_cancellation):
         client.leave("rst")
         assert 0.1 <= await upstream.closed() - left <= 0.5
         told = (await site.get(location)).body
-        assert b"nobody has read the answer for 0.1 s" in told
+        assert b"the response had no reader for 0.1 s" in told
         assert b"[DONE]" not in told
 
 

@@ -183,7 +183,7 @@ async def test_what_is_not_there_is_404_in_the_same_words(how):
         with pytest.raises(openai.NotFoundError) as raised:
             await responses.retrieve(response_id, stream=True)
         assert [raised.value.body] * 3 == told
-        assert told[0]["message"] == "there is no such answer, or none any more"
+        assert told[0]["message"] == "this response does not exist, or has expired"
 
 
 @pytest.mark.parametrize(

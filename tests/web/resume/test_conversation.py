@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from importlib import import_module
 from typing import Any
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
 from streamkit.resume import LogLimits, MemoryStore, Meta, StoreDown, owner_of
+from streamkit.web.chat_ui import Conversation
 from streamkit.web.resume import Resuming
-from streamkit.web.resume import conversation as module
-from streamkit.web.resume.conversation import Conversation
 
 
 class DownStore(MemoryStore):
@@ -59,7 +59,7 @@ async def test_a_new_answer_stops_the_one_before_and_a_stop_leaves_none():
 
 
 async def test_an_answer_is_found_for_as_long_as_it_takes(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "REFRESH_S", 0.02)
+    monkeypatch.setattr(import_module("streamkit.web.chat_ui"), "REFRESH_S", 0.02)
     resuming = keeping(MemoryStore(LogLimits(ttl_s=0.1)))
     async with named(resuming).answered_by("st_1"):
         await asyncio.sleep(0.2)

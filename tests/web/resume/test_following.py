@@ -7,10 +7,9 @@ import tracemalloc
 
 import pytest
 
-from streamkit.dialects import DIALECTS
 from streamkit.resume import MemoryStore, Meta
-from streamkit.web.resume.answer import takes_ids
 from streamkit.web.resume.following import Following
+from streamkit.web.resume.settings import takes_ids
 from tests.laws.running import OURS, read
 from tests.resume.answers import CLIENTS, answers_of
 from tests.resume.reading import without_ids
@@ -27,8 +26,8 @@ async def test_an_answer_that_is_lost_while_it_is_read_ends_with_an_error(client
     log = await store.create(store.new_id(), answer.meta)
     log.append(answer.frames[0] + answer.frames[1] + answer.frames[2][:torn])
     after = len(answer.frames[0])
-    has_ids = takes_ids(Meta(dialect=client, media_type=DIALECTS[client].media_type))
-    following = Following(store, log.id, "", after, await log.open(after), has_ids=has_ids)
+    has_ids = takes_ids(client, is_array=False)
+    following = Following(log, after, await log.open(after), has_ids=has_ids)
     got = b""
     async with following.pipe() as pipe:
         async for data in pipe:
@@ -51,7 +50,7 @@ async def test_readers_of_one_answer_hold_no_copy_of_it(has_ids):
         log.append(b"data: %b\n\n" % (b"x" * 65_528))
 
     async def follow():
-        following = Following(store, log.id, "", 0, await log.open(), has_ids=has_ids)
+        following = Following(log, 0, await log.open(), has_ids=has_ids)
         size = 0
         async with following.pipe() as pipe:
             async for data in pipe:

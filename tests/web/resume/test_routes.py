@@ -89,7 +89,7 @@ async def test_stopping_closes_the_upstream_and_tells_the_client(is_there):
         assert (await site.stop(location)).status == 204
         assert await upstream.closed() - begun <= 0.25
         told = bytes((await site.get(location)).body)
-        assert b"the answer was stopped" in told
+        assert b"the client stopped the response" in told
         assert b"[DONE]" not in told
         assert (await site.stop(location)).status == 204
         assert not is_there or bytes((await client.read_to_end()).body) == told

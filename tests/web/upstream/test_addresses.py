@@ -10,7 +10,7 @@ from streamkit.dialects import DIALECTS, dialect_named
 from streamkit.dialects.http import HTTP, Operation
 from streamkit.errors import BadRequest, UsageError
 from streamkit.web.upstream import Secret, Upstream
-from streamkit.web.upstream.addresses import address
+from streamkit.web.upstream.requests import address
 
 
 def upstream(dialect: str, base_url: str = "https://h", **values: Any) -> Upstream:
@@ -152,7 +152,7 @@ def test_the_base_url_of_a_dialect_that_names_no_path_is_the_address(monkeypatch
 )
 def test_a_models_name_is_one_segment_of_the_path_or_refused(where: Upstream, model: str, path: str):
     if path == "refused":
-        with pytest.raises(BadRequest, match=r"^model: a name of 1 to 2,048 characters is needed"):
+        with pytest.raises(BadRequest, match=r"^model: must have 1 to 2,048 characters"):
             address(where, model, stream=False)
     else:
         assert address(where, model, stream=False) == f"https://h{path}"

@@ -8,7 +8,7 @@ import pytest
 
 from streamkit.errors import SourceFailed
 from streamkit.web.upstream import Secret, Upstream, redactor
-from streamkit.web.upstream.auth import authorised
+from streamkit.web.upstream.requests import authorised
 
 CANARY = "canary-0123456789"
 URL, BODY = "https://h/model/a%3Ab/converse", b"{}"

@@ -14,7 +14,7 @@ import pytest
 from streamkit.errors import SourceFailed
 from streamkit.web.source import TimedSource, Timeouts
 from streamkit.web.upstream import Upstream, client_session, send
-from streamkit.web.upstream.socket import ask
+from streamkit.web.upstream.sending import send_over_socket
 from tests.web.faults import TEXT
 from tests.web.socket_upstream import events, saying, socket_upstream
 from tests.web.upstream.recorder import Recorder, read_request, reply, serving
@@ -104,7 +104,7 @@ async def test_what_else_fails_on_a_kept_connection_is_a_failure(connections, as
 
 async def test_a_new_connection_that_ends_without_a_word_is_a_failure():
     async with deeds(["close"], ["answer"]) as recorder, client_session() as session:
-        with pytest.raises(SourceFailed, match="closed the connection before it answered"):
+        with pytest.raises(SourceFailed, match="closed the connection before it responded"):
             await asked(session, recorder)
     assert recorder.connections == 1
 
@@ -147,7 +147,7 @@ async def test_so_is_the_handshake_of_a_websocket():
             url = f"{recorder.url}/v1"
             to = Upstream(name="up", dialect="openai-responses", base_url=url, auth="none", transport="websocket")
             started = asyncio.get_running_loop().time()
-            opened = await ask(session, to, b'{"model":"m","input":"hi"}', model="m", started=started)
+            opened = await send_over_socket(session, to, b'{"model":"m","input":"hi"}', model="m", started=started)
             assert isinstance(opened.answer, TimedSource), opened.answer
             assert TEXT.split()[0].encode() in b"".join([chunk async for chunk in opened.answer])
             await opened.answer.aclose()

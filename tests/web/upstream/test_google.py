@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 
 from streamkit.errors import SourceFailed
 from streamkit.web.upstream import Upstream
-from streamkit.web.upstream.auth import authorised
+from streamkit.web.upstream.requests import authorised
 
 HEADERS = {"content-type": "application/json"}
 VERTEX = Upstream(name="up", dialect="vertex-anthropic", base_url="https://h/v1", auth="google")

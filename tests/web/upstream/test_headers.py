@@ -8,7 +8,7 @@ from multidict import CIMultiDict
 from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest, UsageError
 from streamkit.web.upstream import Secret, Upstream, response_headers
-from streamkit.web.upstream.headers import PASSED_HEADERS, VALUE_CHARS, request_headers
+from streamkit.web.upstream.requests import PASSED_HEADERS, VALUE_CHARS, request_headers
 
 CANARY = "canary-0123456789"
 #: What a client, or what stands in front of the gateway, may send and no upstream may get.
@@ -124,7 +124,7 @@ def test_an_operators_headers_are_sent_and_its_features_are_added():
 
 @pytest.mark.parametrize("value", ["", "a\r\nx: y", "a\nb", "\udcff", "ü", " a", "a\x7f", "a" * (VALUE_CHARS + 1)])
 def test_a_feature_that_cannot_be_sent_is_told_to_the_client(value: str):
-    with pytest.raises(BadRequest, match=r"^headers\.anthropic-beta: 1 to 4,096 characters"):
+    with pytest.raises(BadRequest, match=r"^headers\.anthropic-beta: must be 1 to 4,096 characters"):
         request_headers(upstream("anthropic"), "anthropic", {"Anthropic-Beta": value})
     assert request_headers(upstream("anthropic"), "anthropic", {"Anthropic-Beta": "a" * VALUE_CHARS})
 

@@ -165,7 +165,7 @@ async def test_a_bomb_is_unpacked_in_bounded_steps(session: ClientSession):
 async def test_an_encoding_that_nobody_undoes_is_refused(session: ClientSession, encoding: str):
     began = (CHUNKED % 200).replace(b"\r\n\r\n", f"\r\ncontent-encoding: {encoding}\r\n\r\n".encode())
     async with serving(answer(began)) as recorder:
-        with pytest.raises(SourceFailed, match="compressed in a way that nobody asked for"):
+        with pytest.raises(SourceFailed, match="compressed its response"):
             await post(session, upstream(recorder.url))
         await asyncio.wait_for(recorder.left.wait(), 10)
 
@@ -205,14 +205,14 @@ async def failing(answered: Answer, **values: Any) -> SourceFailed:
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (b"", "the upstream closed the connection before it answered"),
-        (b"HTTP/1.1 200 O", "the upstream closed the connection before it answered"),
-        (b"SSH-2.0-OpenSSH_9\r\n\r\n", "the upstream's answer is no HTTP that can be read"),
-        (b"HTTP/1.1 200 OK\r\nx: " + b"a" * 70_000 + b"\r\n\r\n", "the upstream's answer is no HTTP that can be read"),
-        (b"HTTP/1.1 200 OK\r\n" + b"x: a\r\n" * 300 + b"\r\n", "the upstream's answer is no HTTP that can be read"),
+        (b"", "the upstream closed the connection before it responded"),
+        (b"HTTP/1.1 200 O", "the upstream closed the connection before it responded"),
+        (b"SSH-2.0-OpenSSH_9\r\n\r\n", "the upstream's response is not valid HTTP"),
+        (b"HTTP/1.1 200 OK\r\nx: " + b"a" * 70_000 + b"\r\n\r\n", "the upstream's response is not valid HTTP"),
+        (b"HTTP/1.1 200 OK\r\n" + b"x: a\r\n" * 300 + b"\r\n", "the upstream's response is not valid HTTP"),
         (
             b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
-            "the upstream's answer is no HTTP that can be read",
+            "the upstream's response is not valid HTTP",
         ),
     ],
 )
@@ -228,15 +228,15 @@ async def test_a_reset_is_a_failed_source():
         writer.transport.abort()
 
     assert str(await failing(reset)) in {
-        "the upstream closed the connection before it answered",
-        "the upstream closed the connection before it answered: Connection reset by peer",
+        "the upstream closed the connection before it responded",
+        "the upstream closed the connection before it responded: Connection reset by peer",
         "the connection to the upstream broke: Connection reset by peer",
     }
 
 
 async def test_a_refused_connection_is_a_failed_source(session: ClientSession, unused_tcp_port: int):
     with pytest.raises(
-        SourceFailed, match=r"^no connection to the upstream could be made: Connection refused$"
+        SourceFailed, match=r"^the connection to the upstream could not be opened: Connection refused$"
     ) as raised:
         await post(session, upstream(f"http://127.0.0.1:{unused_tcp_port}"))
     assert raised.value.__cause__ is not None
@@ -245,7 +245,7 @@ async def test_a_refused_connection_is_a_failed_source(session: ClientSession, u
 
 async def test_a_name_that_no_one_knows_is_a_failed_source():
     async with client_session(connector=TCPConnector(resolver=Names(0))) as session:
-        with pytest.raises(SourceFailed, match=r"^the upstream's name could not be resolved$"):
+        with pytest.raises(SourceFailed, match=r"^the upstream's host name could not be resolved$"):
             await post(session, upstream("http://nobody.example"))
 
 
@@ -255,7 +255,7 @@ async def test_no_tls_is_a_failed_source(session: ClientSession):
         await writer.drain()
 
     async with serving(plain) as recorder:
-        with pytest.raises(SourceFailed, match=r"^no TLS connection to the upstream could be made: [A-Z_]+$"):
+        with pytest.raises(SourceFailed, match=r"^the TLS connection to the upstream failed: [A-Z_]+$"):
             await post(session, upstream(recorder.url.replace("http:", "https:")))
 
 
@@ -367,15 +367,13 @@ async def test_an_upstream_that_repeats_its_key_does_not_get_it_told():
 
 async def test_a_key_in_an_html_page_is_not_told():
     failed = await failed_with(reply(502, f"<html><title>bad {CANARY}</title>\xff</html>".encode("latin-1")))
-    assert failed.message == "the provider answered with status 502 and a web page: 'bad [removed]'"
+    assert failed.message == "the provider responded with status 502 and a web page: 'bad [removed]'"
 
 
 @pytest.mark.parametrize("location", [f"http://elsewhere.example/?key={CANARY}", "/v2", ""])
 async def test_a_redirect_says_that_it_is_not_followed_and_not_where_to(location: str):
     failed = await failed_with(reply(307, b'{"error":{"message":"go to http://elsewhere.example"}}', location=location))
-    assert failed.message.startswith(
-        "the upstream answered with a redirect (status 307), and redirects are not followed"
-    )
+    assert failed.message.startswith("the upstream responded with a redirect (status 307), which is not followed")
     assert "base_url" in failed.message
     assert "elsewhere" not in repr(failed)
     assert not is_retryable(failed)
@@ -386,7 +384,7 @@ async def test_of_a_long_error_the_beginning_is_read_and_the_connection_closed()
     async with serving(answer(reply(500, body))) as recorder, client_session() as session:
         failed = await error_of(await post(session, upstream(recorder.url)), "openai-chat")
         await asyncio.wait_for(recorder.left.wait(), 10)
-    assert failed.message.startswith("the provider answered with status 500 and text: ")
+    assert failed.message.startswith("the provider responded with status 500 and text: ")
     assert len(failed.message) < 300
 
 
@@ -404,7 +402,7 @@ async def test_an_error_whose_body_does_not_come_says_so(session: ClientSession,
         failed = await error_of(await post(session, upstream(recorder.url)), "openai-chat")
         await asyncio.wait_for(recorder.left.wait(), 10)
     assert failed.message == (
-        "the provider answered with status 503 and text: 'busy' (the rest of its body did not arrive)"
+        "the provider responded with status 503 and text: 'busy' (the rest of its body did not arrive)"
     )
     assert failed.type == "unavailable"
 

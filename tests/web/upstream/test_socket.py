@@ -24,7 +24,7 @@ from streamkit.events import ProviderFailed
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.web.source import TimedSource, Timeouts
 from streamkit.web.upstream import Secret, Upstream, client_session
-from streamkit.web.upstream import socket as sockets
+from streamkit.web.upstream import sending as sockets
 from tests.web.faults import TEXT
 from tests.web.serving import eventually
 from tests.web.socket_upstream import events, saying, socket_upstream
@@ -46,19 +46,19 @@ async def session():
         yield session
 
 
-async def ask(session, to, body=BODY, **values):
+async def send_over_socket(session, to, body=BODY, **values):
     started = asyncio.get_running_loop().time()
-    return await sockets.ask(session, to, body, **{"model": "m", "started": started, **values})
+    return await sockets.send_over_socket(session, to, body, **{"model": "m", "started": started, **values})
 
 
 async def source_of(session, to) -> TimedSource:
-    asked = await ask(session, to)
+    asked = await send_over_socket(session, to)
     assert isinstance(asked.answer, TimedSource), asked.answer
     return asked.answer
 
 
 async def refusal_of(session, to) -> ProviderFailed:
-    asked = await ask(session, to)
+    asked = await send_over_socket(session, to)
     assert isinstance(asked.answer, ProviderFailed)
     return asked.answer
 
@@ -97,7 +97,7 @@ async def test_the_handshake_has_the_key_and_what_the_operator_adds_and_no_heade
 async def test_numbers_of_a_request_keep_their_text(session):
     body = b' {"model":"m","metadata":{"n":18446744073709551617,"f":1.0}}'
     async with socket_upstream(saying(events())) as server:
-        asked = await ask(session, upstream(server.url), body)
+        asked = await send_over_socket(session, upstream(server.url), body)
         await read(asked.answer)
     assert server.raw == ['{"type":"response.create","model":"m","metadata":{"n":18446744073709551617,"f":1.0}}']
 
@@ -105,14 +105,14 @@ async def test_numbers_of_a_request_keep_their_text(session):
 async def test_a_request_of_the_largest_size_is_sent_whole(session):
     body = b'{"model":"m","input":"%b"}' % (b"x" * (32 << 20))
     async with socket_upstream(saying(events())) as server:
-        asked = await ask(session, upstream(server.url), body)
+        asked = await send_over_socket(session, upstream(server.url), body)
         await read(asked.answer)
     assert len(server.asked[0]["input"]) == 32 << 20
 
 
 async def test_a_proxy_of_the_session_is_asked():
     async with serving(answer(reply(407, b"no"))) as proxy, ClientSession(proxy=proxy.url) as session:
-        asked = await ask(session, upstream("http://nowhere.invalid"))
+        asked = await send_over_socket(session, upstream("http://nowhere.invalid"))
     assert proxy.last.path == "http://nowhere.invalid/v1/responses"
     assert asked.status == 407
 
@@ -176,7 +176,7 @@ def error(**members):
 )
 async def test_an_error_instead_of_an_answer_is_that_of_http(session, members):
     async with socket_upstream(saying([error(**members)])) as server:
-        asked = await ask(session, upstream(server.url))
+        asked = await send_over_socket(session, upstream(server.url))
         await server.gone()
     failed = asked.answer
     assert isinstance(failed, ProviderFailed)
@@ -213,7 +213,7 @@ async def test_where_no_socket_is_opened_the_operator_is_told_what_to_write(sess
     async with socket_upstream(saying([]), handshake=lambda _: web.Response(status=status, text="hello")) as server:
         failed = await refusal_of(session, upstream(server.url))
     assert failed.type == "not_found"
-    assert failed.message.endswith(f"(status {status}); the gateway's transport for it is http")
+    assert failed.message.endswith(f"(status {status}); set its transport to http")
 
 
 async def test_a_redirect_is_not_followed(session):
@@ -221,15 +221,15 @@ async def test_a_redirect_is_not_followed(session):
         handshake = web.Response(status=307, headers={"Location": f"{elsewhere.url}/v1/responses"})
         async with socket_upstream(saying([]), handshake=lambda _: handshake) as server:
             failed = await refusal_of(session, upstream(server.url))
-    assert "redirects are not followed" in failed.message
+    assert "which is not followed" in failed.message
     assert not elsewhere.sent
 
 
 async def test_a_handshake_of_another_protocol_fails(session):
     switched = b"HTTP/1.1 101 Switching\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: x\r\n\r\n"
     async with serving(answer(switched)) as server:
-        with pytest.raises(SourceFailed, match="opens no WebSocket") as raised:
-            await ask(session, upstream(server.url))
+        with pytest.raises(SourceFailed, match="WebSocket handshake") as raised:
+            await send_over_socket(session, upstream(server.url))
     assert CANARY not in "".join(traceback.format_exception(raised.value))
 
 
@@ -270,7 +270,7 @@ async def test_a_connection_that_breaks_is_told_and_no_success(session, before):
     async with socket_upstream(broken) as server:
         if not before:
             with pytest.raises(SourceFailed):
-                await ask(session, upstream(server.url))
+                await send_over_socket(session, upstream(server.url))
             return
         answer = await collect(await source_of(session, upstream(server.url)), "openai-responses")
     assert not answer.clean
@@ -282,8 +282,8 @@ async def test_a_socket_that_is_closed_before_any_message_did_not_answer(session
         await socket.close()
 
     async with socket_upstream(close) as server:
-        with pytest.raises(SourceFailed, match="before it answered"):
-            await ask(session, upstream(server.url))
+        with pytest.raises(SourceFailed, match="before it responded"):
+            await send_over_socket(session, upstream(server.url))
 
 
 @pytest.mark.parametrize(
@@ -293,11 +293,11 @@ async def test_a_socket_that_is_closed_before_any_message_did_not_answer(session
 async def test_an_upstream_that_says_nothing_runs_out_of_time_and_is_left(session, times, kind):
     async with socket_upstream(saying([])) as server:
         with pytest.raises(kind):
-            await ask(session, upstream(server.url, timeouts=Timeouts(**times)))
+            await send_over_socket(session, upstream(server.url, timeouts=Timeouts(**times)))
         await server.gone()
     async with serving(silence) as server:
         with pytest.raises(kind):
-            await ask(session, upstream(server.url, timeouts=Timeouts(**times)))
+            await send_over_socket(session, upstream(server.url, timeouts=Timeouts(**times)))
 
 
 async def test_an_upstream_that_falls_silent_runs_out_of_time(session):
@@ -315,12 +315,12 @@ async def test_connecting_has_a_time_of_its_own():
 
     async with client_session(connector=Slow()) as session:
         with pytest.raises(ConnectTimeout):
-            await ask(session, upstream("http://127.0.0.1:9", timeouts=Timeouts(connect_s=0.1)))
+            await send_over_socket(session, upstream("http://127.0.0.1:9", timeouts=Timeouts(connect_s=0.1)))
 
 
 async def test_cancelling_closes_the_connection(session):
     async with socket_upstream(saying([])) as server:
-        task = asyncio.create_task(ask(session, upstream(server.url)))
+        task = asyncio.create_task(send_over_socket(session, upstream(server.url)))
         async with asyncio.timeout(5):
             await server.came.wait()
         task.cancel()
@@ -333,7 +333,9 @@ async def test_cancelling_closes_the_connection(session):
 async def test_a_model_or_a_header_that_can_not_be_sent_is_a_bad_request(session):
     with pytest.raises(BadRequest):
         headers = {"OpenAI-Beta": "a\nb"}
-        await ask(session, upstream("http://127.0.0.1:9"), client_dialect="openai-responses", client_headers=headers)
+        await send_over_socket(
+            session, upstream("http://127.0.0.1:9"), client_dialect="openai-responses", client_headers=headers
+        )
 
 
 # -- configuration -----------------------------------------------------------------------------------------------------
@@ -343,7 +345,7 @@ async def test_a_model_or_a_header_that_can_not_be_sent_is_a_bad_request(session
     ("values", "words"),
     [
         ({"transport": "ws"}, "transport: write one of http, websocket"),
-        ({"dialect": "anthropic"}, 'transport: leave it out, or write "http"; anthropic is asked in no other way'),
+        ({"dialect": "anthropic"}, 'transport: leave it out, or write "http"; anthropic has no WebSocket'),
         ({"auth": "sigv4", "key": None, "region": "us-east-1"}, "signs requests with a body"),
     ],
 )

@@ -98,5 +98,5 @@ def test_a_count_is_read(dialect: str, body: bytes):
     [b"", b"<html>", b"[]", b"{}", b'{"input_tokens": "14"}', b'{"input_tokens": true}', b'{"input_tokens": -1}'],
 )
 def test_an_answer_without_a_count_is_never_a_guess(body: bytes):
-    with pytest.raises(BrokenFrame, match="the answer to a count"):
+    with pytest.raises(BrokenFrame, match="the response to a token count"):
         count_of(upstream("anthropic"), body)

@@ -1,4 +1,4 @@
-// Text from the wire, as it may be shown: what Unicode calls unprintable becomes an escape (streamkit/text/printable.py has
+// Text from the wire, as it may be shown: what Unicode calls unprintable becomes an escape (streamkit/text/quoting.py has
 // the same set). Nothing here makes markup: nodes get their text by textContent.
 
 const HIDDEN = /[^\P{C}\n\t]|[\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;

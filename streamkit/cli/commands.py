@@ -1,0 +1,123 @@
+"""Combine the subcommands of ``streamkit``: each has a module in this package.
+
+Data goes to standard output, and everything else to standard error. design.md §8 defines the exit statuses; after SIGINT the
+status is 130, as shells expect.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from inspect import iscoroutinefunction
+from typing import Any, Final
+
+from streamkit import __version__
+from streamkit.cli.streams import say
+from streamkit.errors import SourceFailed, UsageError
+from streamkit.report import Status
+
+STATUSES = """\
+exit status:
+  0  done
+  1  failed: the input could not be read to its end, the request is invalid, or the output was closed
+  2  usage
+  3  the stream was cut: it ended before its completion point (empty input too)
+  4  the provider reported an error
+  5  not this dialect
+  6  lint: not clean, but it would be repaired
+"""
+
+
+#: The subcommands in the order of ``streamkit --help``. Each has a module in this package, with ``HELP``,
+#: ``DETAIL``, ``add_options`` and ``run``.
+COMMANDS: Final = (
+    "convert",
+    "convert-request",
+    "convert-response",
+    "convert-recording",
+    "inspect",
+    "lint",
+    "dialects",
+    "record",
+    "replay",
+    "mock",
+    "doctor",
+    "serve",
+)
+
+
+class Parser(argparse.ArgumentParser):
+    """The parser of the command and of its subcommands. It keeps the layout of help texts."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
+
+
+def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
+    """Return the parser of these commands, and import their modules. Its ``--help`` is the commands' documentation."""
+    about = "Parse, check and translate the streams of LLM providers."
+    top = Parser(prog="streamkit", description=about, epilog=STATUSES)
+    top.add_argument("--version", action="version", version=f"streamkit {__version__}")
+    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=Parser)
+    for name in names:
+        module = import_module(f"streamkit.cli.{name.replace('-', '_')}")
+        epilog = getattr(module, "STATUSES", STATUSES)
+        command = commands.add_parser(name, help=module.HELP, description=module.DETAIL, epilog=epilog)
+        command.set_defaults(run=module.run)
+        module.add_options(command)
+    return top
+
+
+def _needed(arguments: Sequence[str]) -> Iterable[str]:
+    """Return the commands whose parsers these arguments need. Importing the other commands would take time."""
+    return arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS
+
+
+def _interrupt(_signal: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+async def _run(options: argparse.Namespace) -> int:
+    """Run a command so that an interrupt can end it during a blocking write as well as while it waits.
+
+    asyncio's own handler would only cancel the task, and a task in a blocking write does not notice that. But if the event
+    loop itself is running, raising an exception could lose the wake-up of a task, so the task is cancelled instead.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+    def interrupt(_signal: int, _frame: object) -> None:
+        if asyncio.current_task(loop) is not None:
+            raise KeyboardInterrupt
+        if task is not None:
+            task.cancel()  # immediately, since the task's next step may be a write that never ends
+
+    # the loop's handler makes a signal wake the loop even just before it waits; then this function's handler replaces it
+    loop.add_signal_handler(signal.SIGINT, lambda: None)
+    signal.signal(signal.SIGINT, interrupt)
+    return int(await options.run(options))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command and return the exit status."""
+    options = parser(_needed(arguments)).parse_args(arguments)
+    signal.signal(signal.SIGINT, _interrupt)
+    try:
+        if iscoroutinefunction(options.run):
+            return asyncio.run(_run(options))
+        return int(options.run(options))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        return 130
+    except BrokenPipeError:  # the reader closed the pipe; prevent a second error when Python flushes at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(Status.FAILED)
+    except UsageError as error:
+        say(str(error))
+        return int(Status.USAGE)
+    except (SourceFailed, OSError) as error:  # such as an input that cannot be opened, or a full disk
+        say(str(error))
+        return int(Status.FAILED)

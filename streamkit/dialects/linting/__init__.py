@@ -1,1 +1,0 @@
-"""What the grammar checkers of all dialects share."""

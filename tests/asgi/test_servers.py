@@ -1,0 +1,161 @@
+"""What a client gets is the same under aiohttp's own server, uvicorn and hypercorn."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextlib import asynccontextmanager
+
+import orjson
+import pytest
+from aiohttp import web
+
+from streamkit import transcode
+from streamkit.asgi import application, relay
+from streamkit.web import setup
+from streamkit.web.reply import Delivery
+from tests.asgi.servers import ASGI_SERVERS, SERVERS, served_by
+from tests.gateway.running import asking, upstream_at
+from tests.web.evil import EvilUpstream, Hang, Script, Send
+from tests.web.faults import FAULTS, TEXT, as_asked, chunk, head
+from tests.web.raw_client import RawClient, ask
+
+CLIENTS = ["openai-chat", "openai-responses", "anthropic", "ollama", "gemini"]
+QUICK = Delivery(keep_alive_s=0.1, linger_s=0.2)
+
+
+@asynccontextmanager
+async def ready(server, play, **how):
+    """The ready routes under a server: its port, and the upstream."""
+
+    def app():
+        made = web.Application(client_max_size=1 << 20)
+        setup(made, upstream_at(evil, "openai-chat"), model="there", grace_s=1, **how)
+        return made
+
+    async with EvilUpstream(play) as evil, served_by(server, app) as port:
+        yield port, evil
+
+
+async def asked(port, client, **how):
+    path, body = asking(client, **how)
+    return await ask(f"http://127.0.0.1:{port}", path, body=orjson.dumps(body))
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("server", SERVERS)
+async def test_every_client_is_served(server, client, stream):
+    async with ready(server, as_asked("openai-chat")) as (port, evil):
+        answer = await asked(port, client, stream=stream)
+    assert (answer.status, answer.end) == (200, "complete")
+    assert TEXT.split()[0].encode() in answer.body
+    assert evil.requests[0].json()["model"] == "there"
+    assert answer.headers["date"].count(":") == 2  # one date, of the server
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("server", ASGI_SERVERS)
+async def test_a_failed_upstream_gives_what_it_gives_under_aiohttp(server, stream, fault):
+    answers = []
+    for each in ("aiohttp", server):
+        async with ready(each, FAULTS[fault]("openai-chat", whole=not stream), delivery=QUICK) as (port, _):
+            answers.append(await asked(port, "anthropic", stream=stream))
+    wanted, found = answers
+    assert (found.status, known(found.body)) == (wanted.status, known(wanted.body))
+    assert (found.end == "complete") == (wanted.end == "complete")
+    assert found.headers.get("content-type") == wanted.headers.get("content-type")
+
+
+def known(body):
+    """A body without the ids that are made anew and without keep-alives, of which a slow machine sends more."""
+    return re.sub(rb"event: ping\ndata: [^\n]*\n\n|msg_\w+", b"", bytes(body))
+
+
+@pytest.mark.parametrize("server", SERVERS)
+async def test_a_wrong_request_is_refused_in_its_dialect(server):
+    async with ready(server, as_asked("openai-chat")) as (port, evil):
+        answer = await ask(f"http://127.0.0.1:{port}", "/v1/messages", body=b'{"model": 5}')
+        large = await ask(f"http://127.0.0.1:{port}", "/v1/messages", body=b" " * (2 << 20))
+        missing = await ask(f"http://127.0.0.1:{port}", "/nowhere", body=b"{}")
+    assert (answer.status, answer.json()["type"]) == (400, "error")
+    assert (large.status, missing.status) == (413, 404)
+    assert not evil.requests
+
+
+@pytest.mark.parametrize("server", SERVERS)
+async def test_silence_is_bridged(server):
+    async with ready(server, Script((Hang(),)), delivery=QUICK) as (port, _):
+        path, body = asking("anthropic")
+        async with RawClient(f"http://127.0.0.1:{port}") as client:
+            await client.send("POST", path, body=orjson.dumps(body))
+            answer = await client.read_until(b"event: ping")
+            assert answer.status == 200
+            client.leave("fin")
+
+
+@pytest.mark.parametrize("how", ["fin", "rst"])
+@pytest.mark.parametrize("begun", [True, False], ids=["in the body", "before the headers"])
+@pytest.mark.parametrize("server", SERVERS)
+async def test_a_client_that_leaves_closes_the_upstream(server, begun, how):
+    first = chunk(b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"Hello"}}]}\n\n')
+    begin = Send(head(200, {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"}) + first)
+    async with ready(server, Script((begin, Hang()) if begun else (Hang(),))) as (port, evil):
+        path, body = asking("anthropic")
+        async with RawClient(f"http://127.0.0.1:{port}") as client:
+            await client.send("POST", path, body=orjson.dumps(body))
+            request = await evil.request(0)
+            if begun:
+                await client.read_until(b"Hello")
+            client.leave(how)
+            loop = asyncio.get_running_loop()
+            left_at = loop.time()
+            await request.left()
+        assert request.left_at - left_at < 2.0
+
+
+@pytest.mark.parametrize("server", SERVERS)
+async def test_a_reader_that_takes_nothing_holds_the_upstream(server):
+    event = chunk(b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"%b"}}]}\n\n' % (b"a" * 60000))
+    begin = Send(head(200, {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"}))
+    play = Script((begin, *[Send(event)] * 1000))
+    async with ready(server, play, delivery=Delivery(unsent_bytes=1 << 17, stall_s=60)) as (port, evil):
+        path, body = asking("anthropic")
+        async with RawClient(f"http://127.0.0.1:{port}", receive_buffer_bytes=4096) as client:
+            await client.send("POST", path, body=orjson.dumps(body))
+            await client.read_headers()
+            request = await evil.request(0)
+            await asyncio.sleep(0.5)
+            assert request.left_at is None
+            assert not request.played  # 60 MB wait in front of it
+            client.leave("rst")
+
+
+@pytest.mark.parametrize("server", ASGI_SERVERS)
+async def test_a_response_of_a_handler_of_starlette(server):
+    from starlette.applications import Starlette
+    from starlette.routing import Mount, Route
+
+    async def handler(request):
+        async def source():
+            yield BODY
+
+        return relay(source(), lambda bytes_in: transcode(bytes_in, "openai-chat", "anthropic"), client="anthropic")
+
+    async with EvilUpstream(as_asked("openai-chat")) as evil:
+        mounted = application(upstream_at(evil, "openai-chat"), clients=["anthropic"])
+        app = Starlette(
+            routes=[Route("/one", handler, methods=["POST"]), Mount("/llm", mounted)], lifespan=mounted.lifespan
+        )
+        async with ASGI_SERVERS[server](app) as port:
+            one = await ask(f"http://127.0.0.1:{port}", "/one", body=b"{}")
+            other = await ask(f"http://127.0.0.1:{port}", "/llm/v1/messages", body=orjson.dumps(asking("anthropic")[1]))
+    assert (one.status, one.headers["content-type"], one.end) == (200, "text/event-stream", "complete")
+    assert b"message_stop" in one.body
+    assert (other.status, other.end) == (200, "complete")
+
+
+BODY = (
+    b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+)
