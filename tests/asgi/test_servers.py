@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import re
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import orjson
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, web
+from starlette.applications import Starlette
+from starlette.routing import Mount, Route
 
-from streamkit import transcode
+from streamkit import accumulate_tool_calls, decode, encode, parse_sse, pipe, transcode
 from streamkit.asgi import application, relay
+from streamkit.testing import open_sources
+from streamkit.web import relay as aiohttp_relay
 from streamkit.web import setup
 from streamkit.web.reply import Delivery
 from tests.asgi.servers import ASGI_SERVERS, SERVERS, served_by
@@ -19,6 +24,7 @@ from tests.gateway.running import asking, upstream_at
 from tests.web.evil import EvilUpstream, Hang, Script, Send
 from tests.web.faults import FAULTS, TEXT, as_asked, chunk, head
 from tests.web.raw_client import RawClient, ask
+from tests.web.serving import answering, eventually, serving
 
 CLIENTS = ["openai-chat", "openai-responses", "anthropic", "ollama", "gemini"]
 QUICK = Delivery(keep_alive_s=0.1, linger_s=0.2)
@@ -128,15 +134,12 @@ async def test_a_reader_that_takes_nothing_holds_the_upstream(server):
             request = await evil.request(0)
             await asyncio.sleep(0.5)
             assert request.left_at is None
-            assert not request.played  # 60 MB wait in front of it
+            assert request.played_at is None  # most of its 60 MB are not written
             client.leave("rst")
 
 
 @pytest.mark.parametrize("server", ASGI_SERVERS)
 async def test_a_response_of_a_handler_of_starlette(server):
-    from starlette.applications import Starlette
-    from starlette.routing import Mount, Route
-
     async def handler(request):
         async def source():
             yield BODY
@@ -159,3 +162,63 @@ async def test_a_response_of_a_handler_of_starlette(server):
 BODY = (
     b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 )
+
+
+@pytest.mark.parametrize("times", [10, pytest.param(500, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("server", SERVERS)
+async def test_clients_that_leave_anywhere_leave_nothing_behind(server, times):
+    rng = random.Random(times)
+    before = len(asyncio.all_tasks())
+    async with ready(server, as_asked("openai-chat")) as (port, evil), ClientSession() as session:
+        path, body = asking("anthropic")
+        for _ in range(times):
+            asking_once = asyncio.ensure_future(session.post(f"http://127.0.0.1:{port}{path}", json=body))
+            await asyncio.sleep(rng.random() / 50)
+            if asking_once.done():
+                (await asking_once).close()
+            else:
+                asking_once.cancel()
+                with suppress(asyncio.CancelledError):
+                    (await asking_once).close()
+        await eventually(lambda: all(each.left_at or each.played_at for each in evil.requests), within_s=15)
+    await eventually(lambda: len(asyncio.all_tasks()) <= before)
+    assert open_sources() == 0
+
+
+@pytest.mark.parametrize("times", [10, pytest.param(200, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("server", SERVERS)
+async def test_stages_that_raise_end_the_response_as_failed(server, times):
+    raised = 0
+
+    async def raising(batches):
+        nonlocal raised
+        async for batch in batches:
+            raised += 1
+            if raised % 2:
+                yield batch
+            raise ValueError("a stage of somebody's own")
+
+    async def source():
+        yield BODY[:80]
+        yield BODY[80:]
+
+    def pipeline(bytes_in):
+        reading = parse_sse(), decode("openai-chat"), accumulate_tool_calls(), raising, encode("anthropic")
+        return pipe(bytes_in, *reading)
+
+    async def handler(request):
+        return await aiohttp_relay(request, source(), pipeline, client="anthropic", delivery=QUICK)
+
+    async def starlette_handler(request):
+        return relay(source(), pipeline, client="anthropic", delivery=QUICK)
+
+    def served():
+        if server == "aiohttp":
+            return serving(answering(handler))
+        return ASGI_SERVERS[server](Starlette(routes=[Route("/", starlette_handler, methods=["POST"])]))
+
+    async with served() as port:
+        for _ in range(times):
+            answer = await ask(f"http://127.0.0.1:{port}", "/", body=b"{}")
+            assert answer.status == 500 or b"event: error" in answer.body
+            assert b"message_stop" not in answer.body
