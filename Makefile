@@ -21,6 +21,8 @@ demo: $(VENV)/.run  ## a bundled recording with two interleaved calls, inspected
 check: $(VENV)/.test lint  ## lint, types, layers, and the tests of what changed since BASE (main where none is named): a minute
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not exhaustive" -q $$($(BIN)/python tools/changed.py $(BASE))
 
+test test-all check: export PYTHONDONTWRITEBYTECODE =  # tests start hundreds of processes: none has to compile again
+
 test: $(VENV)/.test lint  ## every check, the laws in a seeded sample, of each test no more cases than take 0.05 s
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not exhaustive" --seconds 0.05 -q
 

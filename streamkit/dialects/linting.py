@@ -249,7 +249,7 @@ Severity: TypeAlias = Literal["error", "note"]
 
 INPUT_CHARS = DEFAULT_LIMITS.arguments_chars  #: the most characters of a call's input that are kept for parsing
 
-#: Rules of every dialect. Each dialect includes them in its own table.
+#: Rules of every dialect (dialects.md §0.3). Each dialect includes them in its own table.
 COMMON_RULES: Mapping[str, str] = {
     "not_utf8": "A payload is UTF-8: strict clients raise at the first other byte (§0.4).",
     "not_json": "A payload is one whole JSON text, without `NaN` or `Infinity` (§0.3).",
