@@ -111,11 +111,13 @@ async def answers_as_anthropic(client, path):
         assert (await response.json())["error"]["message"].startswith("messages: must be a list")
 
 
-async def test_the_stage_of_the_readme_shouts(readme, capsys):
-    await readme["run"](source_of([DEMO.read_bytes()]))
+async def test_the_stages_of_the_readme_redact_across_deltas_and_drop_usage(readme, capsys):
+    recording = DEMO.read_bytes().replace(b'"Let me "', b'"It is ACME-"').replace(b'"look that "', b'"4711, look "')
+    await readme["run"](source_of([recording]))
     body = capsys.readouterr().out.encode()
     assert violations("anthropic", body) == []
-    assert b'"text":"LOOK THAT "' in body
+    assert b"".join(re.findall(rb'"text_delta","text":"([^"]*)"', body)).startswith(b"It is [redacted], look ")
+    assert b"4711" not in body
 
 
 async def test_the_service_of_the_tutorial_answers_with_the_allowed_call(
