@@ -17,7 +17,7 @@ from streamkit.text.quoting import quoted
 #: Returns the changed text.
 Change: TypeAlias = Callable[[str], str]
 #: The released text is kept up to this many times ``hold``, since a change may look at the text before it.
-CONTEXT = 4
+CONTEXT = 2
 
 
 class Window:
@@ -67,12 +67,14 @@ class Window:
     def _up_to(self, place: int, whole: str) -> Iterator[str]:
         if place <= self._released:
             return
-        before = self._changed(self._text[:place])
-        while place < len(self._text) and before + self._changed(self._text[place:]) != whole:
+        text = self._text
+        unchanged = whole == text and self._changed(text[place:]) == text[place:]  # the usual case
+        before = text[:place] if unchanged else self._changed(text[:place])
+        while place < len(text) and before + self._changed(text[place:]) != whole:
             place += 1
-            before = self._changed(self._text[:place])
+            before = self._changed(text[:place])
         after = before[self._sent :]
-        self.changed |= after != self._text[self._released : place]
+        self.changed |= after != text[self._released : place]
         self._released, self._sent = place, len(before)
         if after:
             yield after
