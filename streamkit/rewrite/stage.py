@@ -199,6 +199,8 @@ class TextChanger(Link):
             self.next.push_arguments(event.call, rest, event.choice)
         if not strings.changed:
             return event
+        if event.verdict is not None:
+            self._report.verdicts[event.verdict.kind] -= 1
         return evolve(event, arguments="".join(strings.sent), verdict=None)  # the verdict was about another text
 
 
