@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterable, Callable
+from collections.abc import AsyncIterable, Callable, Sequence
 from functools import cache, partial
 from operator import is_
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Response
@@ -20,12 +20,15 @@ from streamkit.events import Event
 from streamkit.framing.frame import Frame
 from streamkit.in_text import checked_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.pipeline import Joined, Pipe, Stage, pipe
+from streamkit.pipeline import Joined, Pipe, Stage, StageFunction, pipe, stage_within
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
 from streamkit.report import StreamReport
+from streamkit.tool_calls.check import UncheckedChecker
 from streamkit.translation.citations import carry_citations, carry_searches
 from streamkit.translation.pass_through import PASSES, PassThrough
 
+#: A user's stage between the checked events and the encoder.
+EventStage: TypeAlias = StageFunction[list[Event], list[Event]]
 USUAL: Final = None, DEFAULT_OPTIONS, DEFAULT_PROFILE, time.time  #: what most pipes have
 
 
@@ -34,17 +37,27 @@ def events_of(
     dialect: str,
     options: ReadOptions = DEFAULT_OPTIONS,
     *,
+    stages: Sequence[EventStage] = (),
     report: StreamReport | None = None,
     join: bool = False,
     timings: bool = False,
 ) -> Pipe[list[Event]]:
     """Return a pipe from the bytes of a dialect to checked events. ``collect`` and ``inspect`` read this pipe.
 
-    ``join`` is as in ``transcode``, ``timings`` as in ``pipe``.
+    ``stages`` and ``join`` are as in ``transcode``, ``timings`` as in ``pipe``.
     """
     named, provider = source_named(dialect)
-    stages = reading_stages(named, provider, options, join=join)
-    return Pipe(source, tuple(stages), report_for(provider, report), timings=timings)
+    reading = reading_stages(named, provider, options, join=join)
+    return Pipe(source, (*reading, *_own(stages, options)), report_for(provider, report), timings=timings)
+
+
+def _own(stages: Sequence[EventStage], options: ReadOptions) -> Sequence[StageFunction[Any, Any]]:
+    """Return the user's stages, and one that checks the calls whose arguments they changed."""
+    if not stages:
+        return ()
+    limits, schemas = options.limits, options.schemas()
+    check = partial(UncheckedChecker, limits=limits, tools=schemas)
+    return *stages, stage_within("events", "check changed calls", lambda report: check(report=report))
 
 
 def client_events(
@@ -104,6 +117,7 @@ def transcode(
     to_dialect: str,
     options: ReadOptions = DEFAULT_OPTIONS,
     *,
+    stages: Sequence[EventStage] = (),
     report: StreamReport | None = None,
     profile: Profile | None = None,
     reencode: bool = False,
@@ -118,8 +132,11 @@ def transcode(
 
     Within one dialect, frames pass byte for byte and are only read for the report. Two things may change: usage that
     ``profile`` did not ask for is dropped, and a missing model name is taken from ``profile``. To repair a provider's faults,
-    the frames must be decoded and encoded again. That happens with ``reencode=True``, with a profile that changes other
-    output, and with a policy that searches the text (``think_tags="on"``, ``text_calls``).
+    the frames must be decoded and encoded again. That happens with ``reencode=True``, with ``stages``, with a profile that
+    changes other output, and with a policy that searches the text (``think_tags="on"``, ``text_calls``).
+
+    ``stages`` are your own stages, and ``redact`` and others, between the checked events and the encoder. A call whose
+    arguments a stage changed must have no verdict (``verdict=None``): it is checked again.
 
     The deltas of one block or call in one read become one delta, which is cheaper for everyone and delays nothing;
     ``join=False`` keeps the provider's deltas. ``clock`` returns seconds since the epoch, for a response without a time.
@@ -130,11 +147,17 @@ def transcode(
     target, client = client_named(to_dialect)
     report = report_for(provider, report)
     asked = provider, options, profile or client, clock
-    if dialect is not target and all(map(is_, asked, USUAL)):
+    if dialect is not target and not stages and all(map(is_, asked, USUAL)):
         return Pipe(source, _usual_stages(dialect, target, join=join), report, timings=timings)
     policy = options.policy
     encoding = Encoding(limits=options.limits, profile=profile or client, make_id=options.make_id, clock=clock)
-    if dialect is target and not reencode and encoding.profile.changes.keys() <= PASSES and not policy.reads_text:
+    if (
+        dialect is target
+        and not reencode
+        and not stages
+        and encoding.profile.changes.keys() <= PASSES
+        and not policy.reads_text
+    ):
         schemas = options.schemas()
         return pipe(
             source,
@@ -144,9 +167,9 @@ def transcode(
             report=report,
             timings=timings,
         )
-    stages = _translating(dialect, provider, target, options, join=join)
-    stages.append(encode_by(f"encode {to_dialect}", target, encoding))
-    return Pipe(source, tuple(stages), report, timings=timings)
+    reading = _translating(dialect, provider, target, options, join=join)
+    writing = encode_by(f"encode {to_dialect}", target, encoding)
+    return Pipe(source, (*reading, *_own(stages, options), writing), report, timings=timings)
 
 
 @cache
@@ -161,15 +184,17 @@ async def collect(
     dialect: str,
     options: ReadOptions = DEFAULT_OPTIONS,
     *,
+    stages: Sequence[EventStage] = (),
     report: StreamReport | None = None,
     timings: bool = False,
 ) -> Response:
     """Read a stream of ``dialect`` to its end. Return one whole response with verdicts, usage and report.
 
     An interrupted or failed stream raises nothing: the response holds what arrived, ``clean`` is False, and ``report.status``
-    has the reason. ``timings`` is as in ``pipe``. Raise UsageError for an unknown dialect or a bad schema.
+    has the reason. ``stages`` is as in ``transcode``, ``timings`` as in ``pipe``. Raise UsageError for an unknown dialect or
+    a bad schema.
     """
-    async with events_of(source, dialect, options, report=report, join=True, timings=timings) as stream:
+    async with events_of(source, dialect, options, stages=stages, report=report, join=True, timings=timings) as stream:
         collector = Collector(source_named(dialect)[0].name, stream.report, options.limits)
         try:
             async for batch in stream:

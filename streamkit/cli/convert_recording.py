@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> Status:
             _keep(recording, path)
             write(f"{path}\n".encode(errors="surrogateescape"))
         if not recordings:
-            say(f"{file}: it has no responses")
+            say(f"{file} contains no responses, so nothing was written")
     return Status.DONE
 
 

@@ -229,7 +229,7 @@ def keep(judged: Judged, path: Path, cut: Cut) -> None:
     body = judged.recording.body.decode("utf-8", "surrogateescape")
     content = b"".join(lines_of(judged.recording))
     if cut(body) != body or cut(text := content.decode()) != text:
-        say(f"{file.name} is not kept: the response repeats the key")
+        say(f"{file.name} was not saved, because the server's response repeats the key")
         return
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)

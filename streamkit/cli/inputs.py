@@ -137,10 +137,10 @@ async def open_named(path: str, named: str | None) -> tuple[Input, str]:
     opened = await _opened(path)
     try:
         if named is None and opened.recording is None:
-            raise UsageError(f"{opened.name} is not a recording, which would name its dialect: use --from")
+            raise UsageError(f"{opened.name}: add --from DIALECT; only a recording names its dialect")
         return opened, await opened.find_dialect(AUTO if named is None else named)
     except NotThisDialect as error:
-        raise UsageError(f"{opened.name} does not name its dialect: use --from") from error
+        raise UsageError(f"{opened.name}: its dialect was not recognized; add --from DIALECT") from error
     except BaseException:
         await opened.aclose()
         raise

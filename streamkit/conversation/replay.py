@@ -114,4 +114,4 @@ def _events_of(part: Part, choice: int) -> Iterator[Event]:
         case Media():
             yield event_of(part, choice)
         case _:
-            raise TypeError(f"a response has no {type(part).__name__}")
+            raise TypeError(f"a response can't contain a {type(part).__name__}")

@@ -319,7 +319,7 @@ def _check_quirks(dialect: Dialect, readings: Mapping[str, _Reading]) -> None:
                     f"and reading that takes {dict(found.report.repairs)}, clean: {found.clean}, {found.fault!r}"
                 )
         if not changed:
-            raise ValueError(f"check_dialect needs a stream with what the quirk {kind!r} of {dialect.name} changes")
+            raise ValueError(f"check_dialect: no stream has what the quirk {kind!r} of {dialect.name} changes; add one")
 
 
 def _frames(dialect: Dialect, output: bytes) -> tuple[bytes, ...]:

@@ -128,6 +128,16 @@ class JSONChecker(Link):
         self.next.push_arguments(call, text, choice)
 
 
+class UncheckedChecker(JSONChecker):
+    """Checks finished calls without a verdict: a stage has changed their arguments."""
+
+    def push(self, event: Event, /) -> None:
+        if isinstance(event, ToolCallFinished) and event.verdict is not None:
+            self.emit(event)
+        else:
+            super().push(event)
+
+
 def check_json(*, limits: Limits = DEFAULT_LIMITS, tools: Tools | None = None) -> Stage[list[Event], list[Event]]:
     """Create the stage after ``accumulate_tool_calls`` that adds a verdict to each finished call and counts the verdicts.
 

@@ -275,7 +275,9 @@ def choice_narrowed(request: Request, to: Lowering) -> None:
     if choice is None or not choice.names or named or choice.mode == "none":
         return
     if not to.target.emulate:
-        raise BadRequest("tool_choice", f"{to.takes.title} cannot limit the choice to some of the tools")
+        raise BadRequest(
+            "tool_choice", f"{to.takes.title} cannot limit the choice to some of the tools; offer only those"
+        )
     to.lose("tool_choice", "names")
     request.tools = [*chosen_of(request.tools, choice)]
     request.tool_choice = evolve(choice, names=())

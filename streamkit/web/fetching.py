@@ -178,7 +178,7 @@ class Fetcher:
             if isinstance(first, BadRequest | Refused):
                 raise first from None
             raise BadRequest(
-                media[0].place, f"the files at URLs took longer than {self.limits.total_s:g} seconds"
+                media[0].place, f"downloading files took longer than {self.limits.total_s:g} seconds; send their bytes"
             ) from None
         finally:
             await resolver.close()

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 import orjson
 import pytest
 from aiohttp import ClientSession, web
+from attrs import evolve
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
@@ -20,7 +21,7 @@ from streamkit.web import relay as aiohttp_relay
 from streamkit.web import setup
 from streamkit.web.reply import Delivery
 from tests.asgi.servers import ASGI_SERVERS, SERVERS, served_by
-from tests.gateway.running import asking, upstream_at
+from tests.gateway.running import TIMEOUTS, asking, upstream_at
 from tests.web.evil import EvilUpstream, Hang, Script, Send
 from tests.web.faults import FAULTS, TEXT, as_asked, chunk, head
 from tests.web.raw_client import RawClient, ask
@@ -31,12 +32,13 @@ QUICK = Delivery(keep_alive_s=0.1, linger_s=0.2)
 
 
 @asynccontextmanager
-async def ready(server, play, **how):
+async def ready(server, play, *, connect_s=TIMEOUTS.connect_s, **how):
     """The ready routes under a server: its port, and the upstream."""
 
     def app():
         made = web.Application(client_max_size=1 << 20)
-        setup(made, upstream_at(evil, "openai-chat"), model="there", grace_s=1, **how)
+        timeouts = evolve(TIMEOUTS, connect_s=connect_s)
+        setup(made, upstream_at(evil, "openai-chat", timeouts=timeouts), model="there", grace_s=1, **how)
         return made
 
     async with EvilUpstream(play) as evil, served_by(server, app) as port:
@@ -65,8 +67,12 @@ async def test_every_client_is_served(server, client, stream):
 @pytest.mark.parametrize("server", ASGI_SERVERS)
 async def test_a_failed_upstream_gives_what_it_gives_under_aiohttp(server, stream, fault):
     answers = []
+    connect_s = (
+        5.0 if "TLS" in fault or "certificate" in fault else TIMEOUTS.connect_s
+    )  # a handshake takes long on a busy machine
     for each in ("aiohttp", server):
-        async with ready(each, FAULTS[fault]("openai-chat", whole=not stream), delivery=QUICK) as (port, _):
+        play = FAULTS[fault]("openai-chat", whole=not stream)
+        async with ready(each, play, connect_s=connect_s, delivery=QUICK) as (port, _):
             answers.append(await asked(port, "anthropic", stream=stream))
     wanted, found = answers
     assert (found.status, known(found.body)) == (wanted.status, known(wanted.body))

@@ -61,7 +61,7 @@ def test_raw_bytes_are_whole_in_their_recording_and_no_file_is_written_over(tmp_
     [
         ("<html>", "neither a recording nor a stream of a known dialect: found an HTML page ('<html>')"),
         ('{"schema_version":1,"request":{},"response":{}}', "'method' is missing"),
-        ('{"_meta":{}}', "it has no responses"),
+        ('{"_meta":{}}', "contains no responses"),
     ],
 )
 def test_what_cannot_be_read_is_named(content, message, tmp_path):

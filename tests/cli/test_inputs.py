@@ -223,7 +223,7 @@ def test_a_whole_answer_that_was_recorded_is_converted(tmp_path):
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr == b"streamkit: (standard input): the connection to the upstream broke\n"
     done = run(*arguments, stdin=body.encode())
-    assert (done.returncode, b"use --from" in done.stderr) == (2, True)
+    assert (done.returncode, b"add --from" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_the_dialect_is_the_recordings_own_unless_it_is_named(tmp_path):
 def test_a_dialect_that_nothing_says_has_to_be_named():
     done = run("convert", "--to", "anthropic", stdin=recorded([(0.5, b"<html>")], ""))
     assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr == b"streamkit: (standard input) does not name its dialect: use --from\n"
+    assert done.stderr == b"streamkit: (standard input): its dialect was not recognized; add --from DIALECT\n"
     assert run("inspect", stdin=recorded([(0.5, b"<html>")], "")).returncode == 5
     assert run("inspect", stdin=recorded([], "", end="unreachable", t=1)).returncode == 1
     refused = recorded([(0.1, b'{"error":{"message":"no"}}')], "", status=401)

@@ -656,7 +656,7 @@ STRAY = [
 
 
 def test_a_part_that_no_message_has_is_the_programs_mistake():
-    with pytest.raises(TypeError, match="a message cannot contain Thinking"):
+    with pytest.raises(TypeError, match="a message can't contain a Thinking"):
         BEDROCK.write(evolve(BEDROCK.foreign, turns=[by_user(Thinking())]))
 
 

@@ -306,7 +306,7 @@ EFFORTS = [
 
 
 def test_what_a_tool_gave_is_no_reasoning():
-    with pytest.raises(TypeError, match="content cannot contain Reasoning"):
+    with pytest.raises(TypeError, match="content can't contain a Reasoning"):
         COHERE.write(evolve(COHERE.foreign, turns=[by_user(Reasoning("hm"))]))
 
 

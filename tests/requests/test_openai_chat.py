@@ -567,7 +567,7 @@ def test_what_was_said_goes_back_as_the_second_leg():
 
 
 def test_a_call_is_no_content():
-    with pytest.raises(TypeError, match="content has no Reasoning"):
+    with pytest.raises(TypeError, match="content can't contain a Reasoning"):
         CHAT.write(evolve(CHAT.foreign, turns=[by_user(Reasoning("hm"))]))
 
 

@@ -637,9 +637,9 @@ CHOICES = [
 
 
 def test_an_assistants_turn_has_no_results():
-    with pytest.raises(TypeError, match="an assistant's turn has no ToolResult"):
+    with pytest.raises(TypeError, match="an assistant's turn can't contain a ToolResult"):
         DIALECTS[VENDOR].bodies.encode_request(Request("x", "m", [by_model(ToolResult("c"))]), Target(), StreamReport())
-    with pytest.raises(TypeError, match="content has no Reasoning"):
+    with pytest.raises(TypeError, match="content can't contain a Reasoning"):
         RESPONSES.write(Request("x", "m", [by_user(Reasoning("hm"))]))
 
 

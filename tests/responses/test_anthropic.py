@@ -304,7 +304,7 @@ FOREIGN: dict[str, tuple[list[Any], str, list[dict[str, Any]], str, dict[str, in
 
 
 def test_a_part_that_no_response_has_is_the_programs_mistake():
-    with pytest.raises(TypeError, match="a response has no ToolResult"):
+    with pytest.raises(TypeError, match="a response can't contain a ToolResult"):
         ANTHROPIC.write(ANTHROPIC.response(ToolResult("c")))
 
 

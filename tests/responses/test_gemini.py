@@ -237,7 +237,7 @@ STOPS = [
 
 
 def test_a_result_is_no_part_of_a_response():
-    with pytest.raises(TypeError, match="a response has no ToolResult"):
+    with pytest.raises(TypeError, match="a response can't contain a ToolResult"):
         GEMINI.write(GEMINI.response(ToolResult("c")))
 
 

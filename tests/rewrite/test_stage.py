@@ -169,7 +169,9 @@ def test_an_input_that_fails_gives_what_waits():
         (lambda: redact(b"a"), "each pattern must be"),
         (lambda: redact(re.compile(b"a"), hold=1), "each pattern must be"),
         (lambda: guard(bool, hold=0), "hold must be 1 or more"),
-        (lambda: redact(re.compile("a")), "hold is missing"),
+        (lambda: redact(re.compile("a+")), "'a\\+' can match text of any length"),
+        (lambda: redact(re.compile("a(?=.*b)")), "can match text of any length"),
+        (lambda: redact(re.compile("a{3,9}"), hold=8), "hold must be at least 9"),
         (lambda: guard("a", hold=1), "the first argument must be a function that gets a text"),
         (lambda: guard(bool, hold=1, reply="silence"), "reply must be 'refusal' or 'error', not 'silence'"),
     ],
@@ -177,6 +179,16 @@ def test_an_input_that_fails_gives_what_waits():
 def test_wrong_arguments_are_named(make, words):
     with pytest.raises(UsageError, match=words):
         make()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "longest"),
+    [("abc", 3), ("a{2,5}|b", 5), (r"\bword\b", 6), ("(?<=ab)c(?=def)", 6), ("(a(b{3}$)?)x", 6), ("", 0), ("é", 1)],
+)
+def test_as_many_characters_wait_as_a_match_may_depend_on(pattern, longest):
+    machine = redact(re.compile(pattern), replacement="").make(StreamReport())
+    sent = sum(len(event.text) for event in machine.feed([TextDelta("-")] * 20))
+    assert sent == 20 - longest
 
 
 #: A whole response: text, a call, reasoning and usage.
@@ -190,5 +202,5 @@ RESPONSE = [
 @pytest.mark.parametrize("parts", [PARTS, ("text",), ("arguments",)], ids=str)
 async def test_the_stages_keep_the_laws(parts):
     await check_stage(redact("secret", parts=parts), RESPONSE)
-    await check_stage(redact(re.compile(r"s\w+t"), replacement="", hold=10, parts=parts), RESPONSE)
+    await check_stage(redact(re.compile(r"s\w{1,8}t"), replacement="", parts=parts), RESPONSE)
     await check_stage(guard(lambda text: "nothing" in text, hold=10, parts=parts), RESPONSE)

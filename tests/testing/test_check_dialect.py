@@ -188,7 +188,7 @@ def test_bodies_and_quirks_that_break_a_law_are_told_which(change, law):
 
 
 def test_a_quirk_that_changes_no_stream_is_refused():
-    with pytest.raises(ValueError, match="a stream with what the quirk 'thinking_in_text' of ollama changes"):
+    with pytest.raises(ValueError, match="no stream has what the quirk 'thinking_in_text' of ollama changes"):
         check_dialect(evolve(OLLAMA, quirks={"thinking_in_text": QUIRKS["thinking_in_text"]}), BODIES)
 
 

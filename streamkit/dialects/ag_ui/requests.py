@@ -406,7 +406,7 @@ def _part(part: Part) -> dict[str, Any]:
             return add_missing({"type": TYPES[part.kind], "source": _source(part)}, part.extras)
         case Aside():
             return dict(part.raw)
-    raise TypeError(f"content has no {type(part).__name__}")
+    raise TypeError(f"content can't contain a {type(part).__name__}")
 
 
 def _source(media: Media) -> dict[str, Any]:

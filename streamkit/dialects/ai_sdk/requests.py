@@ -432,7 +432,7 @@ def _part(part: Part) -> dict[str, Any]:
         case Aside():
             return dict(part.raw)
         case _:
-            raise TypeError(f"a message has no {type(part).__name__}")
+            raise TypeError(f"a message can't contain a {type(part).__name__}")
     return add_missing(written, part.extras)
 
 

@@ -556,7 +556,7 @@ def _block(part: Part, report: StreamReport) -> Block:
             return add_missing({"type": "thinking", "thinking": part.text, "signature": signature.blob}, part.extras)
         case RedactedReasoning():
             return add_missing({"type": "redacted_thinking", "data": part.opaque.blob}, part.extras)
-    raise TypeError(f"a message cannot contain {type(part).__name__}")
+    raise TypeError(f"a message can't contain a {type(part).__name__}")
 
 
 def _marked(written: Block, value: Text | Media | ToolCall | ToolResult | Tool) -> Block:

@@ -667,7 +667,7 @@ def _block(part: Part, report: StreamReport) -> Block:
             return {"reasoningContent": {"reasoningText": add_missing(thought, part.extras)}}
         case RedactedReasoning():
             return {"reasoningContent": {"redactedContent": part.opaque.blob}}
-    raise TypeError(f"a message cannot contain {type(part).__name__}")
+    raise TypeError(f"a message can't contain a {type(part).__name__}")
 
 
 def _tool(tool: Tool) -> list[Block]:

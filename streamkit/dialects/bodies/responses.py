@@ -268,7 +268,7 @@ class BlockResponseWriter(ResponseWriter):
                     if not self.beside(part):
                         self.blocks.aside(part)
                 case _:
-                    raise TypeError(f"a response has no {type(part).__name__}")
+                    raise TypeError(f"a response can't contain a {type(part).__name__}")
         return self.blocks.finish()
 
     def _call(self, call: ToolCall) -> None:

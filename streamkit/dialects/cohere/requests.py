@@ -394,7 +394,7 @@ def _part(part: Part) -> dict[str, Any]:
             return add_missing({"type": "image_url", "image_url": image}, part.extras)
         case Aside() if (content := wire.content_of(part)) is not None:
             return content
-    raise TypeError(f"content cannot contain {type(part).__name__}")
+    raise TypeError(f"content can't contain a {type(part).__name__}")
 
 
 def _text(part: Text) -> dict[str, Any]:

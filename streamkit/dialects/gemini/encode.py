@@ -328,7 +328,7 @@ class GeminiResponseWriter(ResponseWriter):
             case Aside():
                 self._aside(part)
             case _:
-                raise TypeError(f"a response has no {type(part).__name__}")
+                raise TypeError(f"a response can't contain a {type(part).__name__}")
 
     def _text(self, part: dict[str, Any], kind: type, place: Kind, signature: Opaque | None) -> None:
         if signature is not None and signature.vendor == VENDOR and is_base64(signature.blob):

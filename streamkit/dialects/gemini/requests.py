@@ -684,7 +684,7 @@ def _part(part: Part, report: StreamReport) -> PartBody:
             return {"functionCall": add_missing(call, part.extras), **_signed(part.signature)}
         case ToolResult():
             return _result(part, report)
-    raise TypeError(f"a content has no {type(part).__name__}")
+    raise TypeError(f"content can't contain a {type(part).__name__}")
 
 
 def _signed(signature: Opaque | None) -> PartBody:

@@ -409,7 +409,7 @@ def _content(parts: Sequence[Part], join: Callable[[list[str]], str], report: St
                 late = late or any(texts)
                 images.append(data)
             case _:
-                raise TypeError(f"content cannot contain {type(part).__name__}")
+                raise TypeError(f"content can't contain a {type(part).__name__}")
     if late:
         report.lose("block_order")
     return {"content": _joined(texts, join, report), **without_none(images=images or None)}

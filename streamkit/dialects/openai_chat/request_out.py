@@ -524,7 +524,7 @@ class Messages:
             case Aside():
                 return dict(part.raw)
             case _:
-                raise TypeError(f"content has no {type(part).__name__}")
+                raise TypeError(f"content can't contain a {type(part).__name__}")
         return add_missing(written, part.extras)
 
     def media(self, media: Media) -> dict[str, Any]:
@@ -565,7 +565,7 @@ class Messages:
                         members.setdefault("refusal", "")
                         refused.append(part.text)
                 case _:
-                    raise TypeError(f"an assistant's turn has no {type(each).__name__}")
+                    raise TypeError(f"an assistant's turn can't contain a {type(each).__name__}")
         if refused:
             members["refusal"] = "".join(refused)
         empty = None if calls or members else ""

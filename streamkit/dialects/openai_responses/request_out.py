@@ -494,7 +494,7 @@ def _content(part: Part) -> Item:
         case Aside():
             return dict(part.raw)
         case _:
-            raise TypeError(f"content has no {type(part).__name__}")
+            raise TypeError(f"content can't contain a {type(part).__name__}")
     mark = {} if part.cache is None else write_cache_mark(part.cache)
     return add_missing(written | mark, part.extras)
 
@@ -539,7 +539,7 @@ def _answer(turn: Turn, report: StreamReport) -> list[Item]:
             case Aside():
                 output.aside(part)
             case _:
-                raise TypeError(f"an assistant's turn has no {type(part).__name__}")
+                raise TypeError(f"an assistant's turn can't contain a {type(part).__name__}")
     for name in turn.extras or ():
         report.lose("metadata", what=name)
     return [_plain(item) for item in output.finish()]

@@ -140,7 +140,7 @@ class ResponsesBodyWriter(ResponseWriter):
             case Aside():
                 self._aside(part, output)
             case _:
-                raise TypeError(f"a response has no {type(part).__name__}")
+                raise TypeError(f"a response can't contain a {type(part).__name__}")
 
     def _message(self, _members: Extras) -> Item:
         made = self.encoding.make_id("msg_")

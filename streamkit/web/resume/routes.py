@@ -145,7 +145,7 @@ class _Growth:
         self.size_bytes += times * len(kept)
         if self.size_bytes > self.most_bytes > 0:
             message = (
-                f"with the responses that it refers to, the request exceeds the limit of {self.most_bytes:,} bytes"
+                f"the request and the responses that it refers to exceed {self.most_bytes:,} bytes together; send less"
             )
             raise Refused(ProviderFailed("too_large", message))
         self.hold.add(2 * times * len(kept))

@@ -228,7 +228,7 @@ class Upstream:
                     "key: it is empty, or has a blank, a line break or a character that no header may contain"
                 )
         elif self.key is not None:
-            raise UsageError(f'key: auth = "{self.auth}" sends no key; leave it out, or write another `auth`')
+            raise UsageError(f'key: auth = "{self.auth}" sends no key; remove `key`, or choose another `auth`')
 
     def _check_azure(self, dialect: Dialect) -> None:
         if self.has_deployments and not self.api_version:

@@ -85,7 +85,7 @@ async def test_an_item_is_held_of_the_budget_as_often_as_it_is_named_before_it_i
         monkeypatch.setattr(store, "load", counting)
         monkeypatch.setattr(KeptRequest, "resolved", lambda *_: pytest.fail("it was written"))
         named = [{"type": "item_reference", "id": first.output[0].id}] * 8_000
-        with pytest.raises(openai.APIStatusError, match="with the responses that it refers to") as raised:
+        with pytest.raises(openai.APIStatusError, match="the responses that it refers to") as raised:
             await client.post("/responses", body={"model": "m", "input": named}, cast_to=object)  # no item is typed
         assert (raised.value.status_code, len(loaded), len(evil.requests)) == (413, 1, 1)
 
