@@ -176,7 +176,7 @@ def test_the_key_is_sent_and_is_in_no_output_and_no_file(form, broken, tmp_path,
     written = "".join(file.read_text() for file in (tmp_path / "kept").iterdir())
     assert "[removed]" in out
     assert KEY not in out + err + written
-    assert "10-bad.stream.jsonl is not kept" in err
+    assert "10-bad.stream.jsonl was not saved" in err
 
 
 @pytest.mark.parametrize("form", [[], ["--json"], ["--markdown"]])
