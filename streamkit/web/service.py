@@ -18,6 +18,7 @@ from typing import Final
 from aiohttp import web
 
 from streamkit.dialects.http import Operation, SocketForm
+from streamkit.errors import UsageError
 from streamkit.events import ProviderFailed
 from streamkit.text.quoting import quoted
 from streamkit.web.client_dialect import expected, in_dialect, no_socket, wants_socket
@@ -83,6 +84,8 @@ class Service(ABC):
 
         Raises UsageError for a dialect that is not served.
         """
+        if isinstance(clients, str):
+            raise UsageError(f"clients: must be a list of dialects; write [{quoted(clients)}]")
         for client in clients:
             surface = surface_of(client)
             for path, operation in {**surface.paths, **(aliases(surface) if misspelt else {})}.items():

@@ -111,6 +111,8 @@ async def test_bad_requests_and_refusals_are_in_the_clients_dialect():
 
 
 def test_a_dialect_without_a_surface_is_refused():
+    with pytest.raises(UsageError, match=r"clients: must be a list of dialects; write \['anthropic'\]"):
+        setup(web.Application(), None, clients="anthropic")
     with pytest.raises(UsageError, match="clients of 'bedrock' are not served; the served dialects are openai-chat"):
         setup(web.Application(), None, clients=["bedrock"])
 

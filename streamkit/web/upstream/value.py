@@ -223,6 +223,8 @@ class Upstream:
         if self.auth in key_headers():
             if self.key is None:
                 raise UsageError(f'key: auth = "{self.auth}" needs a key; write `auth = "none"` if there is no key')
+            if not isinstance(self.key, Secret):
+                raise UsageError('key: must be a Secret, which no log shows; write Secret("…")')
             if not HEADER_TEXT.fullmatch(self.key.reveal()):
                 raise UsageError(
                     "key: it is empty, or has a blank, a line break or a character that no header may contain"

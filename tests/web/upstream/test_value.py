@@ -45,6 +45,7 @@ AZURE = {**CHAT, "auth": "azure", "api_version": "2024-10-21"}
         ({**CHAT, "auth": "basic"}, "auth: write one of none, bearer, x-api-key"),
         ({**CHAT, "key": None}, 'key: auth = "bearer" needs a key'),
         ({**CHAT, "key": Secret("")}, "key: it is empty"),
+        ({**CHAT, "key": "sk-text"}, "key: must be a Secret"),
         ({**CHAT, "key": Secret("canary\n")}, "key: it is empty, or has a blank, a line break"),
         ({**CHAT, "key": Secret("canary\r\nx: y")}, "key: it is empty, or has a blank, a line break"),
         ({**CHAT, "key": Secret("schlüssel")}, "key: it is empty, or has a blank, a line break"),
