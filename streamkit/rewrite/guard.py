@@ -65,9 +65,8 @@ class Guard(TextChanger):
         self._blocked: set[int] = set()  # choices whose further events are dropped
         self._refusals: dict[int, ResponseFinished] = {}  # by choice
         self._started: dict[tuple[int, int], ToolCallStarted] = {}  # calls that have not finished
-        self._unchecked: dict[
-            tuple[int, int], list[str]
-        ] = {}  # the fragments of such calls, if ``check`` gets no arguments
+        # the fragments of such calls, if ``check`` gets no arguments
+        self._unchecked: dict[tuple[int, int], list[str]] = {}
 
     def push(self, event: Event, /) -> None:
         choice = getattr(event, "choice", None)

@@ -107,7 +107,7 @@ class TextChanger(Link):
                 self._aside(event)
             case _ if type(event) in INSIDE:
                 self.emit(event)
-            case ProviderFailed() | StreamEnded():
+            case _ if type(event) in ENDS_ALL:
                 self.push_end()
                 self.emit(event)
             case _:

@@ -45,16 +45,16 @@ class Alike:
     _note: Callable[[str], object]  # gets the joined text first, and refuses it by returning False
 
     def read(self, payloads: Sequence[bytes], out: list[Any]) -> int:
-        texts, said = self._find(payloads), self._said
+        texts, delta = self._find(payloads), self._said
         if "" in texts:  # an empty text may have a meaning, so it ends the run
             del texts[texts.index("") :]
         text = "".join(texts)
         if not text or self._note(text) is False:
             return 0
-        if isinstance(said, ToolCallDelta):
-            out.append(FragmentRun([said.index or 0] * len(texts), texts, said.choice))
-        elif said is not None:
-            out.append(evolve(said, text=text))
+        if isinstance(delta, ToolCallDelta):
+            out.append(FragmentRun([delta.index or 0] * len(texts), texts, delta.choice))
+        elif delta is not None:
+            out.append(evolve(delta, text=text))
         return len(texts)
 
 
@@ -84,12 +84,12 @@ def _none(_payloads: Sequence[bytes]) -> list[Any]:
     return []
 
 
-def text_alone(said: Said) -> str:
+def text_alone(delta: Said) -> str:
     """Return the text of an event that contains only a text; blank for any other event."""
-    if not isinstance(said, ToolCallDelta):
-        return said.text
-    text = said.arguments or ""
-    return text if said == ToolCallDelta(said.index or 0, None, None, text, said.choice) else ""
+    if not isinstance(delta, ToolCallDelta):
+        return delta.text
+    text = delta.arguments or ""
+    return text if delta == ToolCallDelta(delta.index or 0, None, None, text, delta.choice) else ""
 
 
 class Others:

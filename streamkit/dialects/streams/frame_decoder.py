@@ -204,11 +204,11 @@ class FrameDecoder(Link):
                 text = body.removeprefix(before).removesuffix(behind)
                 if len(text) + around == size and name == event:
                     try:
-                        said = loads(once(text, middle) if middle else text)
+                        delta = loads(once(text, middle) if middle else text)
                     except ValueError:
                         break
-                    if type(said) is str and said:
-                        more(self, said, given)
+                    if type(delta) is str and delta:
+                        more(self, delta, given)
                         return
                     break
             if self._learns:
@@ -237,36 +237,36 @@ class FrameDecoder(Link):
             self._wait_with(half.held)
         out = self.out
         if len(out) == 1:  # ``_emit_out``, inlined to save a call
-            said = out.pop()
-            self.emit(said)
-            if self._learns and type(said) in TEXT_KINDS:
-                self._learn_alone(said)  # type: ignore[arg-type] # it is one of these
+            delta = out.pop()
+            self.emit(delta)
+            if self._learns and type(delta) in TEXT_KINDS:
+                self._learn_alone(delta)  # type: ignore[arg-type] # it is one of these
         elif out:
             self._emit_out()
 
-    def _learn_alone(self, said: Said) -> None:
+    def _learn_alone(self, delta: Said) -> None:
         """Learn the bytes around the text of the current payload, if it contained nothing else and was not repaired."""
         repaired, before = self.report.repairs.total(), self._repaired
         self._repaired = repaired
-        text = text_alone(said)
+        text = text_alone(delta)
         if not text or repaired != before or self._held is not None or not self.may_learn():
             return
-        note = self.noting(said)
+        note = self.noting(delta)
         document = loads(self._payload)
         places = [*places_of(document, text)]
         if note is not None and len(places) == 1:
-            self.learn_text(document, FrameDecoder._more_alone, (note, said), places[0])
+            self.learn_text(document, FrameDecoder._more_alone, (note, delta), places[0])
 
     def _more_alone(self, text: str, given: tuple[Callable[[str], object], Said]) -> None:
         """Emit the text of a payload that matches a template. ``given`` has a function that notes the text, and an event."""
-        note, said = given
+        note, delta = given
         note(text)
-        if type(said) is TextDelta:
-            self.next.push_text(text, said.choice, said.block)
-        elif type(said) is ReasoningDelta:
-            self.next.push_reasoning(text, said.choice, said.block, said.kind)
+        if type(delta) is TextDelta:
+            self.next.push_text(text, delta.choice, delta.block)
+        elif type(delta) is ReasoningDelta:
+            self.next.push_reasoning(text, delta.choice, delta.block, delta.kind)
         else:
-            self.next.push_fragment(said.index, text, said.choice)  # type: ignore[union-attr, arg-type] # of a call
+            self.next.push_fragment(delta.index, text, delta.choice)  # type: ignore[union-attr, arg-type] # of a call
 
     def _wait_with(self, held: Held | None) -> None:
         """Set the frames that wait for half a character. None: no frame waits, and each payload is complete by itself."""
@@ -337,12 +337,12 @@ class FrameDecoder(Link):
         heard = self._read_frame(self.take if self._held is None else self._take_halves, frame)
         if self.idle is None or self.several is None:
             return None
-        said = heard[0] if heard else None
-        if len(heard) > 1 or not isinstance(said, Said | None) or self.report.repairs.total() != repaired:
+        delta = heard[0] if heard else None
+        if len(heard) > 1 or not isinstance(delta, Said | None) or self.report.repairs.total() != repaired:
             return None
-        text = self.unsaid if said is None else text_alone(said)
-        note = self.noting(said) if text else None
-        return None if note is None else Alike(said, finding(frame.data, following, text, self.idle), note)
+        text = self.unsaid if delta is None else text_alone(delta)
+        note = self.noting(delta) if text else None
+        return None if note is None else Alike(delta, finding(frame.data, following, text, self.idle), note)
 
     def noting(self, event: Said | None) -> Callable[[str], object] | None:  # noqa: ARG002 - for those that remember texts
         """Return a function for the texts of payloads like the payload that became ``event`` (None: that gave no event).
@@ -385,10 +385,10 @@ class FrameDecoder(Link):
             read(frame)
         except HalfCharacter as half:
             self._wait_with(half.held)
-        said = self.out[:2]
+        delta = self.out[:2]
         if self.out:
             self._emit_out()
-        return said
+        return delta
 
     def _emit_out(self) -> None:
         out = self.out
