@@ -18,7 +18,7 @@ from benchmarks.inputs import CHAT, Input
 from benchmarks.mix import DIALECTS as SHAPED
 from benchmarks.mix import mix
 from benchmarks.reads import CUTS
-from benchmarks.recipe import MODES, floor, plain, transcoded
+from benchmarks.recipe import MODES, PLACES, floor, piped, transcoded
 from benchmarks.streams import floor as floor_of
 from benchmarks.streams import short, twelve
 from streamkit.dialects import DIALECTS
@@ -48,6 +48,7 @@ def one_call(size: int) -> Content:
     return content.one_call(size * content.FRAGMENT_CHARS)
 
 
+OWN = next(iter(PLACES))  #: where ``stages=`` puts a user's stage
 STREAMS: dict[str, Callable[[int], Input]] = {
     "text": chat(content.text),
     "text, obfuscation": chat(content.text, obfuscation=True),
@@ -100,7 +101,8 @@ def cases(size: int) -> Iterator[tuple[str, str, int, Callable[[], object]]]:
         if name == "text":
             for cut in ("64 KiB", "per event"):
                 yield f"SSE, {cut}", name, stream.events, framing(stream, cut)
-                yield f"own stage, {cut}", name, stream.events, partial(plain, CUTS[cut](stream), CHAT, TARGET)
+                own = partial(piped, CUTS[cut](stream), CHAT, TARGET, OWN)
+                yield f"own stage, {cut}", name, stream.events, own
         if name in ("text", "anthropic"):
             yield f"resumable: {name}, memory", name, stream.events, kept(stream)
         cuts = ("64 KiB", "per event") if name in ("text", "four interleaved calls") else ("64 KiB",)
@@ -117,7 +119,7 @@ def cases(size: int) -> Iterator[tuple[str, str, int, Callable[[], object]]]:
         yield f"{FLOOR}{name}", name, events, floor_of(streams)
         yield f"streams: {name}", name, events, each(streams, transcoded)
         if name == "twelve events":
-            yield f"own stage, {name}", name, events, each(streams, plain)
+            yield f"own stage, {name}", name, events, each(streams, partial(piped, place=OWN))
 
 
 def main() -> None:

@@ -11,15 +11,15 @@ from benchmarks.inputs import CREATED, Input, counted_ids
 from streamkit.dialects import decode, encode
 from streamkit.pipeline import Pipe, StageFunction, pipe
 from streamkit.read_options import ReadOptions
-from streamkit.recipes import parse, transcode
+from streamkit.recipes import EventStage, parse, transcode
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
 from streamkit.tool_calls.check import check_json
 
 T = TypeVar("T")
 #: ``join``: what one read brought of one block leaves as one delta, the recipe's default. Otherwise as the provider cut it.
 MODES = ("joined", "unjoined")
-#: With a stage of a user's own behind the framing, so that the other stages share no driver with it.
-PLAIN = "own stage"
+#: Where a user's stage is in the recipe: where ``stages=`` puts it, and before that.
+PLACES = {"after the checked calls": 4, "after decode": 2, "after the framing": 1}
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -71,22 +71,36 @@ def staged(items: Sequence[Any], *stages: StageFunction[Any, Any]) -> list[Any]:
 
 
 async def passed_on(batches: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """A stage of a user's own, that does nothing."""
+    """A user's stage that changes nothing."""
     async for batch in batches:
         yield batch
 
 
-def plain(reads: Sequence[bytes], from_dialect: str, to_dialect: str) -> list[bytes]:
-    """What the recipe writes with a stage of a user's own behind the framing."""
-    stages = (
+def piped(reads: Sequence[bytes], from_dialect: str, to_dialect: str, place: str = "") -> list[bytes]:
+    """Return what a pipe of the recipe's stages writes, with a user's stage at ``place`` if there is one."""
+    stages: list[StageFunction[Any, Any]] = [
         parse(from_dialect),
-        passed_on,
         decode(from_dialect),
         accumulate_tool_calls(),
         check_json(),
         encode(to_dialect, make_id=counted_ids(), clock=lambda: CREATED),
-    )
+    ]
+    if place:
+        stages.insert(PLACES[place], passed_on)
     return staged(reads, *stages)
+
+
+async def _with_stage(reads: Sequence[bytes], from_dialect: str, to_dialect: str, stage: EventStage) -> list[bytes]:
+    options = ReadOptions(make_id=counted_ids())
+    async with transcode(
+        source(reads), from_dialect, to_dialect, options, stages=[stage], join=False, clock=lambda: CREATED
+    ) as stream:
+        return [chunk async for chunk in stream]
+
+
+def with_stage(reads: Sequence[bytes], from_dialect: str, to_dialect: str, stage: EventStage) -> list[bytes]:
+    """Return what ``transcode(stages=[stage])`` writes, with the provider's deltas."""
+    return run(_with_stage(reads, from_dialect, to_dialect, stage))
 
 
 def floor(stream: Input) -> None:

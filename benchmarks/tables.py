@@ -96,6 +96,13 @@ RECIPE: Columns = {
     "µs an event": figure("microseconds_per_event"),
     "MB/s": figure("megabytes_per_second"),
 }
+OWN: Columns = {
+    "input": word("input"),
+    "reads": word("cut"),
+    "stage": word("stage"),
+    "× without it": ratio("times_without"),
+    "µs an event": figure("microseconds_per_event"),
+}
 FRAMING: Columns = {name: cell for name, cell in RECIPE.items() if name != "deltas"}
 GROWTH: Columns = {
     "what grows": word("name"),
@@ -116,6 +123,8 @@ ARGUMENTS: Columns = {
 
 def stages(results: Results) -> Iterator[str]:
     yield listed(results["stages"]["recipe"], RECIPE, text_columns=3)
+    yield "A stage of one's own, as a multiple of the same pipe without it; the provider's deltas, none joined:\n"
+    yield listed(results["stages"]["own"], OWN, text_columns=3)
     yield "SSE framing alone:\n"
     yield listed(results["stages"]["framing"], FRAMING, text_columns=2)
 

@@ -86,10 +86,19 @@ class Link:
         self.push(ToolCallArguments(call, text, choice))
 
     def push_batch(self, batch: Any, /) -> None:
-        """Take the items of one read. A parser takes the bytes of the read."""
+        """Take the items of one read. A parser takes the bytes of the read.
+
+        Deltas go to their own methods, which is a quarter of what a user's stage before this machine costs.
+        """
         push = self.push
         for item in batch:
-            push(item)
+            kind = type(item)
+            if kind is TextDelta:
+                self.push_text(item.text, item.choice, item.block)
+            elif kind is ToolCallArguments:
+                self.push_arguments(item.call, item.fragment, item.choice)
+            else:
+                push(item)
 
     def push_end(self) -> None:
         """End the input and emit the last results."""

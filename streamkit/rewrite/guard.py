@@ -70,10 +70,8 @@ class Guard(TextChanger):
 
     def push(self, event: Event, /) -> None:
         choice = getattr(event, "choice", None)
-        if self.over or choice in self._blocked:
+        if self.over or (choice is not None and not self._goes_on(choice)):
             return
-        if choice is not None:
-            self._unfinished.add(choice)
         if isinstance(event, StreamEnded):  # the stages before have told how the provider ended each choice
             self._report.stops = tuple(self._refusals.get(stop.choice, stop) for stop in self._report.stops)
         if isinstance(event, ToolCallStarted):
@@ -86,18 +84,25 @@ class Guard(TextChanger):
             self._unfinished.discard(event.choice)
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
-        if not self.is_ended(choice):
+        if self._goes_on(choice):
             super().push_text(text, choice, block)
 
     def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
-        if not self.is_ended(choice):
+        if self._goes_on(choice):
             super().push_reasoning(text, choice, block, kind)
 
     def push_arguments(self, call: int, text: str, choice: int, /) -> None:
-        if not self.is_ended(choice):
+        if self._goes_on(choice):
             super().push_arguments(call, text, choice)
             if "arguments" not in self._parts and not self.is_ended(choice):
                 self._unchecked.setdefault((choice, call), []).append(text)
+
+    def _goes_on(self, choice: int) -> bool:
+        """Return whether the choice has not ended, after noting that it has begun."""
+        if self.is_ended(choice):
+            return False
+        self._unfinished.add(choice)
+        return True
 
     def is_ended(self, choice: int) -> bool:
         return self.over or choice in self._blocked

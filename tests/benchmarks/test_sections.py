@@ -13,7 +13,8 @@ import pytest
 from benchmarks import goals, growth, inputs, memory, oracle, pairs, stages, streams, tables, timing
 from benchmarks.mix import DIALECTS as DRAWN
 from benchmarks.mix import SHAPES, mix
-from benchmarks.reads import KIB
+from benchmarks.reads import CUTS, KIB
+from benchmarks.recipe import PLACES
 from streamkit.dialects import DIALECTS
 
 
@@ -27,11 +28,14 @@ def told(name, found):
 
 
 def test_the_recipe_and_framing():
-    found = {"recipe": stages.measure_recipe(1, 40), "framing": stages.measure_framing(1, 40)}
-    assert told("stages", found).count("\n") > 20
-    assert {row["mode"] for row in found["recipe"]} == {"joined", "unjoined", "own stage"}
+    measures = {"recipe": stages.measure_recipe, "own": stages.measure_own, "framing": stages.measure_framing}
+    found = {name: measure(1, 40) for name, measure in measures.items()}
+    assert told("stages", found).count("\n") > 40
+    assert {row["mode"] for row in found["recipe"]} == {"joined", "unjoined"}
+    assert len(found["own"]) == len(stages.OWN) * len(CUTS) * (len(PLACES) + len(stages.STAGE))
     measured = {one.goal.name for one in goals.judged({"stages": found}) if one.measured is not None}
     assert "Chat to Anthropic at one event a read: text" in measured
+    assert "A stage that passes each batch on, at one event a read" in measured
     assert "SSE parsing at 64 KiB reads" in measured
 
 
