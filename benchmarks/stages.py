@@ -13,7 +13,7 @@ from benchmarks.reads import CUTS
 from benchmarks.recipe import MODES, PLACES, floor, passed_on, piped, transcoded, with_stage
 from streamkit.framing.sse import SSEParser
 from streamkit.recipes import EventStage
-from streamkit.rewrite.stage import redact
+from streamkit.rewrite.redaction import redact
 from streamkit.testing import drive_machine
 
 TARGET = "anthropic"

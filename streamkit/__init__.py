@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from streamkit.recipes import collect, transcode
     from streamkit.report import Status, StreamReport
     from streamkit.rewrite.guard import guard
-    from streamkit.rewrite.stage import map_text, redact
+    from streamkit.rewrite.redaction import redact
+    from streamkit.rewrite.stage import map_text
     from streamkit.tool_calls.accumulate import accumulate_tool_calls
     from streamkit.tool_calls.check import check_json, parse_arguments
     from streamkit.tool_calls.early import check_schema_early
@@ -122,7 +123,8 @@ _NAMES: Final = {
     "recipes": "collect transcode",
     "report": "Status StreamReport",
     "rewrite.guard": "guard",
-    "rewrite.stage": "map_text redact",
+    "rewrite.redaction": "redact",
+    "rewrite.stage": "map_text",
     "tool_calls.accumulate": "accumulate_tool_calls",
     "tool_calls.check": "check_json parse_arguments",
     "tool_calls.early": "check_schema_early",

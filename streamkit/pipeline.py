@@ -126,7 +126,9 @@ async def drive(chain: Chain, source: AsyncIterable[Any]) -> AsyncGenerator[Any,
         async for item in source:
             chain.push_batch(item)
             if out:
-                yield b"".join(out) if type(out[0]) is bytes else out[:]  # ``_flow``, inlined: a tenth of a stage's cost
+                yield (
+                    b"".join(out) if type(out[0]) is bytes else out[:]
+                )  # ``_flow``, inlined: a tenth of a stage's cost
                 out.clear()
             if chain.fault is not None:
                 raise chain.fault

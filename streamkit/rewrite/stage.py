@@ -1,4 +1,4 @@
-"""Stages that change text: ``map_text`` and ``redact``.
+"""The stage that changes text, ``map_text``, and the machine that it shares with ``redact`` and ``guard``.
 
 A text is the text, reasoning or refusal of one choice and block, or a string in the arguments of one call. ``INSIDE`` lists
 the events that may arrive within a text. Any other event of the same choice ends the text: what waits of it is emitted first.
@@ -10,9 +10,7 @@ What repeats a text would contradict the changed text. So log probabilities, whi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
-from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from attrs import define, evolve
@@ -48,8 +46,6 @@ Part: TypeAlias = Literal["text", "reasoning", "refusal", "arguments", "asides"]
 PARTS: Final[tuple[Part, ...]] = get_args(Part)
 #: Events that may arrive within a text. An aside keeps its place in the text; the others are emitted at once.
 INSIDE: Final = frozenset({Aside, ChoiceStarted, ResponseStarted, ToolCallDoomed, UsageReported})
-#: Python's own parser of regular expressions: nothing public tells how long a match may be.
-_PARSER: Final[Any] = import_module("re._parser")
 #: Events that end the texts of all choices.
 ENDS_ALL: Final = frozenset({ProviderFailed, StreamEnded})
 
@@ -241,64 +237,3 @@ def checked_parts(stage: str, parts: Iterable[Part] | Part, hold: int) -> frozen
     if type(hold) is not int or hold < 0:
         raise UsageError(f"{stage}: hold must be a number of characters, 0 or more, not {quoted(hold)}")
     return chosen
-
-
-def redact(
-    *patterns: str | re.Pattern[str],
-    replacement: str = "[redacted]",
-    hold: int | None = None,
-    parts: Iterable[Part] | Part = PARTS,
-) -> Stage[list[Event], list[Event]]:
-    """Create a stage that replaces each match of the patterns: a ``str`` is literal text, a compiled pattern an expression.
-
-    Each pattern must have a longest match, so ``[a-z]{1,64}`` instead of ``[a-z]+``: so many characters of each text wait
-    (``hold``, if it is more). By default, all ``parts`` are redacted, but not the numbers and names of members in arguments.
-    Raises UsageError for wrong arguments.
-    """
-    literals = [each for each in patterns if isinstance(each, str)]
-    expressions = [each for each in patterns if isinstance(each, re.Pattern) and isinstance(each.pattern, str)]
-    if len(literals) + len(expressions) < len(patterns) or not patterns or "" in literals:
-        raise UsageError(
-            "redact: each pattern must be a compiled regular expression of text, or a str that is not empty"
-        )
-    longest = max(map(_longest, expressions), default=0)
-    if hold is not None and hold < longest:
-        raise UsageError(
-            f"redact: hold must be at least {longest}, the length of the longest match, or left out; not {quoted(hold)}"
-        )
-    if literals:
-        longest_first = sorted(literals, key=len, reverse=True)
-        expressions.insert(0, re.compile("|".join(map(re.escape, longest_first))))
-
-    def change(text: str) -> str:
-        for each in expressions:
-            text = each.sub(lambda _: replacement, text)
-        return text
-
-    longest = max(longest, *map(len, literals)) if literals else longest
-    return map_text(change, hold=longest if hold is None else max(hold, longest), parts=parts)
-
-
-def _longest(pattern: re.Pattern[str]) -> int:
-    """Return how many characters a match of the pattern may depend on. Raises UsageError if there is no limit."""
-    parsed = _PARSER.parse(pattern.pattern, pattern.flags)
-    longest = parsed.getwidth()[1] + sum(_asserted(parsed))
-    if longest >= _PARSER.MAXREPEAT:
-        raise UsageError(
-            f"redact: {quoted(pattern.pattern)} can match text of any length, which can't wait; limit its repetitions, as in "
-            "{1,64} instead of +"
-        )
-    return int(longest)
-
-
-def _asserted(parsed: Any) -> Iterator[int]:
-    """Yield how far each assertion of a parsed expression looks; the ends of words and lines look at one character."""
-    for code, argument in parsed:
-        if str(code) == "AT":
-            yield 1
-        elif str(code) in {"ASSERT", "ASSERT_NOT"}:
-            yield argument[1].getwidth()[1]
-        for inner in argument if isinstance(argument, tuple | list) else ():
-            for each in inner if isinstance(inner, list) else [inner]:
-                if isinstance(each, _PARSER.SubPattern):
-                    yield from _asserted(each)

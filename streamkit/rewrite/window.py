@@ -89,11 +89,15 @@ class Window:
         for place in range(self._released - self._hold, 0, -1):
             before = self._changed(self._text[:place])
             if before + self._changed(self._text[place:]) == whole:
-                self._text = self._text[place:]
-                self._released -= place
                 self._sent -= len(before)
-                self._marks = [(at - place, item) for at, item in self._marks]
+                self._drop(place)
                 return
+
+    def _drop(self, place: int) -> None:
+        """Drop the released text before ``place``."""
+        self._text = self._text[place:]
+        self._released -= place
+        self._marks = [(at - place, item) for at, item in self._marks]
 
     def _changed(self, text: str) -> str:
         """Return the changed text. Raises UsageError if the function returns something else."""
