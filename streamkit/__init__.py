@@ -7,11 +7,12 @@ A public name is imported when it is first used, so that a program loads only wh
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
+from warnings import warn
 
 if TYPE_CHECKING:
     from streamkit.conversation.messages import Choice, Request, Response, Tool, ToolCall, ToolResult
-    from streamkit.conversation.replay import replay
-    from streamkit.conversation.restore import restore_response, restore_tools
+    from streamkit.conversation.response_events import response_events
+    from streamkit.conversation.restore import restore_calls, restore_response_calls
     from streamkit.detection import detect
     from streamkit.dialects import decode, encode, keep_alive
     from streamkit.dialects.profiles import Profile
@@ -89,10 +90,10 @@ __all__ = [
     "partial_arguments",
     "pipe",
     "redact",
-    "replay",
     "request_with_results",
-    "restore_response",
-    "restore_tools",
+    "response_events",
+    "restore_calls",
+    "restore_response_calls",
     "split_thinking",
     "transcode",
 ]
@@ -102,8 +103,8 @@ __version__ = "0.1.0.dev0"
 #: The public names by the module that has them.
 _NAMES: Final = {
     "conversation.messages": "Choice Request Response Tool ToolCall ToolResult",
-    "conversation.replay": "replay",
-    "conversation.restore": "restore_response restore_tools",
+    "conversation.response_events": "response_events",
+    "conversation.restore": "restore_calls restore_response_calls",
     "detection": "detect",
     "dialects": "decode encode keep_alive",
     "dialects.profiles": "Profile",
@@ -131,15 +132,36 @@ _NAMES: Final = {
     "translation.bodies": "decode_request decode_response encode_request encode_response",
     "translation.tool_loop": "error_result request_with_results",
 }
+#: Old names, each with its new name, by the module that users import them from. They work for one release, with a warning.
+_RENAMED: Final = {
+    "streamkit": {
+        "replay": "response_events",
+        "restore_response": "restore_response_calls",
+        "restore_tools": "restore_calls",
+    },
+    "streamkit.lab.mock": {"Status": "ErrorStatus", "Turn": "MockTurn"},
+}
 _MODULES: Final = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:
     """Import a public name from its module (PEP 562). Raises AttributeError for any other name."""
     if name not in _MODULES:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+        return renamed(__name__, name)
     value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     return value
+
+
+def renamed(module: str, name: str) -> object:
+    """Return the value of an old name of ``module``, with a DeprecationWarning for the caller of its ``__getattr__``.
+
+    Raises AttributeError for a name that is no old name.
+    """
+    new = _RENAMED[module].get(name)
+    if new is None:
+        raise AttributeError(f"module '{module}' has no attribute '{name}'")
+    warn(f"{module}.{name} is now {new}; the next release drops the old name", DeprecationWarning, stacklevel=3)
+    return getattr(import_module(module), new)
 
 
 def __dir__() -> list[str]:

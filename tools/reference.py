@@ -45,7 +45,7 @@ STAGES = {
         streamkit.guard,
         streamkit.check_schema_early,
         streamkit.check_json,
-        streamkit.restore_tools,
+        streamkit.restore_calls,
         streamkit.partial_arguments,
         streamkit.encode,
     ],
@@ -55,9 +55,9 @@ STAGES = {
         streamkit.encode_request,
         streamkit.decode_response,
         streamkit.encode_response,
-        streamkit.restore_response,
+        streamkit.restore_response_calls,
         streamkit.request_with_results,
-        streamkit.replay,
+        streamkit.response_events,
     ],
     "Arguments": [streamkit.parse_arguments, streamkit.PartialJSON, streamkit.ToolSchemas, streamkit.error_result],
 }
@@ -380,7 +380,7 @@ def synopsis(command: argparse.ArgumentParser) -> str:
 
 def options(command: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
     for action in command._actions:  # noqa: SLF001
-        if action.dest != "help":
+        if action.dest != "help" and action.help != argparse.SUPPRESS:
             yield (
                 f"`{spelled(action)}`",
                 f"{action.help or ''}{' (required)' if action.required and action.option_strings else ''}",
