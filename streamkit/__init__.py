@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Final
 from warnings import warn
 
 if TYPE_CHECKING:
-    from streamkit.conversation.messages import Choice, Request, Response, Tool, ToolCall, ToolResult
+    from streamkit.conversation.messages import Choice, Request, Response, Text, Tool, ToolCall, ToolResult, Turn
     from streamkit.conversation.response_events import response_events
     from streamkit.conversation.restore import restore_calls, restore_response_calls
     from streamkit.detection import detect
     from streamkit.dialects import decode, encode, keep_alive
     from streamkit.dialects.profiles import Profile
-    from streamkit.errors import BadRequest, StreamError, StreamkitError, UsageError
+    from streamkit.errors import BadRequest, SourceFailed, StreamError, StreamkitError, UsageError
+    from streamkit.events import Verdict
     from streamkit.framing.eventstream import parse_eventstream
     from streamkit.framing.json_array import parse_json_array
     from streamkit.framing.ndjson import parse_ndjson
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from streamkit.in_text.thinking import split_thinking
     from streamkit.limits import Limits
     from streamkit.observer import Observer, Seen
-    from streamkit.pipeline import Pipe, Stage, pipe
+    from streamkit.pipeline import Pipe, Stage, pipe, source_of
     from streamkit.policy import LENIENT, STRICT, TOLERANT, Policy
     from streamkit.read_options import ReadOptions
     from streamkit.recipes import collect, transcode
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from streamkit.tool_calls.accumulate import accumulate_tool_calls
     from streamkit.tool_calls.check import check_json, parse_arguments
     from streamkit.tool_calls.early import check_schema_early
-    from streamkit.tool_calls.partial_arguments import PartialJSON, partial_arguments
+    from streamkit.tool_calls.partial_arguments import PartialArguments, PartialJSON, partial_arguments
     from streamkit.tool_calls.schema import ToolSchemas
     from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
     from streamkit.translation.tool_loop import error_result, request_with_results
@@ -48,6 +49,7 @@ __all__ = [
     "Choice",
     "Limits",
     "Observer",
+    "PartialArguments",
     "PartialJSON",
     "Pipe",
     "Policy",
@@ -56,16 +58,20 @@ __all__ = [
     "Request",
     "Response",
     "Seen",
+    "SourceFailed",
     "Stage",
     "Status",
     "StreamError",
     "StreamReport",
     "StreamkitError",
+    "Text",
     "Tool",
     "ToolCall",
     "ToolResult",
     "ToolSchemas",
+    "Turn",
     "UsageError",
+    "Verdict",
     "accumulate_tool_calls",
     "check_json",
     "check_schema_early",
@@ -94,6 +100,7 @@ __all__ = [
     "response_events",
     "restore_calls",
     "restore_response_calls",
+    "source_of",
     "split_thinking",
     "transcode",
 ]
@@ -102,13 +109,14 @@ __version__ = "0.1.0.dev0"
 
 #: The public names by the module that has them.
 _NAMES: Final = {
-    "conversation.messages": "Choice Request Response Tool ToolCall ToolResult",
+    "conversation.messages": "Choice Request Response Text Tool ToolCall ToolResult Turn",
     "conversation.response_events": "response_events",
     "conversation.restore": "restore_calls restore_response_calls",
     "detection": "detect",
     "dialects": "decode encode keep_alive",
     "dialects.profiles": "Profile",
-    "errors": "BadRequest StreamError StreamkitError UsageError",
+    "errors": "BadRequest SourceFailed StreamError StreamkitError UsageError",
+    "events": "Verdict",
     "framing.eventstream": "parse_eventstream",
     "framing.json_array": "parse_json_array",
     "framing.ndjson": "parse_ndjson",
@@ -117,7 +125,7 @@ _NAMES: Final = {
     "in_text.thinking": "split_thinking",
     "limits": "Limits",
     "observer": "Observer Seen",
-    "pipeline": "Pipe Stage pipe",
+    "pipeline": "Pipe Stage pipe source_of",
     "policy": "LENIENT STRICT TOLERANT Policy",
     "read_options": "ReadOptions",
     "recipes": "collect transcode",
@@ -127,7 +135,7 @@ _NAMES: Final = {
     "tool_calls.accumulate": "accumulate_tool_calls",
     "tool_calls.check": "check_json parse_arguments",
     "tool_calls.early": "check_schema_early",
-    "tool_calls.partial_arguments": "PartialJSON partial_arguments",
+    "tool_calls.partial_arguments": "PartialArguments PartialJSON partial_arguments",
     "tool_calls.schema": "ToolSchemas",
     "translation.bodies": "decode_request decode_response encode_request encode_response",
     "translation.tool_loop": "error_result request_with_results",

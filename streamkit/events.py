@@ -252,6 +252,11 @@ class Verdict:
     reason: str | None = None
     position: int | None = None
 
+    @property
+    def ok(self) -> bool:
+        """True if the arguments can be used: the verdict is ``complete``, or ``empty`` (no arguments)."""
+        return self.kind in {"complete", "empty"}
+
 
 @define
 class ToolCallFinished:

@@ -31,6 +31,7 @@ NOTES = re.compile(
 
 STAGES = {
     "Pipes": [streamkit.pipe, streamkit.Pipe, streamkit.Stage],
+    "Sources": [streamkit.source_of],
     "Stages, in their order": [
         streamkit.parse_sse,
         streamkit.parse_ndjson,
@@ -70,11 +71,15 @@ VALUES = [
     streamkit.Policy,
     streamkit.ReadOptions,
     messages.Request,
+    messages.Turn,
+    messages.Text,
     messages.Tool,
     messages.ToolResult,
     messages.Response,
     messages.Choice,
     messages.ToolCall,
+    events.Verdict,
+    streamkit.PartialArguments,
     streamkit.Seen,
     report.StreamReport,
     report.Withheld,

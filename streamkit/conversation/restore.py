@@ -61,7 +61,7 @@ class ToolNames:
 
     def item_of(self, call: ToolCallFinished | ToolCall, number: int, choice: int = 0) -> list[Aside]:
         """Return a whole call as an item of the client's dialect; empty for a function call or an incomplete call."""
-        whole = call.ended and call.verdict is not None and call.verdict.kind in {"complete", "empty"}
+        whole = call.ended and call.verdict is not None and call.verdict.ok
         value = _object(call.arguments) if whole else None
         if value is None:
             return []
