@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from streamkit.report import Status, StreamReport
     from streamkit.rewrite.guard import guard
     from streamkit.rewrite.stage import map_text, redact
+    from streamkit.sync import SyncPipe, collect_sync, transcode_sync
     from streamkit.tool_calls.accumulate import accumulate_tool_calls
     from streamkit.tool_calls.check import check_json, parse_arguments
     from streamkit.tool_calls.early import check_schema_early
@@ -64,6 +65,7 @@ __all__ = [
     "StreamError",
     "StreamReport",
     "StreamkitError",
+    "SyncPipe",
     "Text",
     "Tool",
     "ToolCall",
@@ -76,6 +78,7 @@ __all__ = [
     "check_json",
     "check_schema_early",
     "collect",
+    "collect_sync",
     "decode",
     "decode_request",
     "decode_response",
@@ -103,6 +106,7 @@ __all__ = [
     "source_of",
     "split_thinking",
     "transcode",
+    "transcode_sync",
 ]
 
 __version__ = "0.1.0.dev0"
@@ -132,6 +136,7 @@ _NAMES: Final = {
     "report": "Status StreamReport",
     "rewrite.guard": "guard",
     "rewrite.stage": "map_text redact",
+    "sync": "SyncPipe collect_sync transcode_sync",
     "tool_calls.accumulate": "accumulate_tool_calls",
     "tool_calls.check": "check_json parse_arguments",
     "tool_calls.early": "check_schema_early",

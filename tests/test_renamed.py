@@ -5,9 +5,13 @@ import warnings
 
 import pytest
 
-import streamkit
-
-OLD = [(module, old, new) for module, names in streamkit._RENAMED.items() for old, new in names.items()]
+OLD = [
+    ("streamkit", "replay", "response_events"),
+    ("streamkit", "restore_response", "restore_response_calls"),
+    ("streamkit", "restore_tools", "restore_calls"),
+    ("streamkit.lab.mock", "Status", "ErrorStatus"),
+    ("streamkit.lab.mock", "Turn", "MockTurn"),
+]
 
 
 @pytest.mark.parametrize(("module", "old", "new"), OLD, ids=str)
@@ -22,5 +26,5 @@ def test_an_old_name_is_the_new_ones_value_and_warns_its_user(module, old, new):
 
 def test_a_name_that_never_was_is_an_attribute_error():
     with warnings.catch_warnings(action="error"):
-        for module in streamkit._RENAMED:
+        for module in {module for module, _, _ in OLD}:
             assert not hasattr(importlib.import_module(module), "transcoed")

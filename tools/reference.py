@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, get_args
 
 import streamkit
-from streamkit import errors, events, limits, report
+from streamkit import errors, events, limits, report, sources
 from streamkit.cli.commands import STATUSES, parser
 from streamkit.conversation import messages
 from streamkit.dialects import DIALECTS, base, lowering
@@ -30,8 +30,8 @@ NOTES = re.compile(
 )
 
 STAGES = {
-    "Pipes": [streamkit.pipe, streamkit.Pipe, streamkit.Stage],
-    "Sources": [streamkit.source_of],
+    "Pipes": [streamkit.pipe, streamkit.Pipe, streamkit.SyncPipe, streamkit.Stage],
+    "Sources": [streamkit.source_of, sources.iter_httpx],
     "Stages, in their order": [
         streamkit.parse_sse,
         streamkit.parse_ndjson,
@@ -50,7 +50,14 @@ STAGES = {
         streamkit.partial_arguments,
         streamkit.encode,
     ],
-    "Recipes": [streamkit.transcode, streamkit.collect, streamkit.Observer, streamkit.detect],
+    "Recipes": [
+        streamkit.transcode,
+        streamkit.collect,
+        streamkit.transcode_sync,
+        streamkit.collect_sync,
+        streamkit.Observer,
+        streamkit.detect,
+    ],
     "Requests and whole responses": [
         streamkit.decode_request,
         streamkit.encode_request,
@@ -179,7 +186,8 @@ def stages_page() -> str:
     statuses = ((f"`{status.name}`", str(int(status))) for status in report.Status)
     return page(
         "Stages and recipes",
-        "Everything here but the classes under *Values* and most errors is imported from `streamkit` itself.",
+        "Everything here is imported from `streamkit` itself, but for some classes under *Values*, most errors, and\n"
+        "`iter_httpx`, which is in `streamkit.sources`.",
         *parts,
         "## Dialects",
         table(["name", "dialect", "media type"], names),

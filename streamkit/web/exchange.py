@@ -37,6 +37,7 @@ from streamkit.pipeline import Pipe, pipe
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import client_events, collect, transcode
 from streamkit.report import StreamReport
+from streamkit.sources import causes
 from streamkit.translation.bodies import decode_response, encode_request, encode_response
 from streamkit.translation.citations import carry_citations_of, carry_searches_of
 from streamkit.web.budget import Hold
@@ -48,7 +49,7 @@ from streamkit.web.observers import ExchangeRecording, OutputTimes
 from streamkit.web.refusals import Refused
 from streamkit.web.reply import Reply, failure_in
 from streamkit.web.resume.settings import takes_ids
-from streamkit.web.source import TimedSource, causes, iter_upstream, whole_body
+from streamkit.web.source import TimedSource, iter_upstream, whole_body
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream, count_request, error_of, hidden, path_of, redactor, response_headers, send
 from streamkit.web.upstream.hiding import Cut
