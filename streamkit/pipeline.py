@@ -235,7 +235,7 @@ def _check_order(stages: Sequence[StageFunction[Any, Any]]) -> None:
 
 
 async def source_of(items: Iterable[T]) -> AsyncIterator[T]:
-    """Yield the items, as a source that never waits: the bytes of a file, or batches of events for a stage."""
+    """Yield the items, as a source that never waits: reads of bytes, or batches of events for a stage."""
     for item in items:
         yield item
 

@@ -209,7 +209,7 @@ class Turn:
 
     role: Literal["system", "user", "assistant"]
     parts: list[Part] = field(factory=list)
-    name: str | None = None
+    name: str | None = None  #: the participant's name, in dialects that have one
     native_role: str | None = None  #: the dialect's word for the role, if it has two (``developer``)
     extras: Extras | None = None
     #: The dialect's field for the reasoning, if it has several (``reasoning_details``).
@@ -403,7 +403,10 @@ class Choice:
 
 @define
 class Response:
-    """A whole response. ``clean`` is False if the stream was interrupted or reported an error."""
+    """A whole response. ``clean`` is False if the stream was interrupted or reported an error.
+
+    ``text``, ``reasoning`` and ``tool_calls`` are those of the first choice, and empty if there is none.
+    """
 
     dialect: str
     report: StreamReport = field(factory=StreamReport, eq=False)

@@ -191,7 +191,10 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def restore_response_calls(response: Response, tools: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> None:
-    """Do the same as ``restore_calls`` for the calls of a whole response, in place. Repairs are counted in its report."""
+    """Give the calls of a whole response the names and kinds of the client's ``tools``, in place.
+
+    It is ``restore_calls`` for what ``decode_response`` or ``collect`` returned. Repairs are counted in the response's report.
+    """
     names = ToolNames.of(tools)
     for choice in response.choices:
         if names.items:
