@@ -83,12 +83,12 @@ def test_the_fixture_serves_and_judges(pytester):
             assert mock.verdict.clean
 
         def test_a_fault_is_no_failure_unless_it_is_to_be(streamkit_mock):
-            from streamkit.lab.mock import Say, Script, ErrorStatus, MockTurn
+            from streamkit.lab.mock import ErrorStatus, MockTurn, Say, Script
             mock = streamkit_mock(Script([MockTurn([ErrorStatus(401)]), MockTurn([Say("x")])]), dialect="openai-chat")
             ask(mock), ask(mock)
 
         def test_a_fault(streamkit_mock):
-            from streamkit.lab.mock import Say, Script, ErrorStatus, MockTurn
+            from streamkit.lab.mock import ErrorStatus, MockTurn, Say, Script
             mock = streamkit_mock(Script([MockTurn([ErrorStatus(401)]), MockTurn([Say("x")])]), dialect="openai-chat", clean=True)
             ask(mock), ask(mock)
         """
