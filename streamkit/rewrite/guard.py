@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, I
 from contextlib import aclosing
 from typing import Any, Final, Literal, TypeAlias
 
-from streamkit.errors import UsageError
+from streamkit.errors import UsageError, blame
 from streamkit.events import (
     Event,
     ProviderFailed,
@@ -22,7 +22,7 @@ from streamkit.pipeline import Stage, drive
 from streamkit.profiler import Profiler
 from streamkit.report import StreamReport
 from streamkit.rewrite.stage import Part, TextChanger, checked_parts
-from streamkit.rewrite.window import Window
+from streamkit.rewrite.window import Window, name_of
 from streamkit.text.quoting import quoted
 
 #: Returns something true if a text must not be sent. A str is the message for the client.
@@ -43,14 +43,18 @@ class GuardWindow(Window):
     def feed(self, text: str) -> Iterator[object]:
         place = len(self._text)
         whole = self._text + text
-        if not self._check(whole[max(place - self._hold, 0) :]):
-            return super().feed(text)
-        for end in range(place + 1, len(whole) + 1):
-            found = self._check(whole[max(end - self._hold, 0) : end])
-            if found:
-                self.blocked = found if isinstance(found, str) else MESSAGE
-                self._text = whole[:end]
-                return self._release(end - 1 - self._hold)
+        try:
+            if not self._check(whole[max(place - self._hold, 0) :]):
+                return super().feed(text)
+            for end in range(place + 1, len(whole) + 1):
+                found = self._check(whole[max(end - self._hold, 0) : end])
+                if found:
+                    self.blocked = found if isinstance(found, str) else MESSAGE
+                    self._text = whole[:end]
+                    return self._release(end - 1 - self._hold)
+        except Exception as error:
+            blame(error, f"guard({name_of(self._check)})")
+            raise
         return super().feed(text)
 
 
