@@ -61,11 +61,15 @@ class GuardWindow(Window):
 class Guard(TextChanger):
     """The machine of ``guard``. Once it is ``over``, it has ended the response and emits nothing."""
 
-    def __init__(self, window: Callable[[], Window], parts: Iterable[Part], report: StreamReport, reply: Reply) -> None:
+    def __init__(
+        self, window: Callable[[], Window], parts: Iterable[Part], report: StreamReport, reply: Reply, choices: int = 1
+    ) -> None:
         super().__init__(window, parts, report)
         self.over = False
         self._reply = reply
-        self._unfinished: set[int] = set()  # choices
+        self._choices = choices
+        self._seen: set[int] = set()  # choices
+        self._done: set[int] = set()  # choices that are finished or blocked
         self._blocked: set[int] = set()  # choices whose further events are dropped
         self._refusals: dict[int, ResponseFinished] = {}  # by choice
         self._started: dict[tuple[int, int], ToolCallStarted] = {}  # calls that have not finished
@@ -77,7 +81,7 @@ class Guard(TextChanger):
         if self.over or choice in self._blocked:
             return
         if choice is not None:
-            self._unfinished.add(choice)
+            self._seen.add(choice)
         if isinstance(event, StreamEnded):  # the stages before have told how the provider ended each choice
             self._report.stops = tuple(self._refusals.get(stop.choice, stop) for stop in self._report.stops)
         if isinstance(event, ToolCallStarted):
@@ -87,18 +91,21 @@ class Guard(TextChanger):
             self._started.pop((event.choice, event.call), None)
             self._unchecked.pop((event.choice, event.call), None)
         elif isinstance(event, ResponseFinished):
-            self._unfinished.discard(event.choice)
+            self._done.add(event.choice)
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
         if not self.is_ended(choice):
+            self._seen.add(choice)
             super().push_text(text, choice, block)
 
     def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
         if not self.is_ended(choice):
+            self._seen.add(choice)
             super().push_reasoning(text, choice, block, kind)
 
     def push_arguments(self, call: int, text: str, choice: int, /) -> None:
         if not self.is_ended(choice):
+            self._seen.add(choice)
             super().push_arguments(call, text, choice)
             if "arguments" not in self._parts and not self.is_ended(choice):
                 self._unchecked.setdefault((choice, call), []).append(text)
@@ -110,7 +117,7 @@ class Guard(TextChanger):
         """End a choice with a refusal, or the response with an error, and what was open in it."""
         report = self._report
         report.lose("blocked")
-        ended = {choice} if self._reply == "refusal" else self._unfinished | {choice}
+        ended = {choice} if self._reply == "refusal" else (self._seen - self._done) | {choice}
         for key in [key for key in self._started if key[0] in ended]:
             call, strings = self._started.pop(key), self._calls.pop(key, None)
             text = "".join(self._unchecked.pop(key, ()) if strings is None else strings.sent)
@@ -123,7 +130,7 @@ class Guard(TextChanger):
         for each in ended:
             self._runs.pop(each, None)
         self._blocked |= ended
-        self._unfinished -= ended
+        self._done |= ended
         if self._reply == "error":
             failed = ProviderFailed("invalid_request", why, code="content_filter")
             report.failure, report.provider_error = failed, (failed.type, failed.message)
@@ -134,7 +141,7 @@ class Guard(TextChanger):
             self._refusals[choice] = finished
             self.emit(RefusalDelta(why, choice, BLOCK))
             self.emit(finished)
-        if not self._unfinished:
+        if self._reply == "error" or (len(self._seen) >= self._choices and self._seen <= self._done):
             self.over, report.clean = True, self._reply == "refusal"
             self.emit(StreamEnded(clean=report.clean))
 
@@ -170,14 +177,16 @@ def guard(
     hold: int,
     parts: Iterable[Part] | Part = ("text", "reasoning", "refusal", "arguments"),
     reply: Reply = "refusal",
+    choices: int = 1,
 ) -> Stage[list[Event], list[Event]]:
     """Create a stage that ends the response before a text is sent that ``check`` rejects, however its deltas cut it.
 
     ``check`` gets the last ``hold`` characters of a text, or more, and returns something true if they must not be sent: the
     message for the client, or True for a usual message. At most ``hold`` characters of each text wait. The client gets the
     text before them, and then a ``refusal`` of the choice or an ``error`` (``reply``) in its own dialect. A call in progress
-    is reported as truncated. The rest is not read, or dropped if other choices go on (loss ``blocked``). Raises UsageError
-    for wrong arguments.
+    is reported as truncated. The rest is not read, or dropped if other choices go on (loss ``blocked``). ``choices`` is how
+    many choices the response may have: after a refusal, the rest is read for those that have not begun. Raises UsageError for
+    wrong arguments.
     """
     if not callable(check):
         raise UsageError(f"guard: the first argument must be a function that gets a text, not {quoted(check)}")
@@ -186,9 +195,11 @@ def guard(
     chosen = checked_parts("guard", parts, hold)
     if not hold:
         raise UsageError("guard: hold must be 1 or more: check gets the last hold characters")
+    if type(choices) is not int or choices < 1:
+        raise UsageError(f"guard: choices must be a number of choices, 1 or more, not {quoted(choices)}")
     return _GuardStage(
         "guard",
-        lambda report: Guard(lambda: GuardWindow(check, hold), chosen, report, reply),
+        lambda report: Guard(lambda: GuardWindow(check, hold), chosen, report, reply, choices),
         takes="events",
         gives="events",
     )
