@@ -83,7 +83,7 @@ class Guard(TextChanger):
         if choice is not None:
             self._seen.add(choice)
         if isinstance(event, StreamEnded):  # the stages before have told how the provider ended each choice
-            self._report.stops = tuple(self._refusals.get(stop.choice, stop) for stop in self._report.stops)
+            self._tell_stops()
         if isinstance(event, ToolCallStarted):
             self._started[event.choice, event.call] = event
         super().push(event)
@@ -139,11 +139,17 @@ class Guard(TextChanger):
             finished = ResponseFinished("refusal", choice=choice)
             report.stops += (finished,)
             self._refusals[choice] = finished
+            self._tell_stops()
             self.emit(RefusalDelta(why, choice, BLOCK))
             self.emit(finished)
         if self._reply == "error" or (len(self._seen) >= self._choices and self._seen <= self._done):
             self.over, report.clean = True, self._reply == "refusal"
             self.emit(StreamEnded(clean=report.clean))
+
+    def _tell_stops(self) -> None:
+        """Report one end of each choice: the refusal, if there is one."""
+        stops = {stop.choice: self._refusals.get(stop.choice, stop) for stop in self._report.stops}
+        self._report.stops = tuple(stops.values())
 
 
 class _GuardStage(Stage[list[Event], list[Event]]):

@@ -182,3 +182,11 @@ def test_the_report_keeps_the_refusal_of_a_choice_while_others_go_on():
     )  # as ``accumulate_tool_calls`` sets it
     machine.feed([*report.stops, StreamEnded(clean=True)])
     assert report.stops == (ResponseFinished("refusal"), ResponseFinished("stop", choice=1))
+
+
+def test_a_refusal_takes_the_place_of_an_end_that_is_reported_already():
+    """A whole response has ended before its events pass the guard."""
+    report = StreamReport()
+    report.stops = (ResponseFinished("stop"),)
+    run(TextDelta("a secret"), report=report)
+    assert report.stops == (ResponseFinished("refusal"),)
