@@ -357,11 +357,12 @@ def out_of_text(text):
         ("source", [passes], None),  # the error is of the block
     ],
 )
-async def test_an_error_says_which_stage_raised_it(given, stages, name):
+@pytest.mark.parametrize("timings", [False, True], ids=["", "timed"])
+async def test_an_error_says_which_stage_raised_it(given, stages, name, timings):
     reads_text = any(isinstance(stage, Stage) and stage is not double for stage in stages)
     given = broken_source() if given == "broken" else source([TextDelta("one")] if reads_text else [1, 2])
     with pytest.raises((ValueError, UsageError)) as raised:
-        async with pipe(given, *stages) as stream:
+        async with pipe(given, *stages, timings=timings) as stream:
             async for batch in stream:
                 if stages == [passes]:
                     raise ValueError(batch)
