@@ -11,7 +11,8 @@ from benchmarks.inputs import CREATED, Input, counted_ids
 from streamkit.dialects import decode, encode
 from streamkit.pipeline import Pipe, StageFunction, pipe
 from streamkit.read_options import ReadOptions
-from streamkit.recipes import EventStage, parse, transcode
+from streamkit.recipes import parse, transcode
+from streamkit.rewrite.given import EventStage
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
 from streamkit.tool_calls.check import check_json
 

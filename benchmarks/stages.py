@@ -12,7 +12,7 @@ from benchmarks.progress import bar
 from benchmarks.reads import CUTS
 from benchmarks.recipe import MODES, PLACES, floor, passed_on, piped, transcoded, with_stage
 from streamkit.framing.sse import SSEParser
-from streamkit.recipes import EventStage
+from streamkit.rewrite.given import EventStage
 from streamkit.rewrite.redaction import redact
 from streamkit.testing import drive_machine
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from streamkit.read_options import ReadOptions
     from streamkit.recipes import collect, transcode
     from streamkit.report import Status, StreamReport
+    from streamkit.rewrite.given import EventStage
     from streamkit.rewrite.guard import guard
     from streamkit.rewrite.redaction import redact
     from streamkit.rewrite.stage import map_text
@@ -49,6 +50,7 @@ __all__ = [
     "TOLERANT",
     "BadRequest",
     "Choice",
+    "EventStage",
     "Limits",
     "Observer",
     "PartialArguments",
@@ -135,6 +137,7 @@ _NAMES: Final = {
     "read_options": "ReadOptions",
     "recipes": "collect transcode",
     "report": "Status StreamReport",
+    "rewrite.given": "EventStage",
     "rewrite.guard": "guard",
     "rewrite.redaction": "redact",
     "rewrite.stage": "map_text",

@@ -15,26 +15,18 @@ import asyncio
 import re
 import sys
 from collections import deque
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    Awaitable,
-    Callable,
-    Generator,
-    Iterable,
-    Mapping,
-    MutableMapping,
-)
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping, MutableMapping
 from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote, unquote
 
-from aiohttp import ClientResponse, web
+from aiohttp import web
 
 from streamkit.limits import MIB
+from streamkit.rewrite.given import EventStage, given_stages
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery
-from streamkit.web.setup import Pipeline, setup
+from streamkit.web.setup import Pipeline, Source, pipeline_of, setup
 from streamkit.web.setup import relay as answer
 from streamkit.web.source import DEFAULT_TIMEOUTS, Timeouts
 from streamkit.web.token_counts import CountTokens
@@ -337,17 +329,26 @@ def application(
     grace_s: float = 30.0,
     count_tokens: CountTokens = "estimate",
     body_bytes: int = 32 * MIB,
+    stages: Iterable[EventStage] = (),
 ) -> ASGIApplication:
     """Return an application that serves clients of the dialects ``clients`` from ``upstream``, to mount or to run.
 
     The arguments are those of ``setup``; ``body_bytes`` limits the body of a request. Raises UsageError for a dialect that
-    can't be served.
+    can't be served, and for what is no stage.
     """
+    stages = given_stages(stages, "application")
 
     def make() -> web.Application:
         app = web.Application(client_max_size=body_bytes)
         setup(
-            app, upstream, clients=clients, model=model, delivery=delivery, grace_s=grace_s, count_tokens=count_tokens
+            app,
+            upstream,
+            clients=clients,
+            model=model,
+            delivery=delivery,
+            grace_s=grace_s,
+            count_tokens=count_tokens,
+            stages=stages,
         )
         return app
 
@@ -375,20 +376,22 @@ class Relay:
 
 
 def relay(
-    source: ClientResponse | AsyncIterable[bytes],
-    pipeline: Pipeline,
+    source: Source,
+    pipeline: Pipeline | None = None,
     *,
     client: str,
     provider: str | None = None,
+    stages: Iterable[EventStage] = (),
     timeouts: Timeouts = DEFAULT_TIMEOUTS,
     delivery: Delivery = DEFAULT_DELIVERY,
     headers: Mapping[str, str] | None = None,
 ) -> Relay:
-    """Return a response with the output of ``pipeline`` over ``source``: return it from a handler, or await it as ASGI.
+    """Return a response that streams ``source`` to ``client``: return it from a handler, or await it as ASGI.
 
-    The arguments are those of ``streamkit.web.relay``. If Starlette is loaded, the response is one of its responses too, which
-    FastAPI requires.
+    The arguments and errors are those of ``streamkit.web.relay``. If Starlette is loaded, the response is one of its responses
+    too, which FastAPI requires.
     """
+    pipeline = pipeline_of(pipeline, client, provider, stages)
     starlette = sys.modules.get("starlette.responses")
     kind = Relay if starlette is None else _relay_of(starlette.Response)
     return kind(

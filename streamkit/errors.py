@@ -32,6 +32,22 @@ class StreamkitError(Exception):
         return str(self)
 
 
+#: The beginning of the note on an exception that a stage raised.
+_RAISED_BY: Final = "raised by the stage "
+
+
+def blame(error: Exception, stage: str) -> None:
+    """Note on an exception which stage raised it. Only the first name counts."""
+    if stage_of(error) is None:
+        error.add_note(_RAISED_BY + stage)
+
+
+def stage_of(error: BaseException | None) -> str | None:
+    """Return the name of the user's stage that raised an exception; None: no such stage did."""
+    notes = (str(note) for note in getattr(error, "__notes__", ()))
+    return next((note.removeprefix(_RAISED_BY) for note in notes if note.startswith(_RAISED_BY)), None)
+
+
 class UsageError(StreamkitError):
     """The caller asked for something impossible: an unknown dialect, or a pipe that was not entered."""
 

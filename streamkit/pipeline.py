@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
 from itertools import pairwise
+from traceback import walk_tb
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
-from streamkit.errors import UsageError
+from streamkit.errors import UsageError, blame
 from streamkit.machines import Chain, Machine
 from streamkit.profiler import Profiler
 from streamkit.report import StreamReport
@@ -152,8 +153,11 @@ def _flow(out: list[Any]) -> Any:
 class Pipe(Generic[T]):
     """A chain of stages, made by ``pipe``: an async context manager and an async iterator.
 
-    One task must enter, iterate and leave the pipe. ``report`` is filled in as the stream is read.
+    One task must enter, iterate and leave the pipe. ``report`` is filled in as the stream is read. An exception that a
+    user-written stage raised gets a note with the stage's name.
     """
+
+    _own: tuple[AsyncIterator[Any], ...] = ()  # the iterators of user-written stages
 
     def __init__(
         self,
@@ -192,6 +196,8 @@ class Pipe(Generic[T]):
                         f"a stage must be an async generator function; {quoted(stage)} returned {type(iterator).__name__}"
                     )
                 self._iterators.append(iterator)
+                if not isinstance(stage, Stage):
+                    self._own += (iterator,)
                 if profiler is not None:
                     iterator = (
                         profiler.driver(iterator) if isinstance(stage, Stage) else profiler.stage(iterator, stage)
@@ -212,12 +218,29 @@ class Pipe(Generic[T]):
             raise UsageError("enter the pipe first: async with pipe(…) as stream: async for batch in stream: …")
         return cast("T", await anext(self._iterators[-1]))
 
-    async def __aexit__(self, *_exc: object) -> None:
+    async def __aexit__(
+        self, _type: object = None, error: BaseException | None = None, _traceback: object = None
+    ) -> None:
         if not self._left:
             self._left = True
+            if isinstance(error, Exception) and self._own:
+                self._blame(error)
             if self._profiler is not None:
                 self.report.timings += self._profiler.timings()
             await close_each(*reversed(self._iterators), self._source)
+
+    def _blame(self, error: Exception) -> None:
+        """Note which user-written stage raised the error: the one of the innermost iterator that the error came through."""
+        iterators = {_code_of(iterator): iterator for iterator in self._iterators}
+        passed = [iterators[frame.f_code] for frame, _ in walk_tb(error.__traceback__) if frame.f_code in iterators]
+        if passed and passed[-1] in self._own:
+            blame(error, getattr(passed[-1], "__qualname__", type(passed[-1]).__qualname__))
+
+
+def _code_of(iterator: AsyncIterator[Any]) -> object:
+    """Return the code that runs at each step of an iterator: a generator's own, or that of ``__anext__``."""
+    code: object = getattr(iterator, "ag_code", None)
+    return code or getattr(type(iterator).__anext__, "__code__", None)
 
 
 def _check_order(stages: Sequence[StageFunction[Any, Any]]) -> None:

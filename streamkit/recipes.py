@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterable, Callable, Sequence
 from functools import cache, partial
 from operator import is_
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Response
@@ -23,12 +23,11 @@ from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Joined, Pipe, Stage, StageFunction, pipe, stage_within
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
 from streamkit.report import StreamReport
+from streamkit.rewrite.given import EventStage
 from streamkit.tool_calls.check import UncheckedChecker
 from streamkit.translation.citations import carry_citations, carry_searches
 from streamkit.translation.pass_through import PASSES, PassThrough
 
-#: A user's stage between the checked events and the encoder.
-EventStage: TypeAlias = StageFunction[list[Event], list[Event]]
 USUAL: Final = None, DEFAULT_OPTIONS, DEFAULT_PROFILE, time.time  #: what most pipes have
 
 
@@ -48,10 +47,10 @@ def events_of(
     """
     named, provider = source_named(dialect)
     reading = reading_stages(named, provider, options, join=join)
-    return Pipe(source, (*reading, *_own(stages, options)), report_for(provider, report), timings=timings)
+    return Pipe(source, (*reading, *own_stages(stages, options)), report_for(provider, report), timings=timings)
 
 
-def _own(stages: Sequence[EventStage], options: ReadOptions) -> Sequence[StageFunction[Any, Any]]:
+def own_stages(stages: Sequence[EventStage], options: ReadOptions) -> Sequence[StageFunction[Any, Any]]:
     """Return the user's stages, and one that checks the calls whose arguments they changed."""
     if not stages:
         return ()
@@ -169,7 +168,7 @@ def transcode(
         )
     reading = _translating(dialect, provider, target, options, join=join)
     writing = encode_by(f"encode {to_dialect}", target, encoding)
-    return Pipe(source, (*reading, *_own(stages, options), writing), report, timings=timings)
+    return Pipe(source, (*reading, *own_stages(stages, options), writing), report, timings=timings)
 
 
 @cache
@@ -194,11 +193,30 @@ async def collect(
     has the reason. ``stages`` is as in ``transcode``, ``timings`` as in ``pipe``. Raise UsageError for an unknown dialect or
     a bad schema.
     """
-    async with events_of(source, dialect, options, stages=stages, report=report, join=True, timings=timings) as stream:
-        collector = Collector(source_named(dialect)[0].name, stream.report, options.limits)
-        try:
-            async for batch in stream:
-                collector.feed(batch)
-        except StreamError as error:
-            stream.report.interrupted(error)
+    events = events_of(source, dialect, options, stages=stages, report=report, join=True, timings=timings)
+    collector = Collector(source_named(dialect)[0].name, events.report, options.limits)
+    try:
+        await _fill(collector, events)
+    except StreamError as error:
+        events.report.interrupted(error)
     return collector.finish()
+
+
+async def collect_events(
+    source: AsyncIterable[list[Event]],
+    dialect: str,
+    stages: Sequence[EventStage],
+    options: ReadOptions,
+    *,
+    report: StreamReport,
+) -> Response:
+    """Return the response of events that pass ``stages``. ``dialect`` is the response's. Raises what the stages raise."""
+    collector = Collector(dialect, report, options.limits)
+    await _fill(collector, Pipe(source, tuple(own_stages(stages, options)), report))
+    return collector.finish()
+
+
+async def _fill(collector: Collector, events: Pipe[list[Event]]) -> None:
+    async with events as stream:
+        async for batch in stream:
+            collector.feed(batch)

@@ -16,8 +16,9 @@ from streamkit.dialects.profiles import Profile
 from streamkit.errors import UsageError
 from streamkit.pipeline import Pipe
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
-from streamkit.recipes import EventStage, collect, transcode
+from streamkit.recipes import collect, transcode
 from streamkit.report import StreamReport
+from streamkit.rewrite.given import EventStage
 
 T = TypeVar("T")
 

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import nullcontext
+from functools import partial
 
 import pytest
 
-from streamkit import accumulate_tool_calls, check_json, decode, encode, find_text_calls, parse_sse, split_thinking
+from streamkit import (
+    accumulate_tool_calls,
+    check_json,
+    decode,
+    encode,
+    find_text_calls,
+    guard,
+    map_text,
+    parse_sse,
+    split_thinking,
+)
 from streamkit.detection import detect
-from streamkit.errors import BrokenFrame, NotThisDialect, UsageError
+from streamkit.errors import BrokenFrame, NotThisDialect, UsageError, stage_of
+from streamkit.events import TextDelta
 from streamkit.pipeline import Stage, pipe
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
@@ -289,6 +301,73 @@ def test_a_wrong_order_of_stages_is_told_in_a_sentence(stages, message):
     assert str(told.value).startswith(message)
     assert "the order is parse_sse" in str(told.value)
     assert len(str(told.value)) < 250
+
+
+async def passes(batches):
+    async for batch in batches:
+        yield batch
+
+
+class Raising:
+    """A stage that is no generator function."""
+
+    def __init__(self, batches):
+        self.batches = batches
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        raise ValueError(await anext(self.batches))
+
+
+async def raises(batches):
+    async for batch in batches:
+        raise ValueError(batch)
+        yield batch
+
+
+async def raises_within(batches):
+    async for batch in raises(batches):
+        yield batch
+
+
+async def broken_source():
+    yield [1]
+    raise ValueError("not a stage")
+
+
+def out_of_text(text):
+    raise ValueError(text)
+
+
+@pytest.mark.parametrize(
+    ("given", "stages", "name"),
+    [
+        ("source", [raises], "raises"),
+        ("source", [passes, raises, double], "raises"),
+        ("source", [raises, double, passes], "raises"),
+        ("source", [double, partial(raises), passes], "raises"),
+        ("source", [Raising], "Raising"),
+        ("source", [raises_within], "raises_within"),
+        ("source", [passes, map_text(out_of_text, hold=0), passes], "map_text(out_of_text)"),
+        ("source", [map_text(lambda _text: 3, hold=0)], "map_text(<lambda>)"),
+        ("source", [guard(out_of_text, hold=3)], "guard(out_of_text)"),
+        ("broken", [passes, double, passes], None),
+        ("source", [passes], None),  # the error is of the block
+    ],
+)
+@pytest.mark.parametrize("timings", [False, True], ids=["", "timed"])
+async def test_an_error_says_which_stage_raised_it(given, stages, name, timings):
+    reads_text = any(isinstance(stage, Stage) and stage is not double for stage in stages)
+    given = broken_source() if given == "broken" else source([TextDelta("one")] if reads_text else [1, 2])
+    with pytest.raises((ValueError, UsageError)) as raised:
+        async with pipe(given, *stages, timings=timings) as stream:
+            async for batch in stream:
+                if stages == [passes]:
+                    raise ValueError(batch)
+    assert stage_of(raised.value) == name
+    assert getattr(raised.value, "__notes__", []) == ([f"raised by the stage {name}"] if name else [])
 
 
 def test_a_stage_of_a_users_own_may_stand_anywhere_and_so_may_an_encoder_before_another_parser():

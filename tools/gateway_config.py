@@ -46,6 +46,7 @@ TYPES: Final[Mapping[str, str]] = {
     "Upstream.timeouts": "[table](#upstreamsnametimeouts)",
     "Upstream.headers": "table of strings and [keys](#a-key)",
     "Route.targets": "array of strings and [tables](#an-element-of-to)",
+    "Route.stages": "array of strings and tables",
     "Target.upstream": "string",
 }
 DEFAULTS: Final[Mapping[str, str]] = {"Upstream.auth": "[by dialect](#auth)"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import tomllib
 
 from attrs import evolve
 
@@ -10,10 +11,13 @@ from streamkit.cli.inputs import open_named, refused
 from streamkit.cli.options import ONE, OTHER, add_dialects, add_in_text, add_policy, client, policy_of, source
 from streamkit.cli.streams import add_file, refuse, say, title_of, write
 from streamkit.dialects import DIALECTS, client_named, encode
+from streamkit.errors import UsageError
 from streamkit.pipeline import pipe
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import transcode
 from streamkit.report import LOSSES, REPAIRS, Status, StreamReport, describe
+from streamkit.rewrite.given import EventStage, load_stage
+from streamkit.text.quoting import quoted
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
 
 HELP = "translate a stream into another dialect"
@@ -25,12 +29,16 @@ are the same, frames are copied byte for byte; --reencode decodes and encodes th
 If the input is interrupted or fails, everything that arrived is written, then an error frame of the output dialect, and no
 success terminator. Repairs and losses are reported on standard error.
 
+--stage passes the events through a stage before they are encoded: the name of one in a module of this directory or of a
+package, or of a function that returns one, with its arguments in a table of TOML.
+
 A recording (*.stream.jsonl) states its dialect. It fails as the recorded response did: with an interrupted connection, a
 timeout, or an error status. Recordings are recognised by their first bytes, also on standard input.
 
 examples:
   streamkit convert --from {ONE} --to {OTHER} answer.sse
   streamkit convert --to {OTHER} answer.stream.jsonl
+  streamkit convert --to {OTHER} --stage '{{ use = "streamkit:redact", args = ["ACME-4711"] }}' answer.stream.jsonl
 """
 #: The names of the dialects to which the option ``--no-usage`` applies, for the help.
 USAGE_ON_REQUEST = ", ".join(name for name, dialect in DIALECTS.built_in.items() if dialect.usage_on_request)
@@ -45,6 +53,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--reencode", action="store_true", help="decode and encode even if both dialects are the same")
     add("--no-usage", action="store_true", help=f"{USAGE_ON_REQUEST}: omit the usage chunk, as for clients without it")
     add("--call-ids", action="store_true", help=f"{IDS_ON_REQUEST}: write ids of tool calls (strict readers fail)")
+    add("--stage", action="append", default=[], metavar="MODULE:NAME", help="a stage for the events; may be repeated")
     add_policy(command)
     add_in_text(command)
     add_file(command, "a recording, or the bytes of a stream")
@@ -57,6 +66,7 @@ async def run(options: argparse.Namespace) -> Status:
         profile = dialect.with_call_ids or profile
     if options.no_usage:
         profile = evolve(profile, include_usage=False)
+    stages = [stage_named(text) for text in options.stage]
     opened, options.source = await open_named(options.file, options.source)
     failed, report = opened.refusal(options.source), StreamReport()
     stream = (
@@ -67,6 +77,7 @@ async def run(options: argparse.Namespace) -> Status:
             options.source,
             options.target,
             ReadOptions(policy=policy_of(options)),
+            stages=stages,
             report=report,
             profile=profile,
             reencode=options.reencode,
@@ -81,6 +92,16 @@ async def run(options: argparse.Namespace) -> Status:
         what = f"{report.frames} frames" if failed is None else f"status {failed.http_status}"
         print_report(report, f"{title_of(options)}: {what}, {ending(report)}")
     return report.status
+
+
+def stage_named(text: str) -> EventStage:
+    """Return the stage that an option names, as ``module:name`` or a table of TOML. Raises UsageError."""
+    try:
+        return load_stage(tomllib.loads(f"stage = {text}")["stage"] if text.startswith("{") else text)
+    except ValueError as error:  # from tomllib
+        raise UsageError(f"--stage: {quoted(text)} is no table of TOML: {error}") from error
+    except UsageError as error:
+        raise UsageError(f"--stage: {error}") from error
 
 
 def print_report(report: StreamReport, title: str) -> None:

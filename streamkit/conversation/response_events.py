@@ -56,9 +56,9 @@ def response_events(response: Response) -> list[Event]:
     A response that is not ``clean`` ends as its stream did: with its error, or without a stop reason.
     """
     started = ResponseStarted(response.id, response.model, response.created, response.vendor, response.extras or None)
-    events: list[Event] = [started]
+    # all choices begin first: a stage may end the response after the last choice that it has seen
+    events: list[Event] = [started, *(ChoiceStarted(choice.index, choice.role) for choice in response.choices)]
     for choice in response.choices:
-        events.append(ChoiceStarted(choice.index, choice.role))
         for part in choice.parts:
             events += _events_of(part, choice.index)
         for call in choice.tool_calls:

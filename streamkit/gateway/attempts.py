@@ -31,7 +31,15 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_
 
 from streamkit.conversation.messages import Response
 from streamkit.dialects import prefill_of
-from streamkit.errors import ConnectTimeout, FirstByteTimeout, IdleTimeout, Interrupted, NotThisDialect, TotalTimeout
+from streamkit.errors import (
+    ConnectTimeout,
+    FirstByteTimeout,
+    IdleTimeout,
+    Interrupted,
+    NotThisDialect,
+    TotalTimeout,
+    stage_of,
+)
 from streamkit.events import ProviderFailed
 from streamkit.gateway.record import Attempt, Record
 from streamkit.gateway.routing import Route, Target
@@ -242,6 +250,8 @@ class Attempts:
             raise
         except Exception as error:
             detail = type(error).__name__  # only the type: the error's message may repeat parts of the request
+            if stage := stage_of(error):
+                outcome, detail = "stage_failed", f"{stage}: {detail}"
             raise
         finally:
             self._end(outcome, detail)
@@ -265,6 +275,7 @@ class Attempts:
             prefill_text=prefill,
             trace_headers=NO_HEADERS if span is None else span.headers,
             copy_to=None if span is None else span.copy_to,
+            stages=[each.stage for each in self.route.stages],
             recording=None if self.recorder is None else _recording(self.recorder, target),
         )
         self._trying = _Trying(target, exchange, asyncio.get_running_loop().time(), span)
@@ -414,6 +425,8 @@ def failed_outcome(failed: ProviderFailed, report: StreamReport, status: int | N
     named = next((name for kind, name in OUTCOMES.items() if isinstance(error, kind)), None)
     if named is not None:
         return named
+    if failed.code == "content_filter" and "blocked" in report.losses:
+        return "blocked"
     if status is None:
         return "refused" if error is not None else UNFIT
     if status != 200:

@@ -379,7 +379,8 @@ def _lines(config: Config) -> Iterator[str]:
         yield f"  {name:{width}}  {upstream.dialect}, {upstream.base_url}, {_access(upstream)}"
     yield "routes:"
     for route in config.routes:
-        yield f"  {', '.join(route.models)} -> {', then '.join(map(_target, route.targets))}"
+        stages = "".join(f", through {stage.use}" for stage in route.stages)
+        yield f"  {', '.join(route.models)} -> {', then '.join(map(_target, route.targets))}{stages}"
     if config.warnings:
         yield "warnings:"
         yield from (f"  {warning}" for warning in config.warnings)

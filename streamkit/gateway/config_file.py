@@ -22,11 +22,19 @@ from streamkit.errors import UsageError
 from streamkit.gateway.checks import environment_faults, faults, warnings
 from streamkit.gateway.config import Config, Responses, Resume, Server, Telemetry
 from streamkit.gateway.keys import WRITTEN, FileReader, KeyFile, KeyReader, KeySource, read_key_file
-from streamkit.gateway.routing import Route, Target
+from streamkit.gateway.routing import Route, RouteStage, Target
 from streamkit.text.quoting import without_secrets
 from streamkit.toml.document import TOMLDocument, parse_toml, read_toml
 from streamkit.toml.findings import ConfigError, Finding, KeyPath, Refusal, meant, quoted
-from streamkit.toml.tables import SCALARS, ReportedElsewhere, exactly, faults_of, strict_converter, table_hook
+from streamkit.toml.tables import (
+    SCALARS,
+    ReportedElsewhere,
+    described,
+    exactly,
+    faults_of,
+    strict_converter,
+    table_hook,
+)
 from streamkit.web.upstream import Auth, Secret, Upstream
 
 T = TypeVar("T")
@@ -198,6 +206,11 @@ def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None]) -> Conv
     def target(value: Any, kind: Any) -> Target:
         return Target(upstream=upstream(value, Upstream)) if isinstance(value, str) else target_table(value, kind)
 
+    def stage(value: Any, _kind: Any) -> RouteStage:
+        if not isinstance(value, str | dict):
+            raise Refusal(f'must be "package.module:name", or a table with that as use, not {described(value)}')
+        return RouteStage(value)
+
     def header(value: Any, _kind: Any) -> str:
         return secret(value, Secret).reveal() if isinstance(value, dict) else str(str_hook(value, str))
 
@@ -212,6 +225,7 @@ def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None]) -> Conv
     made.register_structure_hook_func(lambda kind: kind is HeaderText, header)
     made.register_structure_hook(Secret, secret)
     made.register_structure_hook(Target, target)
+    made.register_structure_hook(RouteStage, stage)
     made.register_structure_hook(Upstream, table_hook(Upstream, made, {"dialect": _dialect, "headers": headers}))
     return made
 

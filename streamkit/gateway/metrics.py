@@ -105,6 +105,8 @@ STORE_GAUGES: Final = {
 #: Outcomes of attempts whose time series exist from the start, with the value 0. Outcomes ``http_STATUS`` are not here,
 #: because the statuses are not known in advance.
 BEGUN_OUTCOMES: Final = ("success", "answered", "refused", "cut", "broken", "error_event", "failed", *OUTCOMES.values())
+#: The same for the upstreams of routes with stages.
+STAGE_OUTCOMES: Final = ("stage_failed", "blocked")
 ENDINGS: Final = ("whole", "error", "broken", "client left", "client stalled")  #: how a request ends for its client
 #: Reasons why keeping a response was refused at its start. ``Lost`` lists the reasons for dropping a kept response later.
 UNKEPT: Final = ("slow", "down", "too_long")
@@ -146,6 +148,8 @@ class Metrics:
             self._begin("attempts", [(upstream, outcome) for outcome in BEGUN_OUTCOMES])
             self._begin("tool_calls", [(upstream, verdict) for verdict in get_args(VerdictKind)])
             self._begin("usage_unknown", [(upstream, ending) for ending in ENDINGS])
+        staged = {target.upstream.name for route in config.routes if route.stages for target in route.targets}
+        self._begin("attempts", [(upstream, outcome) for upstream in staged for outcome in STAGE_OUTCOMES])
         self._begin("tokens", [(*pair, kind) for pair in routed for kind in ("input", "output")])
         if config.resume.store != "off":
             self._begin("not_resumable", [(why,) for why in UNKEPT])

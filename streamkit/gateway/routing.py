@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal
 
 from attrs import Attribute, evolve, field, frozen
 from attrs.validators import ge, gt
 
 from streamkit.dialects import prefill_of
+from streamkit.errors import UsageError
+from streamkit.rewrite.given import EventStage, load_stage
 from streamkit.toml.findings import Refusal
 from streamkit.web.resume.settings import Resumable
 from streamkit.web.upstream import Upstream
@@ -43,6 +45,29 @@ class Target:
             raise Refusal("must be a model's name, with one * at most")
 
 
+@frozen
+class RouteStage:
+    """A stage of a route. A worker's process loads it again, since ``given`` can be pickled and ``stage`` can't."""
+
+    #: The stage as `"package.module:name"`, or a table with that as `use`.
+    given: str | Mapping[str, Any]
+    stage: EventStage = field(init=False, repr=False, eq=False)
+
+    @stage.default
+    def _loaded(self) -> EventStage:
+        try:
+            return load_stage(self.given)
+        except UsageError as error:
+            raise Refusal(str(error)) from error
+
+    def __reduce__(self) -> tuple[type[RouteStage], tuple[str | Mapping[str, Any]]]:
+        return RouteStage, (self.given,)
+
+    @property
+    def use(self) -> str:
+        return self.given if isinstance(self.given, str) else str(self.given["use"])
+
+
 def _some(_instance: object, _attribute: Attribute[Any], value: tuple[object, ...]) -> None:
     if not value:
         raise Refusal("must not be empty")
@@ -63,6 +88,11 @@ class Route:
     models: tuple[str, ...] = field(validator=[_some, _names])
     #: The upstreams, the preferred one first. Each is a name, or `{ upstream = "b", model = "renamed" }`.
     targets: tuple[Target, ...] = field(validator=_some)
+    #: What each response passes before the client gets it, streamed or whole: your own stages and streamkit's, in this order.
+    #: Each is `"package.module:name"`, a stage or a function that returns one, or `{ use = "package.module:name", … }` with
+    #: the function's arguments: positional ones in the array `args`, and the others by name. `{ regex = "…" }` is a regular
+    #: expression. Modules of the working directory are found too. Such a route never passes responses on unparsed.
+    stages: tuple[RouteStage, ...] = ()
     #: What to do if a request requires a tool call and a whole response has none: send the response and count it (`report`),
     #: or try the `next` upstream.
     on_tool_choice_ignored: Literal["report", "next"] = "report"

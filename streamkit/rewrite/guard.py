@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, I
 from contextlib import aclosing
 from typing import Any, Final, Literal, TypeAlias
 
-from streamkit.errors import UsageError
+from streamkit.errors import UsageError, blame
 from streamkit.events import (
     Event,
     ProviderFailed,
@@ -22,7 +22,7 @@ from streamkit.pipeline import Stage, drive
 from streamkit.profiler import Profiler
 from streamkit.report import StreamReport
 from streamkit.rewrite.stage import Part, TextChanger, checked_parts
-from streamkit.rewrite.window import Window
+from streamkit.rewrite.window import Window, name_of
 from streamkit.text.quoting import quoted
 
 #: Returns something true if a text must not be sent. A str is the message for the client.
@@ -43,25 +43,33 @@ class GuardWindow(Window):
     def feed(self, text: str) -> Iterator[object]:
         place = len(self._text)
         whole = self._text + text
-        if not self._check(whole[max(place - self._hold, 0) :]):
-            return super().feed(text)
-        for end in range(place + 1, len(whole) + 1):
-            found = self._check(whole[max(end - self._hold, 0) : end])
-            if found:
-                self.blocked = found if isinstance(found, str) else MESSAGE
-                self._text = whole[:end]
-                return self._release(end - 1 - self._hold)
+        try:
+            if not self._check(whole[max(place - self._hold, 0) :]):
+                return super().feed(text)
+            for end in range(place + 1, len(whole) + 1):
+                found = self._check(whole[max(end - self._hold, 0) : end])
+                if found:
+                    self.blocked = found if isinstance(found, str) else MESSAGE
+                    self._text = whole[:end]
+                    return self._release(end - 1 - self._hold)
+        except Exception as error:
+            blame(error, f"guard({name_of(self._check)})")
+            raise
         return super().feed(text)
 
 
 class Guard(TextChanger):
     """The machine of ``guard``. Once it is ``over``, it has ended the response and emits nothing."""
 
-    def __init__(self, window: Callable[[], Window], parts: Iterable[Part], report: StreamReport, reply: Reply) -> None:
+    def __init__(
+        self, window: Callable[[], Window], parts: Iterable[Part], report: StreamReport, reply: Reply, choices: int = 1
+    ) -> None:
         super().__init__(window, parts, report)
         self.over = False
         self._reply = reply
-        self._unfinished: set[int] = set()  # choices
+        self._choices = choices
+        self._seen: set[int] = set()  # choices
+        self._done: set[int] = set()  # choices that are finished or blocked
         self._blocked: set[int] = set()  # choices whose further events are dropped
         self._refusals: dict[int, ResponseFinished] = {}  # by choice
         self._started: dict[tuple[int, int], ToolCallStarted] = {}  # calls that have not finished
@@ -73,7 +81,7 @@ class Guard(TextChanger):
         if self.over or (choice is not None and not self._goes_on(choice)):
             return
         if isinstance(event, StreamEnded):  # the stages before have told how the provider ended each choice
-            self._report.stops = tuple(self._refusals.get(stop.choice, stop) for stop in self._report.stops)
+            self._tell_stops()
         if isinstance(event, ToolCallStarted):
             self._started[event.choice, event.call] = event
         super().push(event)
@@ -81,7 +89,7 @@ class Guard(TextChanger):
             self._started.pop((event.choice, event.call), None)
             self._unchecked.pop((event.choice, event.call), None)
         elif isinstance(event, ResponseFinished):
-            self._unfinished.discard(event.choice)
+            self._done.add(event.choice)
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
         if self._goes_on(choice):
@@ -101,7 +109,7 @@ class Guard(TextChanger):
         """Return whether the choice has not ended, after noting that it has begun."""
         if self.is_ended(choice):
             return False
-        self._unfinished.add(choice)
+        self._seen.add(choice)
         return True
 
     def is_ended(self, choice: int) -> bool:
@@ -111,7 +119,7 @@ class Guard(TextChanger):
         """End a choice with a refusal, or the response with an error, and what was open in it."""
         report = self._report
         report.lose("blocked")
-        ended = {choice} if self._reply == "refusal" else self._unfinished | {choice}
+        ended = {choice} if self._reply == "refusal" else (self._seen - self._done) | {choice}
         for key in [key for key in self._started if key[0] in ended]:
             call, strings = self._started.pop(key), self._calls.pop(key, None)
             text = "".join(self._unchecked.pop(key, ()) if strings is None else strings.sent)
@@ -124,7 +132,7 @@ class Guard(TextChanger):
         for each in ended:
             self._runs.pop(each, None)
         self._blocked |= ended
-        self._unfinished -= ended
+        self._done |= ended
         if self._reply == "error":
             failed = ProviderFailed("invalid_request", why, code="content_filter")
             report.failure, report.provider_error = failed, (failed.type, failed.message)
@@ -133,11 +141,17 @@ class Guard(TextChanger):
             finished = ResponseFinished("refusal", choice=choice)
             report.stops += (finished,)
             self._refusals[choice] = finished
+            self._tell_stops()
             self.emit(RefusalDelta(why, choice, BLOCK))
             self.emit(finished)
-        if not self._unfinished:
+        if self._reply == "error" or (len(self._seen) >= self._choices and self._seen <= self._done):
             self.over, report.clean = True, self._reply == "refusal"
             self.emit(StreamEnded(clean=report.clean))
+
+    def _tell_stops(self) -> None:
+        """Report one end of each choice: the refusal, if there is one."""
+        stops = {stop.choice: self._refusals.get(stop.choice, stop) for stop in self._report.stops}
+        self._report.stops = tuple(stops.values())
 
 
 class _GuardStage(Stage[list[Event], list[Event]]):
@@ -171,14 +185,16 @@ def guard(
     hold: int,
     parts: Iterable[Part] | Part = ("text", "reasoning", "refusal", "arguments"),
     reply: Reply = "refusal",
+    choices: int = 1,
 ) -> Stage[list[Event], list[Event]]:
     """Create a stage that ends the response before a text is sent that ``check`` rejects, however its deltas cut it.
 
     ``check`` gets the last ``hold`` characters of a text, or more, and returns something true if they must not be sent: the
     message for the client, or True for a usual message. At most ``hold`` characters of each text wait. The client gets the
     text before them, and then a ``refusal`` of the choice or an ``error`` (``reply``) in its own dialect. A call in progress
-    is reported as truncated. The rest is not read, or dropped if other choices go on (loss ``blocked``). Raises UsageError
-    for wrong arguments.
+    is reported as truncated. The rest is not read, or dropped if other choices go on (loss ``blocked``). ``choices`` is how
+    many choices the response may have: after a refusal, the rest is read for those that have not begun. Raises UsageError for
+    wrong arguments.
     """
     if not callable(check):
         raise UsageError(f"guard: the first argument must be a function that gets a text, not {quoted(check)}")
@@ -187,9 +203,11 @@ def guard(
     chosen = checked_parts("guard", parts, hold)
     if not hold:
         raise UsageError("guard: hold must be 1 or more: check gets the last hold characters")
+    if type(choices) is not int or choices < 1:
+        raise UsageError(f"guard: choices must be a number of choices, 1 or more, not {quoted(choices)}")
     return _GuardStage(
         "guard",
-        lambda report: Guard(lambda: GuardWindow(check, hold), chosen, report, reply),
+        lambda report: Guard(lambda: GuardWindow(check, hold), chosen, report, reply, choices),
         takes="events",
         gives="events",
     )

@@ -55,26 +55,31 @@ class RedactionWindow(Window):
         return self._replace(is_whole=True)
 
     def _replace(self, *, is_whole: bool) -> Iterator[object]:
-        text, patterns = self._text, self._patterns
-        while self._released < len(text):
-            # a match begins at the place or after it, and may depend on the text before it
-            place, final = self._released, len(text)
-            if not is_whole:
-                begun = min(each.begun.search(text, place).start() for each in patterns)  # type: ignore[union-attr]
-                final = max(begun, final - self._hold)
-            matches = [
-                found for each in patterns if (found := each.whole.search(text, place)) and found.start() < final
-            ]
-            if not matches:
-                yield from self._release(final)
+        text, place = self._text, self._released
+        # a search from a place may look at the text before it; a match begins at the place or after it
+        found = [each.whole.search(text, place) for each in self._patterns]
+        final = len(text) if is_whole else self._final(place)
+        while True:
+            first = min((match for match in found if match is not None), key=re.Match.start, default=None)
+            if first is None or first.start() >= final:
                 break
-            first = min(matches, key=re.Match.start)
             yield from self._release(first.start())
-            self._released, self.changed = first.end(), True
+            self._released = place = first.end()
+            self.changed = True
             yield self._replacement
-        yield from self._release(self._released)
+            for number, match in enumerate(found):
+                if match is not None and match.start() < place:
+                    found[number] = self._patterns[number].whole.search(text, place)
+            if final < place:
+                final = self._final(place)
+        yield from self._release(final)
         if self._released > CONTEXT * self._hold:
             self._drop(self._released - self._hold)
+
+    def _final(self, place: int) -> int:
+        """Return the first place from ``place`` on at which a match may have begun."""
+        begun = (each.begun.search(self._text, place) for each in self._patterns)
+        return max(min(match.start() for match in begun if match is not None), len(self._text) - self._hold)
 
     def _release(self, place: int) -> Iterator[object]:
         while self._marks and self._marks[0][0] <= place:

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from streamkit.errors import UsageError
-from streamkit.text.quoting import quoted
+from streamkit.errors import UsageError, blame
 
 #: Returns the changed text.
 Change: TypeAlias = Callable[[str], str]
@@ -101,9 +100,22 @@ class Window:
 
     def _changed(self, text: str) -> str:
         """Return the changed text. Raises UsageError if the function returns something else."""
-        after = self._change(text) if text else ""
+        try:
+            after = self._change(text) if text else ""
+        except Exception as error:
+            blame(error, f"map_text({name_of(self._change)})")
+            raise
         if not isinstance(after, str):
-            raise UsageError(
-                f"{quoted(self._change)} returned {type(after).__name__}; a function that changes text must return a str"
-            )
+            raise self._no_text(after)
         return after
+
+    def _no_text(self, after: object) -> UsageError:
+        name = name_of(self._change)
+        error = UsageError(f"{name} returned {type(after).__name__}; a function that changes text must return a str")
+        blame(error, f"map_text({name})")
+        return error
+
+
+def name_of(function: object) -> str:
+    """Return the name of a function, without its address."""
+    return str(getattr(function, "__qualname__", type(function).__qualname__))

@@ -350,7 +350,7 @@ def carry_citations_of(response: Response, to: str) -> None:
         parts: list[Any] = []
         for part in choice.parts:
             fed: Any = TextDelta(part.text, choice.index, part.block) if isinstance(part, Text) else part
-            parts += [part if made is fed else made for made in carrier.feed([fed])]
+            parts += [part if made == fed else made for made in carrier.feed([fed])]
         parts += carrier.feed([ResponseFinished("stop", choice=choice.index)])[:-1]
         choice.parts = parts
 

@@ -31,6 +31,7 @@ from streamkit.dialects.http import Address, ChatForm, RequestLine
 from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
 from streamkit.resume import Cursor, LogGone, StoreDown, owner_of
+from streamkit.rewrite.given import EventStage, given_stages
 from streamkit.web.client_dialect import Handler, expected
 from streamkit.web.refusals import Refused
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, reply_to
@@ -129,6 +130,7 @@ class _Chat:
     delivery: Delivery
     place: str  #: the route's path; it separates the chats of several routes
     resumable: Resumable
+    stages: tuple[EventStage, ...]
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         ask = await read_ask(request, self.client, address=self._address)
@@ -142,10 +144,10 @@ class _Chat:
                 )
             reply = reply_to(request, ask, self.delivery, self.form.headers, outlet=outlet)
             if conversation is None or outlet is None:
-                return await answered(request, ask, reply, self.upstream, self.model)
+                return await answered(request, ask, reply, self.upstream, self.model, self.stages)
             self.form.name_answer(ask.request)
             async with conversation.answered_by(outlet.log_id):
-                response = await answered(request, ask, reply, self.upstream, self.model)
+                response = await answered(request, ask, reply, self.upstream, self.model, self.stages)
             if not outlet.has_left and reply.ending in DELIVERED:
                 await conversation.delivered(outlet.log_id)
             return response
@@ -234,12 +236,14 @@ def chat_ui(
     resumable: Resumable = "always",
     delivery: Delivery = DEFAULT_DELIVERY,
     grace_s: float = 30.0,
+    stages: Iterable[EventStage] = (),
 ) -> None:
     """Serve ``useChat`` at ``path`` from ``upstream``, and resume its responses at ``{path}/{id}/stream``.
 
     Every request to the upstream uses ``model``, ``system`` and ``tools``, whatever the client sends. A tool call is sent to
     the client, which runs it after the response is complete (``onToolCall``) and sends its result in a new request. A response
-    that fails or is interrupted ends with an ``error``, which ``useChat`` shows, and none of its calls are run.
+    that fails or is interrupted ends with an ``error``, which ``useChat`` shows, and none of its calls are run. ``stages`` are
+    as in ``setup``.
 
     If the application uses ``add_resuming``, before or after this call, responses continue without their client as
     ``resumable`` says. ``GET {path}/{id}/stream`` returns the chat's newest response from its start, in progress or kept. It
@@ -249,7 +253,7 @@ def chat_ui(
 
     As with ``setup``, the application's middlewares decide who may send requests, live streams end within ``grace_s`` seconds
     at shutdown, and ``client_max_size`` limits the bodies. ``setup`` may serve clients at the same path; then choose another
-    path for one of them. Raises ValueError for a path that aiohttp does not accept.
+    path for one of them. Raises ValueError for a path that aiohttp does not accept, and UsageError for what is no stage.
     """
     client, form = next((name, surface.chat) for name, surface in surfaces().items() if surface.chat is not None)
     chat = _Chat(
@@ -262,6 +266,7 @@ def chat_ui(
         delivery=delivery,
         place=path,
         resumable=resumable,
+        stages=given_stages(stages, "chat_ui"),
     )
     app.router.add_post(path, chat.route(chat.answer), expect_handler=expected)
     app.router.add_get(path + form.resume, chat.route(chat.go_on), allow_head=False, expect_handler=expected)

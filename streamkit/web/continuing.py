@@ -213,6 +213,7 @@ class Continuing:
         report, written = self.part.report, self._written
         report.repairs += written.repairs
         report.losses += written.losses
+        report.verdicts += written.verdicts  # of the calls that the stages changed, less their verdicts before
         report.lost += written.lost
         report.withheld += written.withheld
         report.completed = written.completed

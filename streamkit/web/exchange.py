@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from traceback import clear_frames
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from aiohttp import ClientSession
 from attrs import define, evolve, field, frozen
@@ -31,12 +31,13 @@ from streamkit.dialects import client_named, encode, prefill_of, source_named
 from streamkit.dialects.profiles import Prefill, Profile
 from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import BadRequest, SourceFailed, StreamError, TooManyValues
-from streamkit.events import Event, ProviderFailed
+from streamkit.events import Event, ProviderFailed, ReasoningDelta, RefusalDelta, TextDelta, ToolCallArguments
 from streamkit.limits import ANSWER_VALUES
 from streamkit.pipeline import Pipe, pipe
 from streamkit.read_options import ReadOptions
-from streamkit.recipes import client_events, collect, transcode
+from streamkit.recipes import client_events, collect, collect_events, own_stages, transcode
 from streamkit.report import StreamReport
+from streamkit.rewrite.given import EventStage
 from streamkit.sources import causes
 from streamkit.translation.bodies import decode_response, encode_request, encode_response
 from streamkit.translation.citations import carry_citations_of, carry_searches_of
@@ -186,6 +187,7 @@ def _forget_frames(error: BaseException) -> None:
 
 T = TypeVar("T")
 EVENTS_AT_ONCE: Final = 100  #: events of a whole response that are written in one turn of the event loop
+TEXT_AT_ONCE: Final = 64 * 1024  #: characters of its text that pass the stages in one turn
 
 
 @define
@@ -210,6 +212,8 @@ class Exchange:
     copy_to: Callable[[bytes], None] | None = None  #: called with each chunk of a stream
     recording: ExchangeRecording | None = field(default=None, repr=False)  #: records the bytes of an exchange over HTTP
     answer: Response | None = field(default=None, repr=False)  #: the response, if it is not streamed
+    #: The stages that each response passes before it is written. ``answer`` is the response before them.
+    stages: Sequence[EventStage] = field(default=(), repr=False)
     #: The bytes of a whole response, if they can be passed on unchanged.
     raw: bytes | None = field(default=None, repr=False)
 
@@ -234,8 +238,9 @@ class Exchange:
             self.upstream.dialect,
             self.reply.client,
             self._options,
+            stages=self.stages,
             report=self.report,
-            profile=self._passing() if self._within else self._profile(),
+            profile=self._passing() if self._within and not self.stages else self._profile(),
             timings=self.reply.delivery.timings,
         )
         return await self.reply.send(translated, source, cut=self._cut)
@@ -274,8 +279,9 @@ class Exchange:
         if not self._within:
             await self._translated(partial(self._restore, answer))
         events = await self._translated(partial(response_events, answer))
-        writing = encode(self.reply.client, profile=self._profile())
-        written = pipe(_slices(events), writing, report=self.report, timings=self.reply.delivery.timings)
+        own, writing = own_stages(self.stages, self._options), encode(self.reply.client, profile=self._profile())
+        source = _pieces(events) if own else _slices(events)
+        written: Pipe[bytes] = Pipe(source, (*own, writing), self.report, timings=self.reply.delivery.timings)
         return await self.reply.send(written, cut=self._cut)
 
     async def go_on(self) -> Pipe[list[Event]] | ProviderFailed:
@@ -311,9 +317,9 @@ class Exchange:
         written = StreamReport()
         takes_comments = takes_ids(self.reply.client, is_array=self.ask.as_array)
         answer = Continuing(Opened(self, events), onward, written, takes_comments=takes_comments)
-        encoding = encode(self.reply.client, profile=self._profile())
-        pieces = pipe(
-            answer.batches(), encoding, answer.mark_seams, report=written, timings=self.reply.delivery.timings
+        own, writing = own_stages(self.stages, self._options), encode(self.reply.client, profile=self._profile())
+        pieces: Pipe[bytes] = Pipe(
+            answer.batches(), (*own, writing, answer.mark_seams), written, timings=self.reply.delivery.timings
         )
         try:
             return await self.reply.send(pieces, answer, cut=answer.hide)
@@ -329,7 +335,7 @@ class Exchange:
         return self._cut(text)
 
     async def fetch(self) -> Response | ProviderFailed:
-        """Request a whole response and read it."""
+        """Request a whole response and read it. Return it as the stages change it."""
         arrived = await self._arrived(stream=False)
         if isinstance(arrived, ProviderFailed):
             return arrived
@@ -347,11 +353,20 @@ class Exchange:
             return hidden(answer.error or failure_in(self.report), self._cut)
         # in some dialects a response need not name its model
         named = answer.model or self.upstream.wire.model_place is None
-        if self._within and named and body and not self.report.repairs:
+        if self._within and named and body and not self.report.repairs and not self.stages:
             self.raw = body
         elif not self._within:
             await self._translated(partial(self._restore, answer))
-        return answer
+        return await self._staged(answer) if self.stages else answer
+
+    async def _staged(self, answer: Response) -> Response | ProviderFailed:
+        """Return a whole response as the stages change it; the failure if they end it with an error."""
+        events = _pieces(await self._translated(partial(response_events, answer)))
+        try:
+            changed = await collect_events(events, answer.dialect, self.stages, self._options, report=self.report)
+        except StreamError as error:
+            return self._failed(error)
+        return changed if changed.clean else hidden(changed.error or failure_in(self.report), self._cut)
 
     async def _read(self, body: bytes) -> Response:
         """Parse the upstream's whole response body. Raises StreamError."""
@@ -369,7 +384,7 @@ class Exchange:
         return await in_thread(work) if self._heavy else work()
 
     async def _collected(self, source: TimedSource) -> Response:
-        """Collect a stream into the whole response that was requested. Raises StreamError."""
+        """Collect a stream into the whole response that was requested, before its stages. Raises StreamError."""
         source.report = self.report
         answer = self.answer = await collect(source, self.upstream.dialect, self._options, report=self.report)
         if self.report.error is not None:
@@ -499,3 +514,24 @@ async def _slices(events: list[Event]) -> AsyncIterator[list[Event]]:
     for at in range(0, len(events), EVENTS_AT_ONCE):
         yield events[at : at + EVENTS_AT_ONCE]
         await asyncio.sleep(0)
+
+
+async def _pieces(events: list[Event]) -> AsyncIterator[list[Event]]:
+    """Yield the events as ``_slices`` does, but a long text in pieces: a stage takes up to 5 ms for 100,000 characters."""
+    async for batch in _slices(events):
+        if all(len(_text_of(event)[1]) <= TEXT_AT_ONCE for event in batch):
+            yield batch
+            continue
+        for event in batch:
+            member, text = _text_of(event)
+            for at in range(0, len(text) or 1, TEXT_AT_ONCE):
+                changes: dict[str, Any] = {member: text[at : at + TEXT_AT_ONCE]} if text else {}
+                yield [evolve(event, **changes)]
+                await asyncio.sleep(0)
+
+
+def _text_of(event: Event) -> tuple[str, str]:
+    """Return the member of a delta that has its text, and the text."""
+    if isinstance(event, ToolCallArguments):
+        return "fragment", event.fragment
+    return "text", event.text if isinstance(event, TextDelta | ReasoningDelta | RefusalDelta) else ""

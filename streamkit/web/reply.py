@@ -27,7 +27,7 @@ from streamkit.dialects import client_named, keep_alive
 from streamkit.dialects.http import ArrayForm
 from streamkit.dialects.profiles import Encoding, KeepAliveForm
 from streamkit.dialects.streams.event_encoder import failure_from
-from streamkit.errors import Interrupted
+from streamkit.errors import Interrupted, StreamError, stage_of
 from streamkit.events import ProviderFailed, StreamEnded
 from streamkit.limits import DEFAULT_LIMITS, MIB, Limits
 from streamkit.pipeline import Pipe, Stage, pipe
@@ -291,7 +291,9 @@ class Reply:
         elif isinstance(error := work.exception(), ClientLeftError):
             raise error
         elif error is not None:
-            log.error("the response to %s failed", quoted(self._request.path), exc_info=error)
+            stage = stage_of(error)
+            where = "" if stage is None else f" in the stage {stage}"
+            log.error("the response to %s failed%s", quoted(self._request.path), where, exc_info=error)
             await self._break_off(failure_from(error) if isinstance(error, Exception) else FAILED)
 
     def _goes_on(self) -> bool:
@@ -408,6 +410,8 @@ class Reply:
                     held_bytes += len(chunk)
                     if not pipe.report.spoken and held_bytes <= HELD_BYTES:
                         continue
+                    if isinstance(pipe.report.error, Exception) and not isinstance(pipe.report.error, StreamError):
+                        continue  # a stage or the program failed: the next step raises, and the client gets a status
                     self._begin()
                     chunk = b"".join(held)
                     held.clear()
@@ -601,7 +605,13 @@ class Entered:
         if not self._entered:
             self._entered = True
             await self._stream.__aenter__()
-        return await anext(self._stream)
+        try:
+            return await anext(self._stream)
+        except StopAsyncIteration:
+            raise
+        except Exception as error:
+            await self._stream.__aexit__(type(error), error)  # which notes the stage that raised it
+            raise
 
     async def aclose(self) -> None:
         await self._stream.__aexit__()

@@ -8,16 +8,21 @@ Source: design.md §6, §8; clients.md §5.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 from aiohttp import ClientResponse, ClientSession, web
 from attrs import field, frozen
 
-from streamkit.dialects import client_named
+from streamkit.dialects import client_named, source_named
+from streamkit.dialects.streams.event_encoder import failure_from
+from streamkit.errors import SourceFailed, UsageError
 from streamkit.events import ProviderFailed
 from streamkit.pipeline import Pipe
+from streamkit.recipes import transcode
+from streamkit.rewrite.given import EventStage, given_stages
 from streamkit.web.budget import BUDGET, Budget
 from streamkit.web.exchange import Exchange
 from streamkit.web.hosts import is_foreign
@@ -32,43 +37,62 @@ from streamkit.web.surfaces import Ask, surfaces
 from streamkit.web.token_counts import Count, CountTokens, first_count
 from streamkit.web.upstream import Upstream, client_session, error_of, response_headers
 from streamkit.web.upstream.requests import as_gateway_failure
+from streamkit.web.upstream.sending import in_time
 
 #: Returns the pipe that produces the client's bytes from a source: ``lambda source: transcode(source, provider, client)``.
 Pipeline: TypeAlias = Callable[[AsyncIterable[bytes]], Pipe[bytes]]
 
 
+#: What ``relay`` reads: a response, one that is still to come (``session.post(…)``), or bytes.
+Source: TypeAlias = ClientResponse | Awaitable[ClientResponse] | AsyncIterable[bytes]
+
+
 async def relay(
     request: web.Request,
-    source: ClientResponse | AsyncIterable[bytes],
-    pipeline: Pipeline,
+    source: Source,
+    pipeline: Pipeline | None = None,
     *,
     client: str,
     provider: str | None = None,
+    stages: Iterable[EventStage] = (),
     timeouts: Timeouts = DEFAULT_TIMEOUTS,
     delivery: Delivery = DEFAULT_DELIVERY,
     headers: Mapping[str, str] | None = None,
 ) -> web.StreamResponse:
-    """Answer ``request`` with the output of ``pipeline`` over ``source``. The handler must return the returned response.
+    """Answer ``request`` with a stream in the dialect of ``client``. The handler must return the returned response.
 
-    ``client`` names the client's dialect, or the client itself; it selects the media type, keep-alives and error format.
-    ``source`` is an upstream's response or any async iterable of bytes. A response whose status is not 200 becomes an error in
-    the client's dialect; it is parsed as an error of ``provider`` (by default: of ``client``'s dialect). The response's
-    rate-limit headers and ``headers`` are sent to the client. The source is closed before this function returns, and at once
-    when the client disconnects, unless the application keeps responses (``add_resuming``) and the client asked to be able to
-    resume this one. Raises UsageError for an unknown name.
+    ``client`` names the client's dialect, or the client itself; it selects the media type, keep-alives and error format. The
+    source has the dialect of ``provider``, by default that of ``client``. It is transcoded, and its events pass ``stages``;
+    or ``pipeline`` returns the pipe that does all of that.
+
+    ``source`` is an upstream's response, what ``session.post(…)`` returns, or any async iterable of bytes. A response whose
+    status is not 200, and a request that fails, become an error in the client's dialect. The response's rate-limit headers and
+    ``headers`` are sent to the client. The source is closed before this function returns, and at once when the client
+    disconnects, unless the application keeps responses (``add_resuming``) and the client asked to be able to resume this one.
+    Raises UsageError for an unknown name, and for stages together with a pipeline.
     """
+    pipeline = pipeline_of(pipeline, client, provider, stages)
     outlet = resumable_outlet(request, client)
     reply = Reply(request, client, delivery=delivery, headers=headers, outlet=outlet)
 
+    response: ClientResponse | None = None
+    started = asyncio.get_running_loop().time()
+
     async def work() -> None:
-        if isinstance(source, ClientResponse):
-            reply.upstream_headers = response_headers(source.headers)
-            if source.status != 200:
-                await reply.fail(await error_of(source, provider or client_named(client)[0].name))
-                return
-            bytes_in = iter_upstream(source, timeouts=timeouts)
-        else:
+        nonlocal response
+        if isinstance(source, AsyncIterable):
             bytes_in = TimedSource(source, timeouts)
+        else:
+            try:
+                response = source if isinstance(source, ClientResponse) else await in_time(timeouts, started, source)
+            except SourceFailed as error:
+                await reply.fail(failure_from(error))
+                return
+            reply.upstream_headers = response_headers(response.headers)
+            if response.status != 200:
+                await reply.fail(await error_of(response, provider or client_named(client)[0].name))
+                return
+            bytes_in = iter_upstream(response, timeouts=timeouts, started=started)
         failed = await reply.send(pipeline(bytes_in), bytes_in)
         if failed is not None:
             await reply.fail(failed)
@@ -76,8 +100,26 @@ async def relay(
     try:
         return await reply.run(work())
     finally:
-        if isinstance(source, ClientResponse):
-            source.close()  # here too: if ``work`` was cancelled before it started, it did not close the source
+        # here too: if ``work`` was cancelled before it started, it did not close the source
+        for each in source, response:
+            if isinstance(each, Coroutine | ClientResponse):
+                each.close()
+
+
+def pipeline_of(pipeline: Pipeline | None, client: str, provider: str | None, stages: Iterable[EventStage]) -> Pipeline:
+    """Return the pipeline of ``relay``. Raises UsageError for the arguments that ``relay`` refuses."""
+    source_dialect = client_named(client)[0].name
+    if provider is not None:
+        source_named(provider)
+        source_dialect = provider
+    own = given_stages(stages, "relay")
+    if pipeline is None:
+        return lambda source: transcode(source, source_dialect, client, stages=own)
+    if own:
+        raise UsageError(
+            "relay: give either a pipeline or stages; in a pipeline, write transcode(source, …, stages=stages)"
+        )
+    return pipeline
 
 
 # The client session for upstreams, while the application runs. If the application already set one, it is used and not closed.
@@ -93,6 +135,7 @@ class _OneUpstream(Service):
     delivery: Delivery
     count_tokens: CountTokens
     max_sockets: int
+    stages: tuple[EventStage, ...] = ()
     kept: Budget = field(factory=Budget)  #: memory for what WebSockets keep from one message to the next
 
     def check(self, request: web.Request) -> None:
@@ -111,7 +154,7 @@ class _OneUpstream(Service):
             return web.Response()
         kept = await keeping(request, ask, outlet=None if message is None else message.outlet)
         reply = reply_to(request, ask, self.delivery, outlet=kept.outlet, shape=kept.shape)
-        response = await answered(request, ask, reply, self.upstream, self.model)
+        response = await answered(request, ask, reply, self.upstream, self.model, self.stages)
         return kept.response or response
 
     def most_sockets(self, _request: web.Request) -> int:
@@ -130,13 +173,18 @@ class _OneUpstream(Service):
 
 
 async def answered(
-    request: web.Request, ask: Ask, reply: Reply, upstream: Upstream, model: str | None
+    request: web.Request,
+    ask: Ask,
+    reply: Reply,
+    upstream: Upstream,
+    model: str | None,
+    stages: Sequence[EventStage] = (),
 ) -> web.StreamResponse:
-    """Send ``ask`` to ``upstream`` and return its response.
+    """Send ``ask`` to ``upstream`` and return its response, as ``stages`` change it.
 
     ``model`` is the upstream's model name; None: the client's name.
     """
-    exchange = Exchange(ask, upstream, request.config_dict[SESSION], reply, model)
+    exchange = Exchange(ask, upstream, request.config_dict[SESSION], reply, model, stages=stages)
 
     async def work() -> None:
         answer = await (exchange.stream() if ask.stream else exchange.fetch())
@@ -159,6 +207,7 @@ def setup(
     grace_s: float = 30.0,
     count_tokens: CountTokens = "estimate",
     max_sockets: int = 0,
+    stages: Iterable[EventStage] = (),
 ) -> None:
     """Serve clients of the dialects ``clients`` (None: all dialects) from ``upstream``: responses and token counts.
 
@@ -173,13 +222,20 @@ def setup(
     * ``max_sockets``: how many WebSockets may be open at once in the application, in dialects that have them. Further ones are
       refused with 426, after which clients use HTTP. A message may be as large as a body. A browser lets any page open a
       WebSocket and sends this application's cookies with it, so WebSockets from pages of other sites are refused.
+    * ``stages``: what each response passes before the client gets it, streamed or whole: ``redact``, or your own stages, as in
+      ``transcode``. If one raises an exception, the response ends with an error, which does not show the exception.
 
     The application's middlewares decide which clients may send requests. Its ``client_max_size`` limits request bodies;
     aiohttp's default of 1 MiB is too small for prompts with images. ``setup`` may be called again for another upstream with
-    another prefix. Raises UsageError for a dialect that can't be served.
+    another prefix. Raises UsageError for a dialect that can't be served, and for what is no stage.
     """
     service = _OneUpstream(
-        upstream=upstream, model=model, delivery=delivery, count_tokens=count_tokens, max_sockets=max_sockets
+        upstream=upstream,
+        model=model,
+        delivery=delivery,
+        count_tokens=count_tokens,
+        max_sockets=max_sockets,
+        stages=given_stages(stages, "setup"),
     )
     service.add_to(app, surfaces() if clients is None else clients, prefix=prefix)
     add_answering(app, grace_s=grace_s)

@@ -14,7 +14,7 @@ from attrs import evolve
 from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
-from streamkit import accumulate_tool_calls, decode, encode, parse_sse, pipe, transcode
+from streamkit import accumulate_tool_calls, decode, encode, parse_sse, pipe, redact, transcode
 from streamkit.asgi import application, relay
 from streamkit.testing import open_sources
 from streamkit.web import relay as aiohttp_relay
@@ -171,12 +171,26 @@ BODY = (
 
 
 @pytest.mark.parametrize("times", [10, pytest.param(500, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 @pytest.mark.parametrize("server", SERVERS)
-async def test_clients_that_leave_anywhere_leave_nothing_behind(server, times):
+async def test_clients_that_leave_anywhere_leave_nothing_behind(server, stream, times):
     rng = random.Random(times)
     before = len(asyncio.all_tasks())
-    async with ready(server, as_asked("openai-chat")) as (port, evil), ClientSession() as session:
-        path, body = asking("anthropic")
+    within = 0
+
+    async def slow(batches):
+        nonlocal within
+        within += 1
+        try:
+            async for batch in batches:
+                await asyncio.sleep(0.002)
+                yield batch
+        finally:
+            within -= 1
+
+    stages = [redact("Oslo"), slow]
+    async with ready(server, as_asked("openai-chat"), stages=stages) as (port, evil), ClientSession() as session:
+        path, body = asking("anthropic", stream=stream)
         for _ in range(times):
             asking_once = asyncio.ensure_future(session.post(f"http://127.0.0.1:{port}{path}", json=body))
             await asyncio.sleep(rng.random() / 50)
@@ -188,7 +202,7 @@ async def test_clients_that_leave_anywhere_leave_nothing_behind(server, times):
                     (await asking_once).close()
         await eventually(lambda: all(each.left_at or each.played_at for each in evil.requests), within_s=15)
     await eventually(lambda: len(asyncio.all_tasks()) <= before)
-    assert open_sources() == 0
+    assert (open_sources(), within) == (0, 0)
 
 
 @pytest.mark.parametrize("times", [10, pytest.param(200, marks=pytest.mark.exhaustive)])

@@ -32,6 +32,19 @@ def test_standard_input_gives_the_same_as_the_file():
     assert run(*arguments, stdin=DATA).stdout == run(*arguments, str(DEMO)).stdout
 
 
+def test_events_pass_a_stage(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_stages.py").write_text(
+        "async def quiet(batches):\n    async for batch in batches:\n        yield batch\n"
+    )
+    redact = '{ use = "streamkit:redact", args = [{ regex = "Reykjav.k" }], replacement = "there" }'
+    arguments = ("convert", "--from", "openai-chat", "--to", "openai-chat", "--stage", redact)
+    done = run(*arguments, "--stage", "my_stages:quiet", str(DEMO))
+    assert (done.returncode, b"Reykjav" in done.stdout, b"there" in done.stdout) == (0, False, True)
+    done = run("convert", "--to", "anthropic", "--stage", "no_such:x", str(DEMO))
+    assert (done.returncode, b"--stage: no_such can't be imported" in done.stderr) == (2, True)
+
+
 def test_quiet_says_nothing():
     assert run("convert", "-q", "--from", "openai-chat", "--to", "anthropic", str(DEMO)).stderr == b""
 

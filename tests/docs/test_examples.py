@@ -96,7 +96,14 @@ async def test_the_handler_of_the_how_to_answers(folder, aiohttp_server, aiohttp
     how_to = run(ROOT / "docs" / "how-to" / "serve-with-aiohttp.md", folder, console=False)
     upstream = await aiohttp_server(application(replay))
     how_to["UPSTREAM"] = upstream.make_url("/")
-    await answers_as_anthropic(await aiohttp_client(application(how_to["messages"])), "/")
+    client = await aiohttp_client(application(how_to["messages"]))
+    await answers_as_anthropic(client, "/")
+    asked = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
+    async with client.post("/", json=asked) as response:
+        assert response.status == 400
+    await upstream.close()
+    async with client.post("/", json=asked | {"stream": True}) as response:
+        assert (response.status, (await response.json())["type"]) == (502, "error")
 
 
 async def answers_as_anthropic(client, path):

@@ -8,7 +8,7 @@ PAGE = ROOT / "docs" / "how-to" / "run-the-gateway.md"
 
 
 def test_the_configuration_of_the_how_to_can_be_read_and_warns_of_nothing():
-    block, clouds, over_sockets, state = [block for block in blocks(PAGE) if block.language == "toml"]
+    block, clouds, over_sockets, staged, state = [block for block in blocks(PAGE) if block.language == "toml"]
     env = {"GATEWAY_KEY": "a-key-of-clients", "OPENAI_API_KEY": "a-key-of-ours"}
     config = parse_config(
         block.text, name="gateway.toml", env=env, read_file=lambda _path: KeyFile(b"another-key", 0o600)
@@ -37,6 +37,11 @@ def test_the_configuration_of_the_how_to_can_be_read_and_warns_of_nothing():
         read_file=lambda _path: KeyFile(b"", 0o600),
     )
     assert config.upstreams["openai"].transport == "websocket"
+    config = parse_config(
+        f"{block.text}\n{staged.text}", name="gateway.toml", env=env, read_file=lambda _path: KeyFile(b"a-key", 0o600)
+    )
+    assert [stage.use for stage in config.routes[-1].stages] == ["streamkit:redact"]
+    assert config.warnings == ()
     config = parse_config(
         f"{block.text}\n{state.text}", name="gateway.toml", env=env, read_file=lambda _path: KeyFile(b"a-key", 0o600)
     )

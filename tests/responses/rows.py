@@ -15,7 +15,9 @@ import orjson
 import pytest
 from attrs import evolve, frozen
 
+from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Choice, Response
+from streamkit.conversation.response_events import response_events
 from streamkit.events import Aside
 from streamkit.read_options import ReadOptions
 from streamkit.report import StreamReport
@@ -119,6 +121,18 @@ class Dialect:
             assert report.repairs == row.repairs
         if row.written is not None or row.at or row.losses is not None:
             self.check_written(response, row)
+        if response.clean and not isinstance(row.given, Response):
+            self.check_replayed(response)
+
+    def check_replayed(self, response: Response) -> None:
+        """Check that what passes stages is written as before: in its own dialect and in another one."""
+        collector = Collector(response.dialect, StreamReport())
+        collector.feed(response_events(response))
+        again = collector.finish()
+        for to in (response.dialect, "anthropic", "openai-chat"):
+            before, after = (self.write(each, to) for each in (response, again))
+            assert after[0] == before[0]
+            assert after[1].losses == before[1].losses
 
     def check_written(self, response: Response, row: Row) -> None:
         before = repr(response)

@@ -132,6 +132,22 @@ def test_nothing_follows_the_end_even_of_a_choice_that_had_not_begun(delta):
     assert out[-1] == StreamEnded(clean=True)
 
 
+def test_a_choice_that_begins_after_another_was_refused_passes_where_it_is_expected():
+    events = (
+        TextDelta("secret"),
+        TextDelta("fine", choice=1),
+        ResponseFinished("stop", choice=1),
+        StreamEnded(clean=True),
+    )
+    report = StreamReport()
+    out = run(*events, choices=2, report=report)
+    assert out == [*REFUSED[:2], *events[1:]]
+    assert report.stops == (ResponseFinished("refusal"),)
+    assert run(*events) == REFUSED  # one choice is expected: the rest is not read
+    failed = run(*events, choices=2, reply="error")
+    assert [type(event) for event in failed] == [ProviderFailed, StreamEnded]
+
+
 def test_a_whole_call_that_is_not_allowed_ends_the_response():
     machine = guard(lambda text: "bad" in text, hold=3).make(StreamReport())
     call = ToolCallFinished(0, "i", "n", '{"a":"a very bad thing"}')
@@ -166,3 +182,11 @@ def test_the_report_keeps_the_refusal_of_a_choice_while_others_go_on():
     )  # as ``accumulate_tool_calls`` sets it
     machine.feed([*report.stops, StreamEnded(clean=True)])
     assert report.stops == (ResponseFinished("refusal"), ResponseFinished("stop", choice=1))
+
+
+def test_a_refusal_takes_the_place_of_an_end_that_is_reported_already():
+    """A whole response has ended before its events pass the guard."""
+    report = StreamReport()
+    report.stops = (ResponseFinished("stop"),)
+    run(TextDelta("a secret"), report=report)
+    assert report.stops == (ResponseFinished("refusal"),)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from streamkit import UsageError, redact
 from streamkit.events import TextDelta
 from streamkit.report import StreamReport
+from streamkit.rewrite.redaction import RedactionWindow, _Pattern
 
 EMAIL = r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.]{2,63}"
 #: Parts of regular expressions: characters, classes, groups, assertions, and what only newer versions of Python have.
@@ -95,3 +96,23 @@ def test_of_two_matches_the_first_is_replaced_then_the_one_of_the_earlier_patter
     machine = redact(re.compile("bc|x"), "ab", "abcd", replacement="#").make(StreamReport())
     events = machine.feed([TextDelta("abc "), TextDelta("abcd "), TextDelta("bc x")]) + machine.finish()
     assert "".join(event.text for event in events) == "#c # # #"
+
+
+class Searches:
+    """A pattern that counts the characters that its searches look at."""
+
+    def __init__(self, pattern):
+        self._pattern = re.compile(pattern)
+        self.characters = 0
+
+    def search(self, text, place):
+        found = self._pattern.search(text, place)
+        self.characters += (len(text) if found is None else found.end()) - place
+        return found
+
+
+def test_each_pattern_looks_at_a_text_with_many_matches_once():
+    patterns = [_Pattern(Searches(whole), Searches(rf"{whole[0]}?\Z"), 1) for whole in ("a", "b")]
+    window = RedactionWindow(patterns, "#")
+    assert "".join([*window.feed("ax" * 1000), *window.end()]) == "#x" * 1000
+    assert max(each.whole.characters + each.begun.characters for each in patterns) <= 3 * 2000

@@ -103,7 +103,7 @@ async def test_any_async_iterable_of_bytes_is_a_source():
 async def broken(batches):
     """A stage with a bug that shows behind the first words."""
     async for batch in batches:
-        yield [event for event in batch if not isinstance(event, TextDelta)] or [TextDelta("hi")]
+        yield batch
         if any(isinstance(event, TextDelta) for event in batch):
             raise ValueError("a bug")
 

@@ -107,16 +107,16 @@ async def _drive(
                         link.end_read()
             except Exception as error:  # noqa: BLE001 - raised below, after what the machines held
                 chain.failed(error)
+            if chain.fault is not None:
+                raise chain.fault  # the output before it is written together with the error frame
             if parts and (output := encoder.written()):
                 yield output
                 output = b""  # free the last output while the pipe waits
-            if chain.fault is not None:
-                raise chain.fault
         chain.push_end()
-        if output := encoder.written():
-            yield output
         if chain.fault is not None:
             raise chain.fault
+        if output := encoder.written():
+            yield output
     except StreamError as error:  # the input is wrong: tell the client in its dialect, and note it in the report
         output = _failed(chain, encoder, error)
         if encoder.ended:

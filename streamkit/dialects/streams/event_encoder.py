@@ -17,7 +17,7 @@ from streamkit.dialects.streams.compactions import FORMS
 from streamkit.dialects.streams.encode_stage import EncoderLink
 from streamkit.dialects.streams.spoken import SPOKEN
 from streamkit.dialects.vocabulary.error_bodies import BROKEN
-from streamkit.errors import StreamError, StreamkitError
+from streamkit.errors import StreamError, StreamkitError, UsageError
 from streamkit.events import (
     OUTPUT,
     Aside,
@@ -364,8 +364,11 @@ def object_arguments(call: ToolCallFinished | ToolCall, limits: Limits, report: 
 
 
 def failure_from(error: Exception) -> ProviderFailed:
-    """Return the failure to show to a client. It contains no text of the stream, nor of exceptions from other packages."""
-    if isinstance(error, StreamkitError):
+    """Return the failure to show to a client.
+
+    It contains no text of the stream, nor of exceptions from other packages, nor of the mistakes of the server's program.
+    """
+    if isinstance(error, StreamkitError) and not isinstance(error, UsageError):
         return ProviderFailed(error.type, error.summary, code=BROKEN)
     return ProviderFailed("server", "the stream could not be processed", code="stream_failed")
 

@@ -230,7 +230,7 @@ async def send(
             timeout=ClientTimeout(total=None, connect=upstream.timeouts.connect_s),
         )
 
-    response = await _in_time(upstream.timeouts, asyncio.get_running_loop().time(), sent_once_more(post))
+    response = await in_time(upstream.timeouts, asyncio.get_running_loop().time(), sent_once_more(post))
     encoding = response.headers.get("content-encoding", "").lower()
     if recording is not None:
         recording.response(response.status, _of_decoded(response, encoding))
@@ -265,7 +265,7 @@ def not_answered(error: ClientError | OSError, times: Timeouts) -> SourceFailed:
     return failed
 
 
-async def _in_time(times: Timeouts, started: float, sending: Awaitable[T]) -> T:
+async def in_time(times: Timeouts, started: float, sending: Awaitable[T]) -> T:
     """Return the response that ``sending`` returns. Raises SourceFailed if there is none within the time since ``started``."""
     try:
         async with asyncio.timeout_at(started + min(times.first_byte_s, times.total_s or math.inf)):
@@ -371,7 +371,7 @@ async def send_over_socket(
     if recording is not None:
         recording.request("GET", URL(url, encoded=True).raw_path_qs, headers.items(), body)
     answer = _sent_over_socket(session, upstream, endpoint, url, headers, body, started, recording)
-    return await _in_time(upstream.timeouts, started, answer)
+    return await in_time(upstream.timeouts, started, answer)
 
 
 async def _sent_over_socket(

@@ -1,0 +1,124 @@
+"""Check the stages that a user gives, and load those that a configuration names.
+
+A stage is an async generator function that takes batches of events, or what ``redact``, ``map_text`` and ``guard`` return.
+A configuration names one as ``package.module:name``: the stage itself, or a function that returns it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from streamkit.errors import UsageError
+from streamkit.events import Event
+from streamkit.pipeline import Stage, StageFunction
+from streamkit.rewrite.window import name_of
+from streamkit.text.quoting import quoted, without_secrets
+
+#: A user's stage between the checked events and the encoder.
+EventStage: TypeAlias = StageFunction[list[Event], list[Event]]
+_USE: Final = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)")
+FORM: Final = '"package.module:name"'
+
+
+def given_stages(stages: Iterable[EventStage], where: str) -> tuple[EventStage, ...]:
+    """Return the stages. Raise UsageError for one that is no stage of events; ``where`` names what they were given to."""
+    if callable(stages) or not isinstance(stages, Iterable):
+        raise UsageError(f"{where}: stages must be a list of stages; for one stage, write stages=[stage]")
+    given = tuple(stages)
+    for stage in given:
+        if isinstance(stage, Stage) and {stage.takes, stage.gives} - {"events", None}:
+            raise UsageError(
+                f"{where}: the stage {stage.name} takes {stage.takes} and yields {stage.gives}, not events"
+            )
+        if not _is_stage(stage):
+            raise UsageError(
+                f"{where}: {name_of(stage)} is no stage; give an async generator function that takes batches of events and "
+                "yields them, or what redact, map_text or guard returns"
+            )
+    return given
+
+
+def _is_stage(stage: Any) -> bool:
+    if isinstance(stage, Stage) or _is_generator_function(stage):
+        return True
+    if not callable(stage) or inspect.iscoroutinefunction(stage):
+        return False
+    try:  # what else is callable may return an async iterator; no generator runs before its first step
+        return hasattr(stage(_nothing()), "__anext__")
+    except Exception:  # noqa: BLE001 - whatever it raises, it is no stage
+        return False
+
+
+def _is_generator_function(stage: Any) -> bool:
+    return inspect.isasyncgenfunction(stage) or (callable(stage) and inspect.isasyncgenfunction(type(stage).__call__))
+
+
+async def _nothing() -> AsyncGenerator[list[Event], None]:
+    for batch in list[list[Event]]():
+        yield batch
+
+
+def load_stage(given: str | Mapping[str, Any]) -> EventStage:
+    """Return the stage that a configuration names, as ``"package.module:name"`` or a table.
+
+    The table has that text as ``use``, the positional arguments of the function as ``args``, and its keyword arguments as
+    further members. Within them, a table ``{ regex = "…" }`` is a compiled regular expression. Modules of the working
+    directory can be imported too. Raises UsageError.
+    """
+    options = {"use": given} if isinstance(given, str) else dict(given)
+    use, args = str(options.pop("use", "")), options.pop("args", list[Any]())
+    found = _USE.fullmatch(use)
+    if found is None or not isinstance(args, list):
+        raise UsageError(f"must be {FORM}, or a table with that as use, and a list of arguments as args")
+    made = _imported(*found.groups())
+    if args or options or not (isinstance(made, Stage) or _is_generator_function(made)):
+        made = _called(
+            use, made, [_value(each) for each in args], {name: _value(each) for name, each in options.items()}
+        )
+    return given_stages([made], use)[0]
+
+
+def _imported(module: str, name: str) -> Any:
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))  # at the end, so that no module of the directory replaces an installed one
+    try:
+        found: Any = import_module(module)
+    except Exception as error:
+        raise UsageError(f"{module} can't be imported: {_reason(error)}") from error
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise UsageError(f"{module} has no {name}")
+        found = getattr(found, part)
+    return found
+
+
+def _called(use: str, factory: Any, args: list[Any], options: dict[str, Any]) -> Any:
+    if isinstance(factory, Stage) or _is_generator_function(factory):
+        raise UsageError(f"{use} is a stage, which takes no arguments")
+    try:
+        return factory(*args, **options)
+    except Exception as error:
+        raise UsageError(f"{use} can't be called with these arguments: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    message = str(without_secrets(str(error)))
+    return message if isinstance(error, UsageError) else f"{type(error).__name__}: {message}"
+
+
+def _value(value: Any) -> Any:
+    """Return a value of a configuration with its regular expressions compiled."""
+    if isinstance(value, list):
+        return [_value(each) for each in value]
+    if isinstance(value, dict) and value.keys() == {"regex"} and isinstance(value["regex"], str):
+        try:
+            return re.compile(value["regex"])
+        except re.error as error:
+            raise UsageError(f"{quoted(value['regex'])} is no regular expression: {error}") from error
+    return value
