@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -20,28 +20,33 @@ class ReadOptions:
 
     policy: Policy = TOLERANT  #: Which deviations of a provider to tolerate.
     limits: Limits = DEFAULT_LIMITS  #: Limits on the memory that one stream or response may take.
-    #: The tools of the request, in one of three forms. With ``Request.tools``, calls get back the client's tool names and
-    #: kinds where the request had to change them, and ``Policy.text_calls`` looks for calls of these tools alone. With the
-    #: definitions from a request body, or with ``ToolSchemas``, arguments are checked against the schemas (needs the extra
-    #: ``schema``). ``ToolSchemas(request.tools)`` does both.
+    #: The tools of the request, to check arguments against their schemas (needs the extra ``schema``): ``Request.tools``, the
+    #: definitions from a request body, or ``ToolSchemas``. Implies ``offered``.
     tools: Tools | None = None
+    #: The same tools, unchecked: ``Policy.text_calls`` looks for calls of these tools alone. With ``Request.tools``, calls
+    #: also get back the client's tool names and kinds where the request had to change them.
+    offered: Sequence[Tool] | Sequence[Mapping[str, Any]] | None = None
     #: Makes an id with the given prefix for a call that has none on the wire. Pass a deterministic function for tests.
     make_id: Callable[[str], str] = random_id
 
     @property
-    def offered(self) -> Sequence[Tool]:
+    def callable_tools(self) -> Tools | None:
+        """The tools that the model may call; None if they are not known."""
+        return self.tools if self.offered is None else self.offered
+
+    @property
+    def client_tools(self) -> Sequence[Tool]:
         """The tools as the client offered them; empty if only definitions are known."""
-        given = self.tools.definitions if isinstance(self.tools, ToolSchemas) else self.tools or ()
+        known = self.callable_tools
+        given = known.definitions if isinstance(known, ToolSchemas) else known or ()
         return [tool for tool in given if isinstance(tool, Tool)]
 
     def schemas(self) -> ToolSchemas | None:
-        """Return the compiled schemas to check arguments against, or None if there is nothing to check.
+        """Return the compiled schemas to check arguments against, or None without ``tools``.
 
         Raise BadToolSchema for an invalid schema, and UsageError for an invalid definition or without the extra ``schema``.
         """
-        if not self.tools or (not isinstance(self.tools, ToolSchemas) and self.offered):
-            return None
-        return compiled(self.tools, self.limits)
+        return None if self.tools is None else compiled(self.tools, self.limits)
 
 
 DEFAULT_OPTIONS: Final = ReadOptions()

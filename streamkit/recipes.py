@@ -81,7 +81,7 @@ def client_events(
 def _translating(
     dialect: Dialect, provider: Provider | None, target: Dialect, options: ReadOptions, *, join: bool
 ) -> list[Stage[Any, Any]]:
-    limits, offered = options.limits, options.offered
+    limits, offered = options.limits, options.client_tools
     stages = reading_stages(dialect, provider, options, join=join)
     if offered and ToolNames.of(offered):
         stages.append(restore_tools(offered, limits=limits))

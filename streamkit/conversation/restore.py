@@ -168,12 +168,12 @@ class ToolRestorer(Link):
         return [ToolCallArguments(event.call, late, event.choice), finished] if late else [finished]
 
 
-def restore_tools(tools: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Event], list[Event]]:
-    """Create the stage after ``check_json`` that gives calls the names and kinds of the client's ``tools``.
+def restore_tools(offered: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Event], list[Event]]:
+    """Create the stage after ``check_json`` that gives calls the client's names and kinds of tools. It checks nothing.
 
-    ``tools`` are ``Request.tools`` of the request that the client wrote.
+    ``offered`` are ``Request.tools`` of the request that the client wrote.
     """
-    names = ToolNames.of(tools)
+    names = ToolNames.of(offered)
     return stage_within("events", "restore_tools", lambda report: ToolRestorer(names, limits=limits, report=report))
 
 
@@ -190,9 +190,9 @@ def _object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def restore_response(response: Response, tools: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> None:
+def restore_response(response: Response, offered: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> None:
     """Do the same as ``restore_tools`` for the calls of a whole response, in place. Repairs are counted in its report."""
-    names = ToolNames.of(tools)
+    names = ToolNames.of(offered)
     for choice in response.choices:
         if names.items:
             choice.parts = [each for part in choice.parts for each in _as_items(part, names)]

@@ -20,7 +20,7 @@ def in_text_stages(options: ReadOptions, provider: Provider | None) -> list[Stag
     if thinks or policy.think_tags in {"on", "opened"}:
         stages.append(split_thinking(mode="opened" if policy.think_tags == "opened" else "tags"))
     if policy.text_calls:
-        stages.append(find_text_calls(*policy.text_calls, tools=options.tools or None, limits=options.limits))
+        stages.append(find_text_calls(*policy.text_calls, offered=options.callable_tools, limits=options.limits))
     return stages
 
 

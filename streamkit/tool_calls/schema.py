@@ -30,7 +30,7 @@ from attrs import define, field
 from streamkit.errors import UsageError
 from streamkit.events import QualifiedName, Verdict
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.text.identifiers import flat_name
+from streamkit.text.identifiers import flat_name, portable_name
 from streamkit.text.quoting import quoted, shortened
 from streamkit.tool_calls.schema_cost import BACKTRACKS, Endless, SchemaCost, SchemaGraph, Trail, nodes, pointer
 
@@ -100,8 +100,8 @@ class ToolSchemas:
 
     ``tools`` are the definitions as the request has them (OpenAI's two dialects, Anthropic or Ollama), a mapping of names to
     schemas, or ``Request.tools``. A definition without a schema (a custom tool, one that the provider runs) accepts any
-    object. A tool in a namespace is known by its plain name, unless another tool has that name, and by its name in other
-    dialects.
+    object. A tool is also known by the name that it gets in other dialects, and a tool in a namespace by its plain name,
+    unless another tool has that name.
 
     Needs the extra ``schema``. Raise BadToolSchema for a schema above ``limits.schema_bytes`` (all together),
     ``limits.json_depth`` or the limits of this module; raise UsageError without the extra, or for an invalid definition.
@@ -124,6 +124,8 @@ class ToolSchemas:
             if name in self._tools:
                 raise BadToolSchema(name, "", "another tool has this name")
             self._tools[name] = self._bounded(name, schema)
+        for name, tool in list(self._tools.items()):
+            self._tools.setdefault(portable_name(name), tool)  # the name that the provider may have received
 
     def __contains__(self, name: object) -> bool:
         return name in self._tools
@@ -219,7 +221,8 @@ def _library() -> Any:
         return importlib.import_module("jsonschema_rs")
     except ImportError:
         raise UsageError(
-            "checking arguments against schemas needs an extra: pip install 'streamkit-llm[schema]'"
+            "checking against schemas needs an extra: pip install 'streamkit-llm[schema]'. Without a check, give the tools as "
+            "ReadOptions(offered=request.tools), which restores the client's tool names"
         ) from None
 
 

@@ -413,7 +413,7 @@ class Exchange:
         tools = any(tool.kind != "server" for tool in self.ask.request.tools)
         text_calls = self.upstream.text_calls or policy.text_calls
         policy = evolve(policy, think_tags=think_tags, text_calls=text_calls if tools else ())
-        return ReadOptions(policy=policy, tools=self.ask.request.tools)
+        return ReadOptions(policy=policy, offered=self.ask.request.tools)
 
     def _profile(self) -> Profile:
         """Return how to write the client's dialect: with token usage if the client asked for it.

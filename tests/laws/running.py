@@ -67,7 +67,10 @@ def machines(
     return [
         named.parser(limits, report),
         named.decoder(limits, report),
-        *(stage.make(report) for stage in in_text_stages(ReadOptions(policy=policy, tools=offered), provider)),
+        *(
+            stage.make(report)
+            for stage in in_text_stages(ReadOptions(policy=policy, offered=offered or None), provider)
+        ),
         ToolCallAccumulator(limits=limits, report=report, policy=policy, make_id=maker()),
         JSONChecker(limits=limits, report=report),
     ]
@@ -87,7 +90,7 @@ def chain_of(
     stages = [
         parse(dialect, limits=limits),
         decode(dialect, limits=limits),
-        *in_text_stages(ReadOptions(policy=policy, tools=offered, limits=limits), source_named(dialect)[1]),
+        *in_text_stages(ReadOptions(policy=policy, offered=offered or None, limits=limits), source_named(dialect)[1]),
         accumulate_tool_calls(limits=limits, policy=policy, make_id=maker(), join=join),
         check_json(limits=limits),
     ]
