@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from streamkit.conversation.messages import Choice, Request, Response, Tool, ToolCall, ToolResult
+    from streamkit.conversation.messages import Choice, OutputFormat, Request, Response, Tool, ToolCall, ToolResult
     from streamkit.conversation.replay import replay
     from streamkit.conversation.restore import restore_response, restore_tools
     from streamkit.detection import detect
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from streamkit.tool_calls.accumulate import accumulate_tool_calls
     from streamkit.tool_calls.check import check_json, parse_arguments
     from streamkit.tool_calls.early import check_schema_early
-    from streamkit.tool_calls.partial_arguments import PartialJSON, partial_arguments
+    from streamkit.tool_calls.output import check_output
+    from streamkit.tool_calls.partial_arguments import PartialJSON, partial_arguments, partial_output
     from streamkit.tool_calls.schema import ToolSchemas
     from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
     from streamkit.translation.tool_loop import error_result, request_with_results
@@ -47,6 +48,7 @@ __all__ = [
     "Choice",
     "Limits",
     "Observer",
+    "OutputFormat",
     "PartialJSON",
     "Pipe",
     "Policy",
@@ -67,6 +69,7 @@ __all__ = [
     "UsageError",
     "accumulate_tool_calls",
     "check_json",
+    "check_output",
     "check_schema_early",
     "collect",
     "decode",
@@ -87,6 +90,7 @@ __all__ = [
     "parse_ndjson",
     "parse_sse",
     "partial_arguments",
+    "partial_output",
     "pipe",
     "redact",
     "replay",
@@ -101,7 +105,7 @@ __version__ = "0.1.0.dev0"
 
 #: The public names by the module that has them.
 _NAMES: Final = {
-    "conversation.messages": "Choice Request Response Tool ToolCall ToolResult",
+    "conversation.messages": "Choice OutputFormat Request Response Tool ToolCall ToolResult",
     "conversation.replay": "replay",
     "conversation.restore": "restore_response restore_tools",
     "detection": "detect",
@@ -126,7 +130,8 @@ _NAMES: Final = {
     "tool_calls.accumulate": "accumulate_tool_calls",
     "tool_calls.check": "check_json parse_arguments",
     "tool_calls.early": "check_schema_early",
-    "tool_calls.partial_arguments": "PartialJSON partial_arguments",
+    "tool_calls.output": "check_output",
+    "tool_calls.partial_arguments": "PartialJSON partial_arguments partial_output",
     "tool_calls.schema": "ToolSchemas",
     "translation.bodies": "decode_request decode_response encode_request encode_response",
     "translation.tool_loop": "error_result request_with_results",

@@ -241,11 +241,11 @@ class ToolCallDoomed:
 
 @define
 class Verdict:
-    """The result of ``check_json`` for one finished call. ``position`` is a character offset in the argument text.
+    """The result of a check: of a finished call (``check_json``) or of a response's text (``check_output``).
 
-    ``schema_invalid``: the arguments are a complete object that the tool's schema rejects, or the tool is unknown
-    (``unknown_tool``). ``unchecked``: a complete object whose check against the schema would take too long; don't run the
-    call.
+    ``position`` is a character offset in the argument text, or in the text. ``schema_invalid``: the JSON is complete and the
+    schema rejects it, or the tool is unknown (``unknown_tool``). ``unchecked``: the JSON is complete, but it was not checked
+    against the schema: don't run such a call. ``empty`` means the arguments ``{}``; for a text it means no JSON at all.
     """
 
     kind: VerdictKind
@@ -265,6 +265,26 @@ class ToolCallFinished:
     kind: ToolKind = "function"
     ended: bool = True
     verdict: Verdict | None = None
+
+
+@define
+class OutputDoomed:
+    """The text of an unfinished choice is already no valid output, whatever follows (``check_schema_early``).
+
+    ``path`` leads to the invalid value. Emitted once for a choice, which continues; no dialect writes this event.
+    """
+
+    choice: int
+    path: tuple[str | int, ...]
+    reason: str
+
+
+@define
+class OutputChecked:
+    """The verdict on the text of a choice whose request asked for JSON (``check_output``). No dialect writes this event."""
+
+    verdict: Verdict
+    choice: int = 0
 
 
 @define
@@ -428,6 +448,14 @@ OUTPUT: Final = frozenset(
 )
 
 Event: TypeAlias = (
-    Carried | ToolCallStarted | ToolCallArguments | ToolCallDoomed | ToolCallFinished | ResponseFinished | StreamEnded
+    Carried
+    | ToolCallStarted
+    | ToolCallArguments
+    | ToolCallDoomed
+    | ToolCallFinished
+    | OutputDoomed
+    | OutputChecked
+    | ResponseFinished
+    | StreamEnded
 )
 """The events that ``accumulate_tool_calls``, ``check_json`` and user-written stages yield."""

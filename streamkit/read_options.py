@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from streamkit.conversation.messages import Tool
+from streamkit.conversation.messages import OutputFormat, Tool
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.policy import TOLERANT, Policy
 from streamkit.text.identifiers import random_id
+from streamkit.tool_calls.output import OutputCheck, output_check
 from streamkit.tool_calls.schema import Tools, ToolSchemas, compiled
 
 
@@ -26,6 +27,9 @@ class ReadOptions:
     #: The same tools, unchecked: ``Policy.text_calls`` looks for calls of these tools alone. With ``Request.tools``, calls
     #: also get back the client's tool names and kinds where the request had to change them.
     offered: Sequence[Tool] | Sequence[Mapping[str, Any]] | None = None
+    #: The output format of the request (``Request.options.output``): if it asks for JSON, the text of the response gets a
+    #: verdict. A schema needs the extra ``schema``.
+    output: OutputFormat | OutputCheck | None = None
     #: Makes an id with the given prefix for a call that has none on the wire. Pass a deterministic function for tests.
     make_id: Callable[[str], str] = random_id
 
@@ -47,6 +51,10 @@ class ReadOptions:
         Raise BadToolSchema for an invalid schema, and UsageError for an invalid definition or without the extra ``schema``.
         """
         return None if self.tools is None else compiled(self.tools, self.limits)
+
+    def output_check(self) -> OutputCheck | None:
+        """Return the check for the text, or None without ``output``. Raise UsageError as ``check_output`` does."""
+        return output_check(self.output, self.limits)
 
 
 DEFAULT_OPTIONS: Final = ReadOptions()

@@ -8,6 +8,8 @@ from functools import cache, partial
 from operator import is_
 from typing import Any, Final, TypeAlias
 
+from attrs import evolve
+
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Response
 from streamkit.conversation.restore import ToolNames, restore_tools
@@ -24,6 +26,7 @@ from streamkit.pipeline import Joined, Pipe, Stage, StageFunction, pipe, stage_w
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
 from streamkit.report import StreamReport
 from streamkit.tool_calls.check import UncheckedChecker
+from streamkit.tool_calls.output import check_output
 from streamkit.translation.citations import carry_citations, carry_searches
 from streamkit.translation.pass_through import PASSES, PassThrough
 
@@ -47,17 +50,23 @@ def events_of(
     ``stages`` and ``join`` are as in ``transcode``, ``timings`` as in ``pipe``.
     """
     named, provider = source_named(dialect)
-    reading = reading_stages(named, provider, options, join=join)
+    reading = reading_stages(named, provider, _before(stages, options), join=join)
     return Pipe(source, (*reading, *_own(stages, options)), report_for(provider, report), timings=timings)
 
 
 def _own(stages: Sequence[EventStage], options: ReadOptions) -> Sequence[StageFunction[Any, Any]]:
-    """Return the user's stages, and one that checks the calls whose arguments they changed."""
+    """Return the user's stages, one that checks the calls whose arguments they changed, and one that checks the output."""
     if not stages:
         return ()
     limits, schemas = options.limits, options.schemas()
     check = partial(UncheckedChecker, limits=limits, tools=schemas)
-    return *stages, stage_within("events", "check changed calls", lambda report: check(report=report))
+    calls = stage_within("events", "check changed calls", lambda report: check(report=report))
+    return *stages, calls, check_output(options.output, limits=limits)
+
+
+def _before(stages: Sequence[EventStage], options: ReadOptions) -> ReadOptions:
+    """Return the options for the stages before the user's: those may change the text, so it is checked after them."""
+    return evolve(options, output=None) if stages else options
 
 
 def client_events(
@@ -158,16 +167,17 @@ def transcode(
         and encoding.profile.changes.keys() <= PASSES
         and not policy.reads_text
     ):
-        schemas = options.schemas()
+        schemas, check = options.schemas(), options.output_check()
         return pipe(
             source,
             EncodeStage(
-                f"pass {dialect.name} through", lambda report: PassThrough(dialect, encoding, policy, report, schemas)
+                f"pass {dialect.name} through",
+                lambda report: PassThrough(dialect, encoding, policy, report, schemas, check),
             ),
             report=report,
             timings=timings,
         )
-    reading = _translating(dialect, provider, target, options, join=join)
+    reading = _translating(dialect, provider, target, _before(stages, options), join=join)
     writing = encode_by(f"encode {to_dialect}", target, encoding)
     return Pipe(source, (*reading, *_own(stages, options), writing), report, timings=timings)
 

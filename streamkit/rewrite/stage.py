@@ -22,6 +22,7 @@ from streamkit.events import (
     Aside,
     ChoiceStarted,
     Event,
+    OutputDoomed,
     ProviderFailed,
     ReasoningDelta,
     ReasoningSignature,
@@ -47,7 +48,7 @@ from streamkit.text.quoting import quoted, quoted_all
 Part: TypeAlias = Literal["text", "reasoning", "refusal", "arguments", "asides"]
 PARTS: Final[tuple[Part, ...]] = get_args(Part)
 #: Events that may arrive within a text. An aside keeps its place in the text; the others are emitted at once.
-INSIDE: Final = frozenset({Aside, ChoiceStarted, ResponseStarted, ToolCallDoomed, UsageReported})
+INSIDE: Final = frozenset({Aside, ChoiceStarted, OutputDoomed, ResponseStarted, ToolCallDoomed, UsageReported})
 #: Python's own parser of regular expressions: nothing public tells how long a match may be.
 _PARSER: Final[Any] = import_module("re._parser")
 #: Events that end the texts of all choices.

@@ -51,8 +51,8 @@ REASON_CHARS: Final = 4096  #: of the library's message, in which a reference is
 UNKNOWN_TOOL: Final = "unknown_tool"
 NAMED: Final = frozenset({"name", "function", "custom"})  #: a tool that the client runs has one of these
 #: Reasons in a verdict, where no violation is named.
-UNEXPLAINED: Final = "the arguments do not match the schema (too large or too branched to say where)"
-UNCHECKED: Final = "not checked further: budget (the schema applies too often to these arguments to be checked in time)"
+UNEXPLAINED: Final = "the value does not match the schema (too large or too branched to say where)"
+UNCHECKED: Final = "not checked further: budget (the schema applies too often to this value to be checked in time)"
 _surrogates: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
@@ -114,7 +114,7 @@ class ToolSchemas:
         *,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        self._library = _library()
+        self._library = schema_library(OFFERED_INSTEAD)
         #: The definitions given, or empty if a mapping was given.
         self.definitions: Sequence[Any] = () if isinstance(tools, Mapping) else tools
         self._limits = limits
@@ -216,13 +216,18 @@ def compiled(tools: Tools, limits: Limits) -> ToolSchemas:
     return schemas
 
 
-def _library() -> Any:
+OFFERED_INSTEAD: Final = (
+    "without a check, give the tools as ReadOptions(offered=request.tools), which restores the client's tool names"
+)
+
+
+def schema_library(instead: str) -> Any:
+    """Return the module ``jsonschema_rs``. Raise UsageError without the extra, with what to write ``instead``."""
     try:
         return importlib.import_module("jsonschema_rs")
     except ImportError:
         raise UsageError(
-            "checking against schemas needs an extra: pip install 'streamkit-llm[schema]'. Without a check, give the tools as "
-            "ReadOptions(offered=request.tools), which restores the client's tool names"
+            f"checking against schemas needs an extra: pip install 'streamkit-llm[schema]'; {instead}"
         ) from None
 
 
@@ -300,7 +305,7 @@ def _value(text: str) -> Any:
     except json.JSONDecodeError:
         raise
     except RecursionError:
-        raise _Unfit("the arguments are nested too deep to be checked") from None
+        raise _Unfit("the value is nested too deep to be checked") from None
     except ValueError as error:
         raise _Unfit("a whole number with more digits than can be checked") from error
     if _surrogates.search(text):
