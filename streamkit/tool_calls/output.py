@@ -14,6 +14,7 @@ Source: design.md §4.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from attrs import define, field, frozen
@@ -38,7 +39,7 @@ from streamkit.report import StreamReport
 from streamkit.tool_calls.check import check_arguments
 from streamkit.tool_calls.ending import CUTTING
 from streamkit.tool_calls.object_scanner import TextBuffer
-from streamkit.tool_calls.schema import BadToolSchema, ToolSchemas, schema_library
+from streamkit.tool_calls.schema import VIOLATION_CHARS, BadToolSchema, ToolSchemas, schema_library
 
 Root: TypeAlias = Literal["object", "any"]
 OUTPUT: Final = "output"  #: the name under which ``ToolSchemas`` has the schema
@@ -108,6 +109,22 @@ def output_check(
     return OutputCheck(root, schemas)
 
 
+SCHEMA_OFF: Final = "not checked against the schema (check_schemas is off)"
+
+
+def served_check(output: AskedFormat | None, limits: Limits, *, schema: bool) -> OutputCheck | None:
+    """Return the check for a client's output format, or None if the format is not JSON. Raise nothing.
+
+    Without ``schema``, or if the schema is unusable, JSON that has a schema is ``unchecked``.
+    """
+    if schema:
+        try:
+            return output_check(output, limits)
+        except UsageError as error:
+            return output_check(output, limits, unchecked=f"not checked: {error}"[:VIOLATION_CHARS])
+    return output_check(output, limits, unchecked=SCHEMA_OFF)
+
+
 @define(eq=False)
 class _Texts:
     """The text of a choice so far, by block."""
@@ -141,7 +158,7 @@ class OutputChecker(Link):
                 case RefusalDelta() | ToolCallStarted():
                     self._choice(event.choice).is_answered = True
                 case OutputChecked():  # of a stage before, about a text that may have changed since
-                    self._report.output_verdicts[event.verdict.kind] -= 1
+                    self._report.output_verdicts -= Counter([event.verdict.kind])
                     return
                 case ResponseFinished():
                     self._finish(self._check, event)

@@ -32,11 +32,12 @@ from streamkit.dialects.profiles import Prefill, Profile
 from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import BadRequest, SourceFailed, StreamError, TooManyValues
 from streamkit.events import Event, ProviderFailed
-from streamkit.limits import ANSWER_VALUES
+from streamkit.limits import ANSWER_VALUES, DEFAULT_LIMITS
 from streamkit.pipeline import Pipe, pipe
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import client_events, collect, transcode
 from streamkit.report import StreamReport
+from streamkit.tool_calls.output import OutputCheck, output_stage, served_check
 from streamkit.translation.bodies import decode_response, encode_request, encode_response
 from streamkit.translation.citations import carry_citations_of, carry_searches_of
 from streamkit.web.budget import Hold
@@ -301,7 +302,7 @@ class Exchange:
             source,
             self.upstream.dialect,
             self.reply.client,
-            self._options,
+            evolve(self._options, output=None),  # the text of all upstreams is checked together, in ``_continued``
             report=self.report,
             timings=self.reply.delivery.timings,
         )
@@ -310,10 +311,10 @@ class Exchange:
         written = StreamReport()
         takes_comments = takes_ids(self.reply.client, is_array=self.ask.as_array)
         answer = Continuing(Opened(self, events), onward, written, takes_comments=takes_comments)
-        encoding = encode(self.reply.client, profile=self._profile())
-        pieces = pipe(
-            answer.batches(), encoding, answer.mark_seams, report=written, timings=self.reply.delivery.timings
-        )
+        check, encoding = self._output_check, encode(self.reply.client, profile=self._profile())
+        checking = () if check is None else (output_stage(check, DEFAULT_LIMITS),)
+        stages = *checking, encoding, answer.mark_seams
+        pieces: Pipe[bytes] = Pipe(answer.batches(), stages, written, timings=self.reply.delivery.timings)
         try:
             return await self.reply.send(pieces, answer, cut=answer.hide)
         finally:
@@ -413,7 +414,15 @@ class Exchange:
         tools = any(tool.kind != "server" for tool in self.ask.request.tools)
         text_calls = self.upstream.text_calls or policy.text_calls
         policy = evolve(policy, think_tags=think_tags, text_calls=text_calls if tools else ())
-        return ReadOptions(policy=policy, offered=self.ask.request.tools)
+        return ReadOptions(policy=policy, offered=self.ask.request.tools, output=self._output_check)
+
+    @property
+    def _output_check(self) -> OutputCheck | None:
+        """The check of the response's text, if the client asked for JSON."""
+        turns = self.ask.request.turns
+        if turns and turns[-1].role == "assistant":
+            return None  # the response is only the rest of the text
+        return served_check(self.ask.request.options.output, DEFAULT_LIMITS, schema=self.reply.delivery.check_schemas)
 
     def _profile(self) -> Profile:
         """Return how to write the client's dialect: with token usage if the client asked for it.

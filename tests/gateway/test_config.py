@@ -130,6 +130,7 @@ def test_the_delivery_is_the_default_one_unless_said_otherwise():
     assert Server().delivery == DEFAULT_DELIVERY
     delivery = Server(policy="lenient", keep_alive="event", keep_alive_s=1, whole_keep_alive=True, stall_s=2).delivery
     assert (delivery.timings, Server(profile=True).delivery.timings) == (False, True)
+    assert (delivery.check_schemas, Server(check_schemas=True).delivery.check_schemas) == (False, True)
     assert delivery.policy.two_objects == LENIENT.two_objects != TOLERANT.two_objects
     assert delivery.keep_alive == "event"
     assert (delivery.keep_alive_s, delivery.whole_keep_alive, delivery.stall_s) == (1, True, 2)
