@@ -120,8 +120,8 @@ class Server:
     #: Whether the log line of a stream shows the time that each stage took, in its member `profile`.
     profile: bool = False
     #: Whether a response's text is checked against the JSON schema of its request, for the log and metrics (needs the extra
-    #: `schema`). One check, and compiling one schema, may take some tens of milliseconds. If false, only the JSON is checked,
-    #: and the verdict on valid JSON that has a schema is `unchecked`.
+    #: `schema`). The process does nothing else meanwhile: for a millisecond usually, 0.2 s with a schema of 900 KB or a text
+    #: of 200 KB. If false, only the JSON is checked, and valid JSON whose request has a schema is `unchecked`.
     check_schemas: bool = False
     #: The keys of clients, each `{ env = "NAME" }` or `{ file = "path" }`. A client sends one in `Authorization: Bearer`,
     #: `x-api-key`, `x-goog-api-key` or `api-key`. If the list is empty, anyone who reaches the gateway is served.

@@ -11,6 +11,7 @@ from streamkit import (
     Response,
     accumulate_tool_calls,
     check_json,
+    check_output,
     collect,
     decode,
     encode,
@@ -19,6 +20,7 @@ from streamkit import (
     parse_json_array,
     parse_ndjson,
     parse_sse,
+    partial_output,
     pipe,
     split_thinking,
     transcode,
@@ -27,6 +29,7 @@ from streamkit.events import Event, TextDelta, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.report import StageTiming
 from streamkit.resume import Log, MemoryStore, Meta, StoredLog, keep, read
+from streamkit.tool_calls.partial_arguments import SeenOutput
 
 
 async def shout(batches: AsyncIterable[list[Event]]) -> AsyncIterator[list[Event]]:
@@ -57,10 +60,15 @@ def right(source: AsyncIterable[bytes]) -> None:
             decode("openai-chat"),
             accumulate_tool_calls(),
             check_json(),
+            check_output(None),
             shout,
             encode("anthropic"),
         ),
         Pipe[bytes],
+    )
+    assert_type(
+        pipe(source, parse_sse(), decode("openai-chat"), accumulate_tool_calls(), partial_output()),
+        Pipe[list[SeenOutput]],
     )
     pipe(source, parse_sse(), decode("openai-chat"), accumulate_tool_calls(), untyped, encode("anthropic"))
     assert_type(transcode(source, "openai-chat", "ollama"), Pipe[bytes])
