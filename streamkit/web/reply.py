@@ -35,6 +35,7 @@ from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
 from streamkit.resume.log import End
 from streamkit.text.quoting import quoted
+from streamkit.tool_calls.schema import schema_library
 from streamkit.web.client_connection import Gone, Sized, StreamBody, Watch, bound_unsent
 from streamkit.web.observers import Tap
 from streamkit.web.refusals import error_answer
@@ -76,6 +77,10 @@ class Delivery:
     timings: bool = (
         False  #: whether the report of a stream shows the time that each stage took (``StreamReport.timings``)
     )
+
+    def __attrs_post_init__(self) -> None:
+        if self.check_schemas:
+            schema_library("or leave check_schemas out")
 
 
 DEFAULT_DELIVERY = Delivery()
