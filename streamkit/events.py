@@ -245,7 +245,8 @@ class Verdict:
 
     ``position`` is a character offset in the argument text, or in the text. ``schema_invalid``: the JSON is complete and the
     schema rejects it, or the tool is unknown (``unknown_tool``). ``unchecked``: the JSON is complete, but it was not checked
-    against the schema: don't run such a call. ``empty`` means the arguments ``{}``; for a text it means no JSON at all.
+    against the schema: don't run such a call. A text that is too long to be kept is ``unchecked``, too. ``empty`` means the
+    arguments ``{}``; for a text it means no JSON at all.
     """
 
     kind: VerdictKind

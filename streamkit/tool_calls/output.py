@@ -51,6 +51,7 @@ UNANSWERED: Final[frozenset[StopReason]] = frozenset({"tool_calls", "refusal", "
 NOT_ENDED: Final = "the stream ended before the response was complete"
 NO_TEXT: Final = "the response has no text"
 CUT_NUMBER: Final = "the text may end inside the number"
+SCHEMA_OFF: Final = "not checked against the schema (check_schemas is off)"
 TOO_LONG: Final = "not checked: the text is longer than arguments_chars or stream_arguments_chars allows"
 _NUMBERS: Final = frozenset("-0123456789")
 
@@ -93,6 +94,8 @@ def output_check(
     """
     if output is None or isinstance(output, OutputCheck):
         return output
+    if not hasattr(output, "kind"):
+        raise UsageError(f"output must be an OutputFormat, as Request.options.output is, not {type(output).__name__}")
     if output.kind not in {"json", "schema"}:
         return None
     root: Root = output.root if output.kind == "json" else "any"
@@ -107,9 +110,6 @@ def output_check(
     except BadToolSchema as error:
         raise UsageError(f"the schema of the output, at {error.path or 'its root'}: {error.reason}") from None
     return OutputCheck(root, schemas)
-
-
-SCHEMA_OFF: Final = "not checked against the schema (check_schemas is off)"
 
 
 def served_check(output: AskedFormat | None, limits: Limits, *, schema: bool) -> OutputCheck | None:
@@ -217,7 +217,7 @@ class OutputChecker(Link):
             verdict = check.verdict(text, self._limits.json_depth)
             if verdict.kind == "empty":
                 verdict = Verdict("truncated" if is_cut else "empty", NO_TEXT, len(text))
-            elif is_cut and text.lstrip()[0] in _NUMBERS and verdict.kind != "malformed":
+            elif is_cut and text.lstrip()[0] in _NUMBERS and verdict.kind not in {"malformed", "not_an_object"}:
                 verdict = Verdict("truncated", CUT_NUMBER, len(text))
         self._judge(verdict, event.choice)
 

@@ -99,6 +99,7 @@ CASES = [
     row("truncated, though it stopped", JSON, said('{"a": 1'), "stop", "truncated", "the text ends inside the value", 7),
     row("whole in spite of its length", JSON, said('{"a": 1}'), "length", "complete"),
     row("a number in a text of limited length", NUMBER, said("12"), "length", "truncated", "the text may end inside the number", 2),
+    row("a number where an object was asked for", JSON, said("12"), "length", "not_an_object", "the value is a number", 0),
     row("words", JSON, said("Sure! ", '{"a": 1}'), "stop", "malformed", "a character that begins no value", 0),
     row("a fence", CITY, said("```json\n", "{}\n```"), "stop", "malformed", "a character that begins no value", 0),
     row("words after it", JSON, said('{"a": 1}', " Done."), "stop", "malformed", "text after the end of the value", 9),
@@ -289,6 +290,8 @@ async def test_a_source_that_fails_truncates_the_text():
 def test_a_bad_schema_is_an_error_at_once_with_its_place():
     with pytest.raises(UsageError, match="the schema of the output, at /type: "):
         check_output(OutputFormat("schema", {"type": "x"}))
+    with pytest.raises(UsageError, match=r"must be an OutputFormat, .* not dict"):
+        check_output({"type": "json_object"})
     with pytest.raises(UsageError, match="other documents"):
         transcode(
             source_of([]),
