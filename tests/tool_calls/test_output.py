@@ -352,6 +352,13 @@ def test_a_text_is_not_followed_beyond_its_first_block_a_refusal_or_a_call(betwe
     assert not any(isinstance(event, OutputDoomed) for event in found)
 
 
+def test_a_text_is_not_followed_beyond_the_limit_on_what_is_kept():
+    for chars, doomed in (3, 0), (9, 1):
+        machine = check_schema_early(output=ANY, limits=Limits(arguments_chars=chars)).make(StreamReport())
+        found = machine.feed([TextDelta('{"a"'), TextDelta(":"), TextDelta("x"), TextDelta("x")])
+        assert sum(isinstance(event, OutputDoomed) for event in found) == doomed
+
+
 # -- while it is written -----------------------------------------------------------------------------------------------
 
 
