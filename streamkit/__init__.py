@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Final
 from warnings import warn
 
 if TYPE_CHECKING:
-    from streamkit.conversation.messages import Choice, Request, Response, Text, Tool, ToolCall, ToolResult, Turn
+    from streamkit.conversation.messages import (
+        Choice,
+        OutputFormat,
+        Request,
+        Response,
+        Text,
+        Tool,
+        ToolCall,
+        ToolResult,
+        Turn,
+    )
     from streamkit.conversation.response_events import response_events
     from streamkit.conversation.restore import restore_calls, restore_response_calls
     from streamkit.detection import detect
@@ -39,7 +49,8 @@ if TYPE_CHECKING:
     from streamkit.tool_calls.accumulate import accumulate_tool_calls
     from streamkit.tool_calls.check import check_json, parse_arguments
     from streamkit.tool_calls.early import check_schema_early
-    from streamkit.tool_calls.partial_arguments import PartialArguments, PartialJSON, partial_arguments
+    from streamkit.tool_calls.output import check_output
+    from streamkit.tool_calls.partial_arguments import PartialArguments, PartialJSON, partial_arguments, partial_output
     from streamkit.tool_calls.schema import ToolSchemas
     from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
     from streamkit.translation.tool_loop import error_result, request_with_results
@@ -53,6 +64,7 @@ __all__ = [
     "EventStage",
     "Limits",
     "Observer",
+    "OutputFormat",
     "PartialArguments",
     "PartialJSON",
     "Pipe",
@@ -79,6 +91,7 @@ __all__ = [
     "Verdict",
     "accumulate_tool_calls",
     "check_json",
+    "check_output",
     "check_schema_early",
     "collect",
     "collect_sync",
@@ -100,6 +113,7 @@ __all__ = [
     "parse_ndjson",
     "parse_sse",
     "partial_arguments",
+    "partial_output",
     "pipe",
     "redact",
     "request_with_results",
@@ -116,7 +130,7 @@ __version__ = "0.1.0.dev0"
 
 #: The public names by the module that has them.
 _NAMES: Final = {
-    "conversation.messages": "Choice Request Response Text Tool ToolCall ToolResult Turn",
+    "conversation.messages": "Choice OutputFormat Request Response Text Tool ToolCall ToolResult Turn",
     "conversation.response_events": "response_events",
     "conversation.restore": "restore_calls restore_response_calls",
     "detection": "detect",
@@ -145,7 +159,8 @@ _NAMES: Final = {
     "tool_calls.accumulate": "accumulate_tool_calls",
     "tool_calls.check": "check_json parse_arguments",
     "tool_calls.early": "check_schema_early",
-    "tool_calls.partial_arguments": "PartialArguments PartialJSON partial_arguments",
+    "tool_calls.output": "check_output",
+    "tool_calls.partial_arguments": "PartialArguments PartialJSON partial_arguments partial_output",
     "tool_calls.schema": "ToolSchemas",
     "translation.bodies": "decode_request decode_response encode_request encode_response",
     "translation.tool_loop": "error_result request_with_results",

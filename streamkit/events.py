@@ -241,13 +241,13 @@ class ToolCallDoomed:
 
 @define
 class Verdict:
-    """The result of ``check_json`` for one finished call. ``position`` is a character offset in the argument text.
+    """The result of a check: of a finished call (``check_json``) or of a response's text (``check_output``).
 
-    ``complete``: the arguments are one JSON object. ``empty``: there are none, which means ``{}``. ``truncated``: they begin
-    an object and end too early. ``malformed``: they are not JSON. ``not_an_object``: they are another JSON value.
-    ``schema_invalid``: the arguments are a complete object that the tool's schema rejects, or the tool is unknown
-    (``unknown_tool``). ``unchecked``: a complete object whose check against the schema would take too long; don't run the
-    call.
+    ``complete``: the text is one JSON value, of arguments an object. ``empty``: there is none, which means the arguments
+    ``{}``; for a response's text it means no JSON at all. ``truncated``: it begins a value and ends too early. ``malformed``:
+    it is not JSON. ``not_an_object``: it is another JSON value. ``schema_invalid``: it is complete and the schema rejects it,
+    or the tool is unknown (``unknown_tool``). ``unchecked``: it is complete, but it was not checked against the schema, or the
+    text is too long to be kept: don't run such a call. ``position`` is a character offset in the text.
     """
 
     kind: VerdictKind
@@ -272,6 +272,26 @@ class ToolCallFinished:
     kind: ToolKind = "function"
     ended: bool = True
     verdict: Verdict | None = None
+
+
+@define
+class OutputDoomed:
+    """The text of an unfinished choice is already no valid output, whatever follows (``check_schema_early``).
+
+    ``path`` leads to the invalid value. Emitted once for a choice, which continues; no dialect writes this event.
+    """
+
+    choice: int
+    path: tuple[str | int, ...]
+    reason: str
+
+
+@define
+class OutputChecked:
+    """The verdict on the text of a choice whose request asked for JSON (``check_output``). No dialect writes this event."""
+
+    verdict: Verdict
+    choice: int = 0
 
 
 @define
@@ -435,6 +455,14 @@ OUTPUT: Final = frozenset(
 )
 
 Event: TypeAlias = (
-    Carried | ToolCallStarted | ToolCallArguments | ToolCallDoomed | ToolCallFinished | ResponseFinished | StreamEnded
+    Carried
+    | ToolCallStarted
+    | ToolCallArguments
+    | ToolCallDoomed
+    | ToolCallFinished
+    | OutputDoomed
+    | OutputChecked
+    | ResponseFinished
+    | StreamEnded
 )
 """The events that ``accumulate_tool_calls``, ``check_json`` and user-written stages yield."""

@@ -31,9 +31,10 @@ class Limits:
     name_bytes: int = field(default=1024, validator=ge(1))
     #: Largest index on the wire. An index is a label, so this limit guards against nonsense (2^63), not against memory use.
     index: int = field(default=65_535, validator=ge(0))
-    #: Argument text of one call, in characters. The default is four times the largest seen in practice.
+    #: Argument text of one call, in characters; also a text that is kept to be checked as JSON (a longer one: ``unchecked``).
+    #: The default is four times the largest seen in practice.
     arguments_chars: int = field(default=4 * MIB, validator=ge(1))
-    #: Argument text of all calls of one stream together, in characters.
+    #: Argument text of all calls of one stream together, in characters; the same for all texts to be checked.
     stream_arguments_chars: int = field(default=16 * MIB, validator=ge(1))
     tool_calls: int = field(default=128, validator=ge(1))  #: Calls in one stream.
     choices: int = field(default=128, validator=ge(1))  #: Choices (n > 1) in one stream.

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from attrs import frozen
 
-from streamkit.conversation.messages import Tool
+from streamkit.conversation.messages import OutputFormat, Tool
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.policy import TOLERANT, Policy
 from streamkit.text.identifiers import random_id
+from streamkit.tool_calls.output import OutputCheck, output_check
 from streamkit.tool_calls.schema import Tools, ToolSchemas, compiled
 
 
@@ -20,28 +21,40 @@ class ReadOptions:
 
     policy: Policy = TOLERANT  #: Which deviations of a provider to tolerate.
     limits: Limits = DEFAULT_LIMITS  #: Limits on the memory that one stream or response may take.
-    #: The tools of the request, in one of three forms. With ``Request.tools``, calls get back the client's tool names and
-    #: kinds where the request had to change them, and ``Policy.text_calls`` looks for calls of these tools alone. With the
-    #: definitions from a request body, or with ``ToolSchemas``, arguments are checked against the schemas (needs the extra
-    #: ``schema``). ``ToolSchemas(request.tools)`` does both.
+    #: The tools of the request, to check arguments against their schemas (needs the extra ``schema``): ``Request.tools``, the
+    #: definitions from a request body, or ``ToolSchemas``. Implies ``offered``.
     tools: Tools | None = None
+    #: The same tools, unchecked: ``Policy.text_calls`` looks for calls of these tools alone. With ``Request.tools``, calls
+    #: also get back the client's tool names and kinds where the request had to change them.
+    offered: Sequence[Tool] | Sequence[Mapping[str, Any]] | None = None
+    #: The output format of the request (``Request.options.output``): if it asks for JSON, the text of the response gets a
+    #: verdict. A schema needs the extra ``schema``.
+    output: OutputFormat | OutputCheck | None = None
     #: Makes an id with the given prefix for a call that has none on the wire. Pass a deterministic function for tests.
     make_id: Callable[[str], str] = random_id
 
     @property
-    def offered(self) -> Sequence[Tool]:
+    def callable_tools(self) -> Tools | None:
+        """The tools that the model may call; None if they are not known."""
+        return self.tools if self.offered is None else self.offered
+
+    @property
+    def client_tools(self) -> Sequence[Tool]:
         """The tools as the client offered them; empty if only definitions are known."""
-        given = self.tools.definitions if isinstance(self.tools, ToolSchemas) else self.tools or ()
+        known = self.callable_tools
+        given = known.definitions if isinstance(known, ToolSchemas) else known or ()
         return [tool for tool in given if isinstance(tool, Tool)]
 
     def schemas(self) -> ToolSchemas | None:
-        """Return the compiled schemas to check arguments against, or None if there is nothing to check.
+        """Return the compiled schemas to check arguments against, or None without ``tools``.
 
         Raise BadToolSchema for an invalid schema, and UsageError for an invalid definition or without the extra ``schema``.
         """
-        if not self.tools or (not isinstance(self.tools, ToolSchemas) and self.offered):
-            return None
-        return compiled(self.tools, self.limits)
+        return None if self.tools is None else compiled(self.tools, self.limits)
+
+    def output_check(self) -> OutputCheck | None:
+        """Return the check for the text, or None without ``output``. Raise UsageError as ``check_output`` does."""
+        return output_check(self.output, self.limits)
 
 
 DEFAULT_OPTIONS: Final = ReadOptions()

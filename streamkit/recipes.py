@@ -8,6 +8,8 @@ from functools import cache, partial
 from operator import is_
 from typing import Any, Final
 
+from attrs import evolve
+
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Response
 from streamkit.conversation.restore import ToolNames, restore_calls
@@ -25,6 +27,7 @@ from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
 from streamkit.report import StreamReport
 from streamkit.rewrite.given import EventStage
 from streamkit.tool_calls.check import UncheckedChecker
+from streamkit.tool_calls.output import check_output
 from streamkit.translation.citations import carry_citations, carry_searches
 from streamkit.translation.pass_through import PASSES, PassThrough
 
@@ -46,17 +49,24 @@ def events_of(
     ``stages`` and ``join`` are as in ``transcode``, ``timings`` as in ``pipe``.
     """
     named, provider = source_named(dialect)
-    reading = reading_stages(named, provider, options, join=join)
+    reading = reading_stages(named, provider, options_before(stages, options), join=join)
     return Pipe(source, (*reading, *own_stages(stages, options)), report_for(provider, report), timings=timings)
 
 
 def own_stages(stages: Sequence[EventStage], options: ReadOptions) -> Sequence[StageFunction[Any, Any]]:
-    """Return the user's stages, and one that checks the calls whose arguments they changed."""
+    """Return the user's stages, one that checks the calls whose arguments they changed, and one that checks the output."""
     if not stages:
         return ()
     limits, schemas = options.limits, options.schemas()
     check = partial(UncheckedChecker, limits=limits, tools=schemas)
-    return *stages, stage_within("events", "check changed calls", lambda report: check(report=report))
+    calls = stage_within("events", "check changed calls", lambda report: check(report=report))
+    output = () if options.output is None else (check_output(options.output, limits=limits),)
+    return *stages, calls, *output
+
+
+def options_before(stages: Sequence[EventStage], options: ReadOptions) -> ReadOptions:
+    """Return the options for the stages before the user's: those may change the text, so it is checked after them."""
+    return evolve(options, output=None) if stages else options
 
 
 def client_events(
@@ -80,7 +90,7 @@ def client_events(
 def _translating(
     dialect: Dialect, provider: Provider | None, target: Dialect, options: ReadOptions, *, join: bool
 ) -> list[Stage[Any, Any]]:
-    limits, offered = options.limits, options.offered
+    limits, offered = options.limits, options.client_tools
     stages = reading_stages(dialect, provider, options, join=join)
     if offered and ToolNames.of(offered):
         stages.append(restore_calls(offered, limits=limits))
@@ -157,16 +167,17 @@ def transcode(
         and encoding.profile.changes.keys() <= PASSES
         and not policy.reads_text
     ):
-        schemas = options.schemas()
+        schemas, check = options.schemas(), options.output_check()
         return pipe(
             source,
             EncodeStage(
-                f"pass {dialect.name} through", lambda report: PassThrough(dialect, encoding, policy, report, schemas)
+                f"pass {dialect.name} through",
+                lambda report: PassThrough(dialect, encoding, policy, report, schemas, check),
             ),
             report=report,
             timings=timings,
         )
-    reading = _translating(dialect, provider, target, options, join=join)
+    reading = _translating(dialect, provider, target, options_before(stages, options), join=join)
     writing = encode_by(f"encode {to_dialect}", target, encoding)
     return Pipe(source, (*reading, *own_stages(stages, options), writing), report, timings=timings)
 

@@ -231,6 +231,8 @@ class StreamReport:
     #: Kind and name of each thing lost from a request, such as a parameter or a part.
     lost: list[tuple[str, str]] = field(factory=list)
     verdicts: Counter[str] = field(factory=_empty_counter)  #: number of finished calls for each verdict
+    #: Number of texts for each verdict, if the request asked for JSON (``check_output``).
+    output_verdicts: Counter[str] = field(factory=_empty_counter)
     #: At most ``WITHHELD_TEXTS`` texts; further losses and repairs are only counted.
     withheld: list[Withheld] = field(factory=list)
     #: The received part of a frame that the end of the input truncated. Within one dialect, also frames held for a clean end.

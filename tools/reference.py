@@ -46,8 +46,10 @@ STAGES = {
         streamkit.guard,
         streamkit.check_schema_early,
         streamkit.check_json,
+        streamkit.check_output,
         streamkit.restore_calls,
         streamkit.partial_arguments,
+        streamkit.partial_output,
         streamkit.encode,
     ],
     "Recipes": [
@@ -82,6 +84,7 @@ VALUES = [
     messages.Text,
     messages.Tool,
     messages.ToolResult,
+    messages.OutputFormat,
     messages.Response,
     messages.Choice,
     messages.ToolCall,

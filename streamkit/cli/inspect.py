@@ -16,14 +16,13 @@ from streamkit.cli.options import AUTO, add_in_text, add_policy, add_renamed, cl
 from streamkit.cli.picture import Palette, Picture, Times, table, timing_rows
 from streamkit.cli.streams import STDIN, name_of, say, write, write_json
 from streamkit.conversation.collector import Collector
-from streamkit.conversation.messages import Choice, Media, Response, ToolCall
+from streamkit.conversation.messages import Choice, Media, OutputFormat, Response, ToolCall
 from streamkit.errors import NotThisDialect, SourceFailed, StreamError, UsageError
-from streamkit.events import Event, ProviderFailed
+from streamkit.events import Event, ProviderFailed, Verdict
 from streamkit.framing.frame import NOTHING
 from streamkit.lab.recording import TIME_DIGITS
 from streamkit.pipeline import Pipe, pipe
-from streamkit.policy import Policy
-from streamkit.read_options import ReadOptions
+from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
 from streamkit.recipes import events_of
 from streamkit.report import Status, StreamReport, describe
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
@@ -40,10 +39,13 @@ command on a busy machine.
 
 --tools names a JSON file with the request's tools, or the whole request. Arguments are then checked against their schemas.
 
+--output json checks that the text is one JSON value; --output FILE checks it against the JSON schema in a file.
+
 --json prints one object on one line for each file:
   {"file", "dialect", "choices": [{"index", "text", "reasoning", "refusal", "tool_calls": [{"index", "id", "name",
    "arguments", "verdict"}], "stop_reason", "native_stop_reason", "media": [{"kind", "media_type", "url", "file_id", "name",
    "data_chars"}]}], "usage", "clean", "error", "repairs": {kind: count}, "losses": {kind: count}}
+With --output each choice whose text was checked has "verdict". A bad verdict comes with "reason" and "position".
 If times are known, from a recording or a live stream, the object has "times": {"first_output_s", "last_output_s",
    "greatest_gap_s", "stalls"}, in seconds since the request was sent or the command began; gaps above 5 s are stalls.
 With --timings it has "timings": [{"stage", "seconds", "items_in", "items_out"}], of which the first is the source.
@@ -80,6 +82,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_policy(command)
     add_in_text(command)
     add("--tools", metavar="TOOLS", help="a JSON file with the request's tools, or with the request")
+    add("--output", metavar="SCHEMA", help="'json', or a JSON file with the schema that the text must match")
     add("--json", action="store_true", help="print one JSON object for each file")
     add("--timings", action="store_true", help="show the time of each stage")
     add_renamed(command, "--profile", "--timings")
@@ -93,21 +96,19 @@ def add_options(command: argparse.ArgumentParser) -> None:
 async def run(options: argparse.Namespace) -> Status:
     """Show each file. Return the worst status of all files."""
     palette = Palette.wanted(options.color, sys.stdout)
-    policy = policy_of(options)
     tools = None if options.tools is None else tools_of(options.tools)
+    output = None if options.output is None else output_of(options.output)
+    read_options = ReadOptions(policy=policy_of(options), tools=tools, output=output)
     if options.web:
         if options.json or options.timings:
             raise UsageError("--json and --timings cannot be used with --web")
         from streamkit.cli.inspect_web import show  # noqa: PLC0415 - imports a server, which only --web needs
 
-        read_options = ReadOptions(policy=policy, tools=tools)
         return await show(options.files, options.source, read_options, client=options.target, port=options.port)
     if options.target is not None or options.port:
         raise UsageError("--to and --port need --web")
     statuses = [
-        await inspect(
-            path, options.source, palette, policy=policy, as_json=options.json, tools=tools, timings=options.timings
-        )
+        await inspect(path, options.source, palette, read_options, as_json=options.json, timings=options.timings)
         for path in options.files
     ]
     return max(statuses)
@@ -127,14 +128,23 @@ def tools_of(path: str) -> ToolSchemas:
     return schemas
 
 
+def output_of(given: str) -> OutputFormat:
+    """Return what the text must be: any JSON, or what matches the schema in a file. Raises UsageError for another file."""
+    if given == "json":
+        return OutputFormat("json", root="any")
+    try:
+        return OutputFormat("schema", json.loads(Path(given).read_text("utf-8")))
+    except ValueError as error:
+        raise UsageError(f"{given}: not JSON: {error}") from error
+
+
 async def inspect(
     path: str,
     dialect: str,
     palette: Palette,
+    options: ReadOptions = DEFAULT_OPTIONS,
     *,
-    policy: Policy,
     as_json: bool,
-    tools: ToolSchemas | None = None,
     timings: bool = False,
 ) -> Status:
     """Read one file, show it, and return its status."""
@@ -152,7 +162,7 @@ async def inspect(
     stream: Pipe[list[Event]] = (
         pipe(refused(failed), accumulate_tool_calls(), report=report, timings=timings)
         if failed is not None
-        else events_of(source, dialect, ReadOptions(policy=policy, tools=tools), report=report, timings=timings)
+        else events_of(source, dialect, options, report=report, timings=timings)
     )
     async with stream:
         collector = Collector(dialect, report)
@@ -206,7 +216,8 @@ def _error(error: ProviderFailed | Exception | None) -> dict[str, str] | None:
 
 def _choice(choice: Choice) -> dict[str, Any]:
     calls, media = [_call(call) for call in choice.tool_calls], [_media(media) for media in choice.media]
-    return {**_members(choice, CHOICE), "tool_calls": calls, "media": media}
+    verdict = {} if choice.verdict is None else _verdict(choice.verdict)
+    return {**_members(choice, CHOICE), "tool_calls": calls, "media": media, **verdict}
 
 
 def _media(media: Media) -> dict[str, Any]:
@@ -215,8 +226,10 @@ def _media(media: Media) -> dict[str, Any]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    members = _members(call, ("index", "id", "name", "arguments"))
-    members["verdict"] = None if call.verdict is None else call.verdict.kind
-    if call.verdict is not None and call.verdict.reason is not None:
-        members |= {"reason": call.verdict.reason, "position": call.verdict.position}
-    return members
+    verdict = {"verdict": None} if call.verdict is None else _verdict(call.verdict)
+    return {**_members(call, ("index", "id", "name", "arguments")), **verdict}
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    more = {} if verdict.reason is None else {"reason": verdict.reason, "position": verdict.position}
+    return {"verdict": verdict.kind, **more}

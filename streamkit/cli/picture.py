@@ -16,7 +16,7 @@ from attrs import define, field, frozen
 
 from streamkit.cli.streams import shorten, visible
 from streamkit.conversation.messages import Choice, Media, Response, ToolCall
-from streamkit.events import Event, ReasoningDelta, RefusalDelta, TextDelta, ToolCallArguments, ToolCallStarted
+from streamkit.events import Event, ReasoningDelta, RefusalDelta, TextDelta, ToolCallArguments, ToolCallStarted, Verdict
 from streamkit.report import LOSSES, REPAIRS, StageTiming, Status, describe
 from streamkit.tool_calls.accumulate import says_something
 
@@ -157,6 +157,10 @@ class Picture:
             if text:
                 shown = shorten(text, width - 32)
                 lines.append(f"  {self.palette.paint(name, COLOURS[name])} ({len(text):,} characters)  {shown}")
+        if choice.verdict is not None:
+            kind = choice.verdict.kind
+            judged = self.palette.paint(kind, "32" if kind == "complete" else "31")
+            lines += [f"  JSON text  {judged}", *self._reason(choice.verdict)]
         lines += [line for call in choice.tool_calls for line in self._call(call, width)]
         lines += [self._media(media, width) for media in choice.media]
         if choice.stop_reason:
@@ -170,18 +174,20 @@ class Picture:
         return f"  {label} {visible(media.media_type or '(no type)')}  {shorten(where or '', width - 32)}"
 
     def _call(self, call: ToolCall, width: int) -> list[str]:
-        verdict = call.verdict
-        kind = verdict.kind if verdict else "unchecked"
+        verdict = call.verdict or Verdict("unchecked")
         label = self.palette.paint(f"call {call.index}", COLOURS["call"])
-        judged = self.palette.paint(kind, VERDICT_COLOURS.get(kind, "33"))
-        lines = [
+        judged = self.palette.paint(verdict.kind, VERDICT_COLOURS[verdict.kind])
+        return [
             f"  {label} {visible(call.name) or '(no name)'}  {judged}  {visible(call.id)}",
             f"    {shorten(call.arguments, width - 6) or '(no arguments)'}",
+            *self._reason(verdict),
         ]
-        if verdict and verdict.reason:
-            where = "" if verdict.position is None else f" at character {verdict.position}"
-            lines.append(f"    {self.palette.paint(visible(verdict.reason) + where, '31')}")
-        return lines
+
+    def _reason(self, verdict: Verdict) -> list[str]:
+        if not verdict.reason:
+            return []
+        where = "" if verdict.position is None else f" at character {verdict.position}"
+        return [f"    {self.palette.paint(visible(verdict.reason) + where, '31')}"]
 
     def _end(self, response: Response) -> list[str]:
         report, usage, paint = response.report, response.usage, self.palette.paint

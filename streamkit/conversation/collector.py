@@ -21,6 +21,7 @@ from streamkit.events import (
     Event,
     MediaGenerated,
     Opaque,
+    OutputChecked,
     ProviderFailed,
     ReasoningDelta,
     ReasoningOpaque,
@@ -137,6 +138,8 @@ class Collector:
                 self._keep(part_of(event), event.choice, size, "media_output", event.media_type or event.kind)
             case ProviderFailed():
                 self._response.error = event
+            case OutputChecked():
+                self._choice(event.choice).verdict = event.verdict
             case ResponseFinished():
                 ended = self._choice(event.choice)
                 ended.stop_reason, ended.native_stop_reason = event.reason, event.native

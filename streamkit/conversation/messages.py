@@ -281,7 +281,7 @@ class ToolChoice:
 
 @define
 class OutputFormat:
-    """The required form of the response: text, any JSON, or JSON that matches a schema."""
+    """The required form of the response: text, JSON, or JSON that matches a schema."""
 
     kind: Literal["text", "json", "schema"]
     schema: Any = None
@@ -290,6 +290,8 @@ class OutputFormat:
     strict: bool | None = None
     #: The schema as received, if the dialect has another form next to JSON schema (Gemini's ``responseSchema``).
     native_schema: Extras | None = field(default=None, eq=False)
+    #: What ``json`` may be: an object or, in the dialects of Google, any JSON. With a schema, the schema decides.
+    root: Literal["object", "any"] = field(default="object", eq=False)
 
 
 @define
@@ -373,6 +375,7 @@ class Choice:
     stop_reason: StopReason | None = None  #: None unless the response is complete
     native_stop_reason: str | None = None
     stop_sequence: str | None = None
+    verdict: Verdict | None = None  #: on ``text``, if the request asked for JSON (``ReadOptions.output``)
 
     @property
     def text(self) -> str:

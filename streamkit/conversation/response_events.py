@@ -13,6 +13,7 @@ from streamkit.events import (
     ChoiceStarted,
     Event,
     MediaGenerated,
+    OutputChecked,
     ReasoningDelta,
     ReasoningOpaque,
     ReasoningSignature,
@@ -67,6 +68,8 @@ def response_events(response: Response) -> list[Event]:
                     call.index, call.id, call.name, call.arguments, choice.index, call.kind, call.ended, call.verdict
                 )
             )
+        if choice.verdict is not None:
+            events.append(OutputChecked(choice.verdict, choice.index))
     if response.usage is not None:
         events.append(response.usage)
     if response.error is not None:

@@ -168,12 +168,12 @@ class ToolRestorer(Link):
         return [ToolCallArguments(event.call, late, event.choice), finished] if late else [finished]
 
 
-def restore_calls(tools: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Event], list[Event]]:
-    """Create the stage after ``check_json`` that gives calls the names and kinds of the client's ``tools``.
+def restore_calls(offered: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Event], list[Event]]:
+    """Create the stage after ``check_json`` that gives calls the client's names and kinds of tools. It checks nothing.
 
-    ``tools`` are ``Request.tools`` of the request that the client wrote.
+    ``offered`` are ``Request.tools`` of the request that the client wrote.
     """
-    names = ToolNames.of(tools)
+    names = ToolNames.of(offered)
     return stage_within("events", "restore_calls", lambda report: ToolRestorer(names, limits=limits, report=report))
 
 
@@ -190,12 +190,12 @@ def _object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def restore_response_calls(response: Response, tools: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> None:
-    """Give the calls of a whole response the names and kinds of the client's ``tools``, in place.
+def restore_response_calls(response: Response, offered: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> None:
+    """Give the calls of a whole response the names and kinds of the client's tools ``offered``, in place.
 
     It is ``restore_calls`` for what ``decode_response`` or ``collect`` returned. Repairs are counted in the response's report.
     """
-    names = ToolNames.of(tools)
+    names = ToolNames.of(offered)
     for choice in response.choices:
         if names.items:
             choice.parts = [each for part in choice.parts for each in _as_items(part, names)]

@@ -53,6 +53,7 @@ COUNTERS: Final[Mapping[str, tuple[str, str]]] = {
     "requests": ("client route status ending", "Requests, by the status and the ending that the client saw"),
     "attempts": ("upstream outcome", "Attempts with an upstream, by outcome"),
     "tool_calls": ("upstream verdict", "Finished tool calls, by verdict"),
+    "outputs": ("upstream verdict", "Texts of responses whose request asked for JSON, by verdict"),
     "repairs": ("upstream kind", "Repairs of an upstream's responses"),
     "request_repairs": ("client kind", "Repairs of requests, by the client's dialect"),
     "losses": ("upstream client kind way", "Losses: content that a dialect cannot express, by direction"),
@@ -146,7 +147,8 @@ class Metrics:
         for upstream in {name for name, _ in routed}:
             self._begin("stalls", [(upstream,)])
             self._begin("attempts", [(upstream, outcome) for outcome in BEGUN_OUTCOMES])
-            self._begin("tool_calls", [(upstream, verdict) for verdict in get_args(VerdictKind)])
+            for name in ("tool_calls", "outputs"):
+                self._begin(name, [(upstream, verdict) for verdict in get_args(VerdictKind)])
             self._begin("usage_unknown", [(upstream, ending) for ending in ENDINGS])
         staged = {target.upstream.name for route in config.routes if route.stages for target in route.targets}
         self._begin("attempts", [(upstream, outcome) for upstream in staged for outcome in STAGE_OUTCOMES])
@@ -215,6 +217,8 @@ class Metrics:
             self._observe_answer(attempt, record)
             for verdict, times in report.verdicts.items():
                 self._count("tool_calls", upstream, verdict, times=times)
+            for verdict, times in report.output_verdicts.items():
+                self._count("outputs", upstream, verdict, times=times)
             for kind, times in (report.repairs + asked.repairs).items():
                 self._count("repairs", upstream, kind, times=times)
             for way, losses in (("answer", report.losses), ("request", asked.losses)):

@@ -167,6 +167,7 @@ class Record:
         }
         if last is not None:
             line["verdicts"], line["repairs"] = dict(last.report.verdicts), dict(last.report.repairs)
+            line["output_verdicts"] = dict(last.report.output_verdicts)
             line["losses"] = dict(last.asked.losses + last.report.losses)
             line["stop"] = ", ".join(stop.reason for stop in last.report.stops)
             line["usage"] = last.usage

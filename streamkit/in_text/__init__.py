@@ -10,6 +10,7 @@ from streamkit.in_text.thinking import split_thinking
 from streamkit.pipeline import Stage
 from streamkit.read_options import ReadOptions
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
+from streamkit.tool_calls.output import output_stage
 
 
 def in_text_stages(options: ReadOptions, provider: Provider | None) -> list[Stage[Any, Any]]:
@@ -20,13 +21,13 @@ def in_text_stages(options: ReadOptions, provider: Provider | None) -> list[Stag
     if thinks or policy.think_tags in {"on", "opened"}:
         stages.append(split_thinking(mode="opened" if policy.think_tags == "opened" else "tags"))
     if policy.text_calls:
-        stages.append(find_text_calls(*policy.text_calls, tools=options.tools or None, limits=options.limits))
+        stages.append(find_text_calls(*policy.text_calls, offered=options.callable_tools, limits=options.limits))
     return stages
 
 
 def checked_stages(options: ReadOptions, provider: Provider | None, *, join: bool = False) -> list[Stage[Any, Any]]:
     """Return the stages from wire events to checked events. Raise UsageError for a bad schema."""
-    schemas = options.schemas()
+    schemas, check = options.schemas(), options.output_check()
     return [
         *in_text_stages(options, provider),
         Stage(
@@ -43,4 +44,5 @@ def checked_stages(options: ReadOptions, provider: Provider | None, *, join: boo
             takes="wire events",
             gives="events",
         ),
+        *(() if check is None else (output_stage(check, options.limits),)),
     ]

@@ -593,20 +593,21 @@ class TextCallFinder(InTextMachine):
 
 
 def find_text_calls(
-    *grammars: TextCalls, tools: Tools | None = None, limits: Limits = DEFAULT_LIMITS
+    *grammars: TextCalls, offered: Tools | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Stage[list[WireEvent], list[WireEvent]]:
     """Create the stage before ``accumulate_tool_calls`` that turns calls in the model's text into tool calls.
 
     ``grammars`` are the syntaxes to search for: ``hermes``, ``qwen``, ``glm``, ``kimi``, ``deepseek``, ``minimax``,
-    ``claude``, ``mistral``, ``llama``. With the request's ``tools``, a call of an unknown name stays text, and the schemas
-    define the types of parameters between tags. Put this stage after ``split_thinking`` if you use both. Each call counts as
-    one repair, ``call_in_text``. Raise UsageError for no grammar or an unknown one.
+    ``claude``, ``mistral``, ``llama``. With the tools that the request ``offered``, a call of an unknown name stays text, and
+    the schemas define the types of parameters between tags; nothing is checked against them. Put this stage after
+    ``split_thinking`` if you use both. Each call counts as one repair, ``call_in_text``. Raise UsageError for no grammar or an
+    unknown one.
     """
     if not grammars or not set(grammars) <= GRAMMARS.keys():
         raise UsageError(f"find_text_calls needs at least one of these grammars: {', '.join(GRAMMARS)}")
-    known, offered = GrammarSet.named(grammars), OfferedTools(tools)
+    known, tools = GrammarSet.named(grammars), OfferedTools(offered)
     return stage_within(
         "wire events",
         "find_text_calls",
-        lambda report: TextCallFinder(known, tools=offered, limits=limits, report=report),
+        lambda report: TextCallFinder(known, tools=tools, limits=limits, report=report),
     )

@@ -20,6 +20,7 @@ from streamkit.events import (
     Aside,
     ChoiceStarted,
     Event,
+    OutputDoomed,
     ProviderFailed,
     ReasoningDelta,
     ReasoningSignature,
@@ -45,7 +46,7 @@ from streamkit.text.quoting import quoted, quoted_all
 Part: TypeAlias = Literal["text", "reasoning", "refusal", "arguments", "asides"]
 PARTS: Final[tuple[Part, ...]] = get_args(Part)
 #: Events that may arrive within a text. An aside keeps its place in the text; the others are emitted at once.
-INSIDE: Final = frozenset({Aside, ChoiceStarted, ResponseStarted, ToolCallDoomed, UsageReported})
+INSIDE: Final = frozenset({Aside, ChoiceStarted, OutputDoomed, ResponseStarted, ToolCallDoomed, UsageReported})
 #: Events that end the texts of all choices.
 ENDS_ALL: Final = frozenset({ProviderFailed, StreamEnded})
 

@@ -33,21 +33,23 @@ LONG = 1 << 16  #: longer texts, and those with many brackets, are scanned, not 
 NOT_ENDED = "the stream ended before the protocol ended the call"
 
 
-def check_arguments(text: str, *, depth: int = DEFAULT_LIMITS.json_depth) -> Verdict:
-    """Return the verdict on a whole argument text. ``empty`` (only white space) means ``{}``."""
+def check_arguments(
+    text: str, *, depth: int = DEFAULT_LIMITS.json_depth, root: Literal["object", "any"] = "object"
+) -> Verdict:
+    """Return the verdict on a whole argument text. ``empty`` (only white space) means ``{}``. ``root``: what it may be."""
     if not text.strip():
         return Verdict("empty")
     if len(text) > LONG or text.count("{") + text.count("[") > depth:
-        return Verdict("complete") if scanned(text, depth).complete_object else _walked(text, depth)
+        return Verdict("complete") if scanned(text, depth).complete_object else _walked(text, depth, root)
     try:
-        if type(orjson.loads(text)) is dict:
+        if type(orjson.loads(text)) is dict or root == "any":
             return Verdict("complete")
     except orjson.JSONDecodeError:
         pass
-    return _walked(text, depth)
+    return _walked(text, depth, root)
 
 
-def _walked(text: str, depth: int) -> Verdict:
+def _walked(text: str, depth: int, root: Literal["object", "any"]) -> Verdict:
     scanner = JSONScanner(depth=depth)
     scanner.feed(text)
     state = scanner.finish()
@@ -55,7 +57,7 @@ def _walked(text: str, depth: int) -> Verdict:
         return Verdict("malformed", scanner.reason, scanner.position)
     if state == "incomplete":
         return Verdict("truncated", "the text ends inside the value", len(text))
-    if scanner.root != "object":
+    if scanner.root != "object" and root == "object":
         return Verdict("not_an_object", f"the value is {'an' if scanner.root == 'array' else 'a'} {scanner.root}", 0)
     return Verdict("complete")
 

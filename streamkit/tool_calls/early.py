@@ -1,4 +1,4 @@
-"""Detect while a call streams that its arguments can no longer match their schema.
+"""Detect while a call or a text streams that it can no longer match its schema.
 
 ``SchemaView`` knows a few keywords and leaves the rest to the final verdict, which this module must never contradict. Every
 keyword only restricts, so the known ones give an upper bound of the allowed values, and only values outside it are reported.
@@ -9,8 +9,11 @@ Detected are: an unknown tool; text that is not JSON; a value of a type that the
 first fragment, a number or a literal at its end); a key that ``additionalProperties: false`` forbids; a string with which no
 value of ``enum`` or ``const`` begins, or another scalar that equals none of them.
 
+A text is followed in its first block only: other blocks may continue it in another order. It is no longer followed once the
+choice refuses or calls a tool.
+
 The time is linear in the text, plus a binary search in the allowed strings for each fragment of a string. After ``MAX_LOOKS``
-checks, counted at whole values, a call is no longer followed.
+checks, counted at whole values, a call or a text is no longer followed.
 
 Source: JSON Schema 2020-12 core §10, validation §6.1; draft-07 §8.3 (keywords next to ``$ref`` are ignored); design.md §4.
 """
@@ -22,12 +25,22 @@ from collections.abc import Iterable
 from typing import Any, Final, TypeAlias, TypeVar
 from urllib.parse import unquote
 
-from attrs import define
+from attrs import define, frozen
 
-from streamkit.events import Event, ToolCallArguments, ToolCallDoomed, ToolCallFinished, ToolCallStarted
+from streamkit.events import (
+    Event,
+    OutputDoomed,
+    RefusalDelta,
+    TextDelta,
+    ToolCallArguments,
+    ToolCallDoomed,
+    ToolCallFinished,
+    ToolCallStarted,
+)
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Link
 from streamkit.pipeline import Stage, stage_within
+from streamkit.tool_calls.output import OUTPUT, AskedFormat, OutputCheck, output_check
 from streamkit.tool_calls.partial_arguments import Change, PartialJSON, Path
 from streamkit.tool_calls.schema import UNKNOWN_TOOL, Tools, ToolSchemas, compiled
 from streamkit.tool_calls.schema_cost import MAX_CHAIN, follow, nodes
@@ -266,10 +279,11 @@ class _Alternatives:
 
 
 class _Doubt:
-    """Follows the arguments of one call until they can no longer become valid."""
+    """Follows one JSON text until it can no longer become valid. ``is_object``: its value must be an object."""
 
-    def __init__(self, view: SchemaView, depth: int) -> None:
+    def __init__(self, view: SchemaView, depth: int, *, is_object: bool = True) -> None:
         self.view = view
+        self._root = [_AN_OBJECT, view.root] if is_object else [view.root]
         self.partial = PartialJSON(depth=depth)
         #: For each open container, outermost first, the subschemas that apply to it.
         self._open: list[list[dict[str, Any]]] = []
@@ -281,7 +295,7 @@ class _Doubt:
         return self._looks < 0
 
     def feed(self, fragment: str) -> tuple[Path, str] | None:
-        """Take a fragment. Return the path and the reason if the arguments can no longer become valid, else None."""
+        """Take a fragment. Return the path and the reason if the text can no longer become valid, else None."""
         self.partial.feed(fragment)
         for change in self.partial.changes:
             if self.is_spent:
@@ -322,7 +336,7 @@ class _Doubt:
     def _schemas(self, path: Path) -> list[Any] | None:
         """Return the schemas of the value at ``path``, or None if its key is forbidden."""
         if not path:
-            return [_AN_OBJECT, self.view.root]
+            return self._root
         around = self._open[len(path) - 1]
         schemas = [self.view.inside(schema, path[-1]) for schema in around]
         return None if any(schema is False for schema in schemas) else _distinct(schemas)
@@ -356,19 +370,50 @@ def _expected(allowed: Allowed, kind: str) -> str:
     return f"{' or '.join(names)} expected, not {'number' if kind == 'fraction' else kind}"
 
 
+@frozen
+class OutputView:
+    """What is certain about the text that the request asked for."""
+
+    view: SchemaView
+    is_object: bool
+
+    @classmethod
+    def of(cls, check: OutputCheck) -> OutputView:
+        root = True if check.schemas is None else check.schemas.schema(OUTPUT)
+        return cls(SchemaView(root), check.root == "object")
+
+
 class EarlySchemaChecker(Link):
     """The machine of ``check_schema_early``: events to events."""
 
-    def __init__(self, tools: ToolSchemas, views: dict[str, SchemaView], *, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self,
+        tools: ToolSchemas | None,
+        views: dict[str, SchemaView],
+        *,
+        output: OutputView | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
         self._tools = tools
         self._views = views
+        self._output = output
+        self._limits = limits
         self._depth = limits.json_depth
+        #: By choice, the block that is followed; None: the choice's text is no longer followed.
+        self._texts: dict[int, tuple[int, _Doubt] | None] = {}
         self._open: dict[tuple[int, int], _Doubt] = {}  # keyed by choice and call; a doomed call is removed
 
     def push(self, event: Event, /) -> None:
         self.emit(event)
-        if isinstance(event, ToolCallStarted) and event.kind == "function" and event.name:
-            self._start(event)
+        if isinstance(event, TextDelta):
+            if self._output is not None:
+                self._text(event, self._output)
+        elif isinstance(event, RefusalDelta):
+            self._texts[event.choice] = None
+        elif isinstance(event, ToolCallStarted):
+            self._texts[event.choice] = None
+            if self._tools is not None and event.kind == "function" and event.name:
+                self._start(event, self._tools)
         elif isinstance(event, ToolCallArguments) and (event.choice, event.call) in self._open:
             doubt = self._open[event.choice, event.call]
             doom = doubt.feed(event.fragment)
@@ -379,26 +424,47 @@ class EarlySchemaChecker(Link):
         elif isinstance(event, ToolCallFinished):
             self._open.pop((event.choice, event.call), None)
 
-    def _start(self, event: ToolCallStarted) -> None:
-        if event.name not in self._tools:
+    def _text(self, event: TextDelta, output: OutputView) -> None:
+        choice = event.choice
+        if choice not in self._texts:
+            self._texts[choice] = event.block, _Doubt(output.view, self._depth, is_object=output.is_object)
+        followed = self._texts[choice]
+        if followed is None:
+            return
+        block, doubt = followed
+        doom = doubt.feed(event.text) if event.block == block else None
+        is_too_long = doubt.partial.position > self._limits.arguments_chars
+        if doom or doubt.is_spent or is_too_long or event.block != block:
+            self._texts[choice] = None
+        if doom:
+            self.emit(OutputDoomed(choice, *doom))
+
+    def _start(self, event: ToolCallStarted, tools: ToolSchemas) -> None:
+        if event.name not in tools:
             self.emit(ToolCallDoomed(event.call, event.choice, (), UNKNOWN_TOOL))
             return
         view = self._views.get(event.name)
         if view is None:
-            view = self._views[event.name] = SchemaView(self._tools.schema(event.name))
+            view = self._views[event.name] = SchemaView(tools.schema(event.name))
         self._open[event.choice, event.call] = _Doubt(view, self._depth)
 
 
-def check_schema_early(tools: Tools, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Event], list[Event]]:
-    """Create the stage after ``accumulate_tool_calls`` that reports early which calls can't become valid.
+def check_schema_early(
+    tools: Tools | None = None, *, output: AskedFormat | OutputCheck | None = None, limits: Limits = DEFAULT_LIMITS
+) -> Stage[list[Event], list[Event]]:
+    """Create the stage after ``accumulate_tool_calls`` that reports early which calls and texts can't become valid.
 
     Use it to stop a response before you pay for the rest. The stage adds one ``ToolCallDoomed`` for such a call, after the
-    event that decided it; the call itself continues. ``check_json`` with the same tools never contradicts this event. The
-    absence of the event means nothing, since only cheap checks are made. Needs the extra ``schema``; raise BadToolSchema at
-    once for an invalid schema.
+    event that decided it; the call itself continues. If ``output``, the output format of the request, asks for JSON, it adds
+    one ``OutputDoomed`` for the text of such a choice. (Text before a call of a tool may be no JSON: the choice then has no
+    verdict.) ``check_json`` and ``check_output`` with the same arguments never contradict these events. The absence of an
+    event means nothing, since only cheap checks are made. A schema needs the extra ``schema``; raise UsageError at once
+    without it or for an invalid schema.
     """
-    schemas = compiled(tools, limits)
+    schemas = None if tools is None else compiled(tools, limits)
+    check = output_check(output, limits)
+    seen = None if check is None else OutputView.of(check)
     views: dict[str, SchemaView] = {}
     return stage_within(
-        "events", "check_schema_early", lambda _report: EarlySchemaChecker(schemas, views, limits=limits)
+        "events", "check_schema_early", lambda _report: EarlySchemaChecker(schemas, views, output=seen, limits=limits)
     )

@@ -1,4 +1,4 @@
-"""Build the value of a JSON text, and of the arguments of each call, while they arrive in fragments.
+"""Build the value of a JSON text, of the arguments of each call, and of a text in JSON, while they arrive in fragments.
 
 ``JSONScanner`` checks each fragment against the grammar, so the builder gets only valid text. It puts each value into the
 innermost open container as soon as a part of the value is known: a container at its bracket, a string as far as it is
@@ -15,7 +15,7 @@ The memory is that of the value, a truncated escape (11 characters) and an unfin
 The stage ``partial_arguments`` emits one ``PartialArguments`` for each call that grew in a batch, after the last event of the
 batch. If the call finished in the same batch, ``PartialArguments`` comes before its ``ToolCallFinished``, so that
 ``StreamEnded`` stays last. Every other event passes unchanged. Calls of custom tools are free text and have no value.
-``encode`` does not accept ``PartialArguments``.
+``encode`` does not accept ``PartialArguments``. The stage ``partial_output`` does the same for the text of each choice.
 
 Source: RFC 8259 §2-§8; design.md §4.
 """
@@ -31,7 +31,17 @@ from typing import Any, Final, Literal, TypeAlias
 
 from attrs import define
 
-from streamkit.events import Event, ToolCallArguments, ToolCallFinished, ToolCallStarted
+from streamkit.events import (
+    Event,
+    OutputChecked,
+    ProviderFailed,
+    ResponseFinished,
+    StreamEnded,
+    TextDelta,
+    ToolCallArguments,
+    ToolCallFinished,
+    ToolCallStarted,
+)
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Link
 from streamkit.pipeline import Stage
@@ -331,44 +341,90 @@ class PartialArguments:
     partial: PartialJSON
 
 
+@define
+class PartialOutput:
+    """The value of a choice's text so far, if the text is JSON. The members are as in ``PartialArguments``."""
+
+    choice: int
+    value: Any
+    path: Path
+    partial: PartialJSON
+
+
 WatchedEvent: TypeAlias = Event | PartialArguments
 """The events that ``partial_arguments`` yields."""
+SeenOutput: TypeAlias = Event | PartialOutput
+"""The events that ``partial_output`` yields."""
 
 
-class ArgumentsWatcher(Link):
-    """The machine of ``partial_arguments``: passes events, and adds a ``PartialArguments`` for each call that grew."""
+class _Watcher(Link):
+    """Passes events, and adds one for each JSON text that grew in a read. A text has a key: its choice and its call."""
 
     waits = True
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, numbers: Literal["ended", "growing"] = "ended") -> None:
         self._depth = limits.json_depth
         self._numbers: Literal["ended", "growing"] = numbers
-        self._open: dict[tuple[int, int], PartialJSON] = {}  # keyed by choice and call
-        self._grown: dict[tuple[int, int], list[str]] = {}  # fragments in the current read, keyed by choice and call
+        self._open: dict[tuple[int, int], PartialJSON] = {}
+        self._grown: dict[tuple[int, int], list[str]] = {}  # the fragments in the current read
+
+    def _begin(self, key: tuple[int, int]) -> None:
+        self._open[key] = PartialJSON(depth=self._depth, numbers=self._numbers)
+
+    def _grow(self, key: tuple[int, int], fragment: str) -> None:
+        self._grown.setdefault(key, []).append(fragment)
+        self.holds = True
+
+    def _flush(self, key: tuple[int, int]) -> None:
+        if key in self._grown:
+            partial = self._open[key]
+            partial.feed("".join(self._grown.pop(key)))
+            self.emit(self._seen(key, partial))
+
+    def end_read(self) -> None:
+        for key in [*self._grown]:
+            self._flush(key)
+        self.holds = False
+
+    def _seen(self, key: tuple[int, int], partial: PartialJSON) -> PartialArguments | PartialOutput:
+        raise NotImplementedError
+
+
+class ArgumentsWatcher(_Watcher):
+    """The machine of ``partial_arguments``."""
 
     def push(self, event: Event, /) -> None:
         if isinstance(event, ToolCallStarted) and event.kind == "function":
-            self._open[event.choice, event.call] = PartialJSON(depth=self._depth, numbers=self._numbers)
+            self._begin((event.choice, event.call))
         elif isinstance(event, ToolCallArguments) and (event.choice, event.call) in self._open:
-            self._grown.setdefault((event.choice, event.call), []).append(event.fragment)
-            self.holds = True
+            self._grow((event.choice, event.call), event.fragment)
         elif isinstance(event, ToolCallFinished):
-            key = event.choice, event.call
-            if key in self._grown:
-                self.emit(self._partial(key, self._grown.pop(key)))
-            self._open.pop(key, None)
+            self._flush((event.choice, event.call))
+            self._open.pop((event.choice, event.call), None)
         self.emit(event)
 
-    def end_read(self) -> None:
-        grown, self._grown, self.holds = self._grown, {}, False
-        for key, fragments in grown.items():
-            self.emit(self._partial(key, fragments))
-
-    def _partial(self, key: tuple[int, int], fragments: list[str]) -> PartialArguments:
-        partial = self._open[key]
-        partial.feed("".join(fragments))
+    def _seen(self, key: tuple[int, int], partial: PartialJSON) -> PartialArguments:
         choice, call = key
         return PartialArguments(call, choice, partial.value, partial.path, partial)
+
+
+class OutputWatcher(_Watcher):
+    """The machine of ``partial_output``."""
+
+    def push(self, event: Event, /) -> None:
+        if isinstance(event, TextDelta):
+            key = event.choice, 0
+            if key not in self._open:
+                self._begin(key)
+            self._grow(key, event.text)
+        elif isinstance(event, OutputChecked | ResponseFinished):
+            self._flush((event.choice, 0))
+        elif isinstance(event, ProviderFailed | StreamEnded):
+            self.end_read()
+        self.emit(event)
+
+    def _seen(self, key: tuple[int, int], partial: PartialJSON) -> PartialOutput:
+        return PartialOutput(key[0], partial.value, partial.path, partial)
 
 
 def partial_arguments(
@@ -379,3 +435,14 @@ def partial_arguments(
     ``numbers`` selects when a number appears in the value: once it has ended, or while it grows.
     """
     return Stage("partial_arguments", lambda _report: ArgumentsWatcher(limits=limits, numbers=numbers), takes="events")
+
+
+def partial_output(
+    *, limits: Limits = DEFAULT_LIMITS, numbers: Literal["ended", "growing"] = "ended"
+) -> Stage[list[Event], list[SeenOutput]]:
+    """Create the stage after ``accumulate_tool_calls`` or ``check_output`` that reports JSON text while it is received.
+
+    It adds a ``PartialOutput`` for each choice whose text grew in a batch; the text is read in the order of its deltas, and a
+    text that is not JSON has no value. ``numbers`` is as in ``partial_arguments``.
+    """
+    return Stage("partial_output", lambda _report: OutputWatcher(limits=limits, numbers=numbers), takes="events")

@@ -30,7 +30,7 @@ from attrs import define, field
 from streamkit.errors import UsageError
 from streamkit.events import QualifiedName, Verdict
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.text.identifiers import flat_name
+from streamkit.text.identifiers import flat_name, portable_name
 from streamkit.text.quoting import quoted, shortened
 from streamkit.tool_calls.schema_cost import BACKTRACKS, Endless, SchemaCost, SchemaGraph, Trail, nodes, pointer
 
@@ -51,8 +51,8 @@ REASON_CHARS: Final = 4096  #: of the library's message, in which a reference is
 UNKNOWN_TOOL: Final = "unknown_tool"
 NAMED: Final = frozenset({"name", "function", "custom"})  #: a tool that the client runs has one of these
 #: Reasons in a verdict, where no violation is named.
-UNEXPLAINED: Final = "the arguments do not match the schema (too large or too branched to say where)"
-UNCHECKED: Final = "not checked further: budget (the schema applies too often to these arguments to be checked in time)"
+UNEXPLAINED: Final = "the value does not match the schema (too large or too branched to say where)"
+UNCHECKED: Final = "not checked further: budget (the schema applies too often to this value to be checked in time)"
 _surrogates: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
@@ -100,8 +100,8 @@ class ToolSchemas:
 
     ``tools`` are the definitions as the request has them (OpenAI's two dialects, Anthropic or Ollama), a mapping of names to
     schemas, or ``Request.tools``. A definition without a schema (a custom tool, one that the provider runs) accepts any
-    object. A tool in a namespace is known by its plain name, unless another tool has that name, and by its name in other
-    dialects.
+    object. A tool is also known by the name that it gets in other dialects, and a tool in a namespace by its plain name,
+    unless another tool has that name.
 
     Needs the extra ``schema``. Raise BadToolSchema for a schema above ``limits.schema_bytes`` (all together),
     ``limits.json_depth`` or the limits of this module; raise UsageError without the extra, or for an invalid definition.
@@ -114,7 +114,7 @@ class ToolSchemas:
         *,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        self._library = _library()
+        self._library = schema_library(OFFERED_INSTEAD)
         #: The definitions given, or empty if a mapping was given.
         self.definitions: Sequence[Any] = () if isinstance(tools, Mapping) else tools
         self._limits = limits
@@ -124,6 +124,8 @@ class ToolSchemas:
             if name in self._tools:
                 raise BadToolSchema(name, "", "another tool has this name")
             self._tools[name] = self._bounded(name, schema)
+        for name, tool in list(self._tools.items()):
+            self._tools.setdefault(portable_name(name), tool)  # the name that the provider may have received
 
     def __contains__(self, name: object) -> bool:
         return name in self._tools
@@ -214,12 +216,18 @@ def compiled(tools: Tools, limits: Limits) -> ToolSchemas:
     return schemas
 
 
-def _library() -> Any:
+OFFERED_INSTEAD: Final = (
+    "without a check, give the tools as ReadOptions(offered=request.tools), which restores the client's tool names"
+)
+
+
+def schema_library(instead: str) -> Any:
+    """Return the module ``jsonschema_rs``. Raise UsageError without the extra, with what to write ``instead``."""
     try:
         return importlib.import_module("jsonschema_rs")
     except ImportError:
         raise UsageError(
-            "checking arguments against schemas needs an extra: pip install 'streamkit-llm[schema]'"
+            f"checking against schemas needs an extra: pip install 'streamkit-llm[schema]'; {instead}"
         ) from None
 
 
@@ -297,7 +305,7 @@ def _value(text: str) -> Any:
     except json.JSONDecodeError:
         raise
     except RecursionError:
-        raise _Unfit("the arguments are nested too deep to be checked") from None
+        raise _Unfit("the value is nested too deep to be checked") from None
     except ValueError as error:
         raise _Unfit("a whole number with more digits than can be checked") from error
     if _surrogates.search(text):

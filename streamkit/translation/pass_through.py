@@ -38,6 +38,7 @@ from streamkit.machines import Chain, link_of
 from streamkit.policy import Policy
 from streamkit.report import StreamReport
 from streamkit.tool_calls.accumulate import ToolCallAccumulator, says_something
+from streamkit.tool_calls.output import OutputCheck, OutputChecker
 from streamkit.tool_calls.schema import ToolSchemas
 
 if TYPE_CHECKING:  # a dialect's package imports it
@@ -92,6 +93,7 @@ class PassThrough:
         policy: Policy,
         report: StreamReport,
         tools: ToolSchemas | None = None,
+        output: OutputCheck | None = None,
     ) -> None:
         limits = encoding.limits
         self.fault: Exception | None = None
@@ -104,7 +106,8 @@ class PassThrough:
         self._accumulator = ToolCallAccumulator(
             limits=limits, report=report, policy=policy, make_id=encoding.make_id, check=True, tools=tools
         )
-        self._watch = Chain(self._decoder, self._accumulator)
+        checkers = () if output is None else (OutputChecker(output, limits=limits, report=report),)
+        self._watch = Chain(self._decoder, self._accumulator, *checkers)
         self._encoder = dialect.encoder(encoding, report)  # writes error frames only
         self._rule = rule_for(dialect, encoding.profile)
         self._edits: deque[_Edit] = deque()  # the edits of frames that have not passed yet

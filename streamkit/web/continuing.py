@@ -209,13 +209,14 @@ class Continuing:
         return text
 
     def settle(self) -> None:
-        """Add the repairs, losses and times of writing the response to the report of the last part."""
+        """Add the repairs, losses, verdicts and times of writing the response to the report of the last part."""
         report, written = self.part.report, self._written
         report.repairs += written.repairs
         report.losses += written.losses
         report.verdicts += written.verdicts  # of the calls that the stages changed, less their verdicts before
         report.lost += written.lost
         report.withheld += written.withheld
+        report.output_verdicts = written.output_verdicts  # on the text of all parts together
         report.completed = written.completed
         # without the first, which is the source: the report of each part counts the time of its source
         report.timings += written.timings[1:]

@@ -32,13 +32,14 @@ from streamkit.dialects.profiles import Prefill, Profile
 from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import BadRequest, SourceFailed, StreamError, TooManyValues
 from streamkit.events import Event, ProviderFailed, ReasoningDelta, RefusalDelta, TextDelta, ToolCallArguments
-from streamkit.limits import ANSWER_VALUES
+from streamkit.limits import ANSWER_VALUES, DEFAULT_LIMITS
 from streamkit.pipeline import Pipe, pipe
 from streamkit.read_options import ReadOptions
-from streamkit.recipes import client_events, collect, collect_events, own_stages, transcode
+from streamkit.recipes import client_events, collect, collect_events, options_before, own_stages, transcode
 from streamkit.report import StreamReport
 from streamkit.rewrite.given import EventStage
 from streamkit.sources import causes
+from streamkit.tool_calls.output import OutputCheck, output_stage, served_check
 from streamkit.translation.bodies import decode_response, encode_request, encode_response
 from streamkit.translation.citations import carry_citations_of, carry_searches_of
 from streamkit.web.budget import Hold
@@ -308,7 +309,7 @@ class Exchange:
             source,
             self.upstream.dialect,
             self.reply.client,
-            self._options,
+            evolve(self._options, output=None),  # the text of all upstreams is checked together, in ``_continued``
             report=self.report,
             timings=self.reply.delivery.timings,
         )
@@ -318,8 +319,13 @@ class Exchange:
         takes_comments = takes_ids(self.reply.client, is_array=self.ask.as_array)
         answer = Continuing(Opened(self, events), onward, written, takes_comments=takes_comments)
         own, writing = own_stages(self.stages, self._options), encode(self.reply.client, profile=self._profile())
+        check = self._output_check
+        checking = () if own or check is None else (output_stage(check, DEFAULT_LIMITS),)  # ``own`` checks it, too
         pieces: Pipe[bytes] = Pipe(
-            answer.batches(), (*own, writing, answer.mark_seams), written, timings=self.reply.delivery.timings
+            answer.batches(),
+            (*own, *checking, writing, answer.mark_seams),
+            written,
+            timings=self.reply.delivery.timings,
         )
         try:
             return await self.reply.send(pieces, answer, cut=answer.hide)
@@ -375,7 +381,7 @@ class Exchange:
             raise TooManyValues(ANSWER_VALUES)
         self._heavy = is_heavy(len(body), values)
         self.answer = await self._translated(
-            partial(decode_response, body, self.upstream.dialect, self._options, report=self.report)
+            partial(decode_response, body, self.upstream.dialect, self._reading, report=self.report)
         )
         return self.answer
 
@@ -386,7 +392,7 @@ class Exchange:
     async def _collected(self, source: TimedSource) -> Response:
         """Collect a stream into the whole response that was requested, before its stages. Raises StreamError."""
         source.report = self.report
-        answer = self.answer = await collect(source, self.upstream.dialect, self._options, report=self.report)
+        answer = self.answer = await collect(source, self.upstream.dialect, self._reading, report=self.report)
         if self.report.error is not None:
             raise self.report.error
         self._heavy = is_heavy(source.read_bytes, 0)
@@ -429,7 +435,20 @@ class Exchange:
         tools = any(tool.kind != "server" for tool in self.ask.request.tools)
         text_calls = self.upstream.text_calls or policy.text_calls
         policy = evolve(policy, think_tags=think_tags, text_calls=text_calls if tools else ())
-        return ReadOptions(policy=policy, tools=self.ask.request.tools)
+        return ReadOptions(policy=policy, offered=self.ask.request.tools, output=self._output_check)
+
+    @property
+    def _reading(self) -> ReadOptions:
+        """The options for reading a whole response before it passes the stages."""
+        return options_before(self.stages, self._options)
+
+    @property
+    def _output_check(self) -> OutputCheck | None:
+        """The check of the response's text, if the client asked for JSON."""
+        turns = self.ask.request.turns
+        if turns and turns[-1].role == "assistant":
+            return None  # the response is only the rest of the text
+        return served_check(self.ask.request.options.output, DEFAULT_LIMITS, schema=self.reply.delivery.check_schemas)
 
     def _profile(self) -> Profile:
         """Return how to write the client's dialect: with token usage if the client asked for it.

@@ -35,6 +35,7 @@ from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
 from streamkit.resume.log import End
 from streamkit.text.quoting import quoted
+from streamkit.tool_calls.schema import schema_library
 from streamkit.web.client_connection import Gone, Sized, StreamBody, Watch, bound_unsent
 from streamkit.web.observers import Tap
 from streamkit.web.refusals import error_answer
@@ -70,9 +71,16 @@ class Delivery:
     #: (``Dialect.failed_end``). A client that reads more slowly than this loses the bytes that it has not read.
     linger_s: float = field(default=2.0, validator=ge(0))
     policy: Policy = TOLERANT
+    #: Whether a text whose request has a JSON schema is checked against it (needs the extra ``schema``). Without it, or if the
+    #: schema is unusable, only its JSON is checked, and the verdict on valid JSON is ``unchecked``.
+    check_schemas: bool = False
     timings: bool = (
         False  #: whether the report of a stream shows the time that each stage took (``StreamReport.timings``)
     )
+
+    def __attrs_post_init__(self) -> None:
+        if self.check_schemas:
+            schema_library("or leave check_schemas out")
 
 
 DEFAULT_DELIVERY = Delivery()

@@ -6,6 +6,7 @@ import os
 import pytest
 
 from tests.cli.command import DEMO, run
+from tests.vectors.openai_chat import DONE, ROLE, STOP, said
 from tests.vectors.vector import sse
 
 DATA = DEMO.read_bytes()
@@ -68,6 +69,26 @@ def test_a_cut_call_is_truncated_and_its_text_is_shown():
     assert call["verdict"] == "truncated"
     assert call["arguments"] == '{"city": "Reykjavík", "days": 3, "units": '
     assert found["choices"][0]["stop_reason"] is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "verdict", "reason"),
+    [
+        (None, "complete", None),
+        ({"type": "object"}, "complete", None),
+        ({"properties": {"a": {"type": "string"}}}, "schema_invalid", 'at /a: the value is not of type "string"'),
+    ],
+)
+def test_a_text_is_checked_as_asked(schema, verdict, reason, tmp_path):
+    file = tmp_path / "schema.json"
+    file.write_text(json.dumps(schema))
+    data = sse(ROLE, said('{"a": 1}'), STOP, DONE)
+    output = "json" if schema is None else str(file)
+    (found,) = objects(run("inspect", "--json", "--output", output, stdin=data))
+    assert (found["choices"][0]["verdict"], found["choices"][0].get("reason")) == (verdict, reason)
+    shown = run("inspect", "--output", output, stdin=data).stdout.decode()
+    assert f"JSON text  {verdict}\n" in shown
+    assert (reason or "") in shown
 
 
 def test_an_image_that_the_model_made_is_shown():

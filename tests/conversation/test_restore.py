@@ -132,7 +132,9 @@ async def test_the_recipe_restores_what_the_request_had_to_rewrite():
     body = anthropic(
         [(tool["name"], arguments) for tool, arguments in zip(sent["tools"], ['{"input":"x"}', "{}"], strict=True)]
     )
-    async with transcode(source_of([body]), "anthropic", "openai-responses", ReadOptions(tools=request.tools)) as pipe:
+    async with transcode(
+        source_of([body]), "anthropic", "openai-responses", ReadOptions(offered=request.tools)
+    ) as pipe:
         out = b"".join([data async for data in pipe])
     read = await collect(source_of([out]), "openai-responses")
     assert [(call.kind, call.name, call.arguments) for call in read.tool_calls] == [
@@ -159,7 +161,7 @@ async def test_streamed_calls_of_tools_in_namespaces_are_the_clients_again(upstr
     offered = decode_request(encode_request(request, upstream, max_tokens=100), upstream).tools
     texts = ["{}", '{"input":"x"}' if offered[1].kind == "function" else "x", "{}"]
     said = stream_of(upstream, offered, texts)
-    async with transcode(source_of([said]), upstream, "openai-responses", ReadOptions(tools=request.tools)) as pipe:
+    async with transcode(source_of([said]), upstream, "openai-responses", ReadOptions(offered=request.tools)) as pipe:
         out = b"".join([data async for data in pipe])
     read = await collect(source_of([out]), "openai-responses")
     assert read.clean

@@ -16,6 +16,8 @@ from streamkit.dialects.streams.event_encoder import BEGINNING, METHODS, OneChoi
 from streamkit.events import (
     Aside,
     ChoiceStarted,
+    OutputChecked,
+    OutputDoomed,
     ProviderFailed,
     ReasoningDelta,
     ReasoningOpaque,
@@ -54,6 +56,8 @@ THEIRS: Sequence[Any] = [
     ToolCallStarted(0, "c", "theirs", 1),
     ToolCallArguments(0, '{"theirs"', 1),
     ToolCallDoomed(0, 1, ("theirs",), "no"),
+    OutputDoomed(1, (), "no"),
+    OutputChecked(Verdict("malformed"), 1),
     ToolCallFinished(0, "c", "theirs", '{"theirs":1}', 1, verdict=Verdict("complete")),
     Aside("openai", "logprobs", "theirs", {"theirs": 1}, 1),
 ]

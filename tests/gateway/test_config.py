@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import pickle
+import sys
 
 import pytest
 
+from streamkit.errors import UsageError
 from streamkit.gateway.config import Config, Resume, Server, address_in, describe
 from streamkit.gateway.routing import Route, Target
 from streamkit.policy import LENIENT, TOLERANT
 from streamkit.toml.findings import Finding, Refusal
 from streamkit.web.hosts import is_loopback
-from streamkit.web.reply import DEFAULT_DELIVERY
+from streamkit.web.reply import DEFAULT_DELIVERY, Delivery
 from streamkit.web.upstream import Secret, Upstream
 
 CANARY = "canary-1f0d9c"
@@ -130,9 +132,19 @@ def test_the_delivery_is_the_default_one_unless_said_otherwise():
     assert Server().delivery == DEFAULT_DELIVERY
     delivery = Server(policy="lenient", keep_alive="event", keep_alive_s=1, whole_keep_alive=True, stall_s=2).delivery
     assert (delivery.timings, Server(timings=True).delivery.timings) == (False, True)
+    assert (delivery.check_schemas, Server(check_schemas=True).delivery.check_schemas) == (False, True)
     assert delivery.policy.two_objects == LENIENT.two_objects != TOLERANT.two_objects
     assert delivery.keep_alive == "event"
     assert (delivery.keep_alive_s, delivery.whole_keep_alive, delivery.stall_s) == (1, True, 2)
+
+
+def test_schemas_are_not_checked_without_the_extra(monkeypatch):
+    monkeypatch.setattr("streamkit.gateway.config.find_spec", lambda _name: None)
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
+    with pytest.raises(Refusal, match=r"streamkit-llm\[schema\]"):
+        Server(check_schemas=True)
+    with pytest.raises(UsageError, match=r"streamkit-llm\[schema\].*leave check_schemas out"):
+        Delivery(check_schemas=True)
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def test_everything_can_be_set():
         server = { host = "::1", port = 9, private = "off", workers = 3, grace_s = 0, body_bytes = 1_000, max_streams = 7,
             log_level = "debug", log_format = "text", keys = [{ env = "KEY" }, { file = "key" }], keep_alive_s = 5,
             keep_alive = "event", whole_keep_alive = true, unsent_bytes = 10, stall_s = 2.5, policy = "strict",
-            timings = true }
+            timings = true, check_schemas = true }
         [upstreams."a.b"]
         dialect = "azure"
         base_url = "https://a.example"
@@ -68,6 +68,7 @@ def test_everything_can_be_set():
         host="::1", port=9, private="off", workers=3, grace_s=0, body_bytes=1000, max_streams=7, log_level="debug",
         log_format="text", keys=(Secret(f"env-{CANARY}"), Secret(f"file-{CANARY}")), keep_alive_s=5, keep_alive="event",
         whole_keep_alive=True, unsent_bytes=10, stall_s=2.5, policy="strict", timings=True,
+        check_schemas=True,
     )  # fmt: skip
     azure, aws = config.upstreams.values()
     assert (azure.name, azure.auth, azure.key, azure.tools, azure.emulate) == (

@@ -28,6 +28,7 @@ from streamkit.events import (
 )
 from streamkit.gateway.routing import Route, Target
 from streamkit.report import StreamReport
+from streamkit.translation.bodies import encode_response
 from streamkit.web.source import Timeouts
 from streamkit.web.surfaces import surfaces
 from streamkit.web.upstream import Upstream
@@ -86,6 +87,13 @@ def last_message(request: Received) -> dict[str, Any]:
 def text_in(message: dict[str, Any]) -> str:
     content = message["content"]
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+def body_of(dialect: str, text: str) -> bytes:
+    choice = Choice(parts=[Text(text)], stop_reason="stop")
+    return encode_response(
+        Response("", id="r1", model="there", choices=[choice], clean=True), source_named(dialect)[0].name
+    )
 
 
 def rest(dialect: str, **options: Any) -> Callable[[Received], Script]:
@@ -225,6 +233,20 @@ async def test_its_timings_are_of_the_last_upstreams_part_and_of_all_that_was_wr
     ]  # fmt: skip
     assert line["source"]["items_out"] == line["parse mistral"]["items_in"]
     assert line["encode openai-chat"]["items_in"] > line["accumulate_tool_calls"]["items_out"]
+
+
+@pytest.mark.parametrize("form", [whole, lambda dialect, text: one_body(dialect, body_of(dialect, text))])
+@pytest.mark.parametrize(("rest_of_it", "kind"), [('"b"}', "complete"), ('"b"', "truncated"), ('b"}', "malformed")])
+async def test_the_verdict_is_on_the_text_of_all_upstreams_together(caplog, form, rest_of_it, kind):
+    caplog.set_level(logging.INFO, "streamkit.gateway")
+    cut = broken("openai-chat", answer('{"a": ', ('{"a":', " "))[:4])
+    async with running(("vllm", [cut]), ("vllm", [form("vllm", rest_of_it)])) as (started, _):
+        await started.asked("openai-chat", {"response_format": {"type": "json_object"}})
+        await eventually(lambda: started.counted("streams_active") == 0)
+        assert started.counted("outputs_total", upstream="u1", verdict=kind) == 1
+        assert started.counted("outputs_total") == 1
+    [line] = [record.fields for record in caplog.records if record.msg == "request"]
+    assert line["output_verdicts"] == {kind: 1}
 
 
 @pytest.mark.parametrize("dialect", SOURCES)

@@ -11,12 +11,17 @@ import pytest
 from aiohttp import web
 from aiohttp.http_exceptions import BadHttpMessage, BadStatusLine
 
+from streamkit import Choice, Response, StreamReport, encode_response, response_events
+from streamkit.conversation.messages import Text as TextPart
+from streamkit.dialects import DIALECTS
+from streamkit.dialects.profiles import Encoding
+from streamkit.events import UsageReported
 from streamkit.gateway.log import TALKATIVE, JSONLines, Text
 from streamkit.gateway.record import Record, log_record
 from streamkit.web.upstream import Secret
 from tests.gateway.running import asking, behind, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream
-from tests.web.faults import FAULTS, answer, as_asked, refuse, status, whole
+from tests.web.faults import FAULTS, answer, as_asked, asks_for_stream, good, refuse, status, whole
 from tests.web.raw_client import RawClient
 from tests.web.serving import eventually
 
@@ -168,6 +173,57 @@ async def test_the_line_of_a_stream(caplog):
         "stop": "tool_calls",
         "usage": {"input": 9, "output": 14},
     }
+
+
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
+FORM = {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}
+BAD_FORM = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"$ref": "https://x.example/"}}}
+CHECKED = {"check_schemas": True}
+BEGUN = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "{"}]
+
+
+def saying(dialect, text):
+    """An upstream that says ``text``, as a stream or as a whole response."""
+    choices = [Choice(parts=[TextPart(text)], stop_reason="stop")]
+    response = Response(dialect, id="r", model="m", choices=choices, usage=UsageReported(9, output_total=1), clean=True)
+
+    def play(request):
+        if not asks_for_stream(request, dialect):
+            return whole(dialect, encode_response(response, dialect))
+        encoder = DIALECTS[dialect].encoder(Encoding(), StreamReport())
+        return good(dialect, [*filter(None, map(encoder.feed, ([event] for event in response_events(response))))])
+
+    return play
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("dialect", ["openai-chat", "anthropic"])
+@pytest.mark.parametrize(
+    ("text", "body", "server", "kind"),
+    [
+        ('{"n":1}', {}, None, None),
+        ('{"n":1}', {"response_format": {"type": "json_object"}}, None, "complete"),
+        ('{"n":', {"response_format": {"type": "json_object"}}, None, "truncated"),
+        ('{"n":"x"}', {"response_format": FORM}, None, "unchecked"),
+        ("Sure!", {"response_format": FORM}, None, "malformed"),
+        ('{"n":"x"}', {"response_format": FORM}, CHECKED, "schema_invalid"),
+        ('{"n":1}', {"response_format": FORM}, CHECKED, "complete"),
+        ('{"n":1}', {"response_format": BAD_FORM}, CHECKED, "unchecked"),
+        ('"n":1}', {"response_format": FORM, "messages": BEGUN}, None, None),
+    ],
+)
+async def test_the_line_has_the_verdict_on_a_text_that_was_to_be_json(
+    caplog, text, body, server, kind, dialect, stream
+):
+    caplog.set_level(logging.INFO, "streamkit.gateway")
+    async with behind(saying(dialect, text), dialect=dialect, server=server) as running:
+        answer = await running.asked("openai-chat", {"model": "m", **body}, stream=stream)
+        assert answer.status == 200
+        await eventually(lambda: running.counted("streams_active") == 0)
+        found = {} if kind is None else {kind: 1}
+        [line] = [record.fields for record in caplog.records if record.msg == "request"]
+        assert line.get("output_verdicts", {}) == found
+        assert running.counted("outputs_total", upstream="one") == len(found)
 
 
 #: What each pair of dialects has between its source and what drives the stages.

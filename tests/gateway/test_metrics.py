@@ -89,7 +89,7 @@ def at_nobody(name):
 
 def test_what_the_configuration_knows_of_begins_with_zero():
     config = config_of([at_nobody("one"), at_nobody("two")])
-    begun = {"attempts": 13, "tool_calls": 7, "usage_unknown": 5, "stalls": 1, "tokens": 2}
+    begun = {"attempts": 13, "tool_calls": 7, "outputs": 7, "usage_unknown": 5, "stalls": 1, "tokens": 2}
     kept = {"not_resumable": 3, "logs_lost": 5}
     recorder = {"recorder_files": 1, "recorder_bytes": 1, "recorder_dropped": 1}
     assert zeros(config) == {**{name: 2 * count for name, count in begun.items()}, **kept, **recorder}
@@ -204,7 +204,7 @@ def test_two_gateways_in_a_process_do_not_count_together():
 
 SERIES = """
     requests resumes not_resumable logs_live logs_kept logs_lost log_bytes log_behind_bytes
-    log_behind_seconds store_errors attempts tool_calls repairs request_repairs losses keep_alives
+    log_behind_seconds store_errors attempts tool_calls outputs repairs request_repairs losses keep_alives
     request_seconds first_byte_seconds attempt_seconds first_output_seconds request_first_output_seconds
     output_gap_seconds output_tokens_per_second overhead_seconds tokens usage_unknown stalls stops
     streams_active sockets_open recorder_files recorder_bytes recorder_dropped recorder_unrecorded

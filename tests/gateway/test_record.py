@@ -106,7 +106,7 @@ def test_a_line_is_json_and_holds_none_of_the_reports_texts():
     assert not any(word in text for word in ("torso", "their words", "weather", "city"))
 
 
-@pytest.mark.parametrize("name", ["verdicts", "repairs", "losses"])
+@pytest.mark.parametrize("name", ["verdicts", "output_verdicts", "repairs", "losses"])
 def test_counts_are_copies(name):
     found = attempt(**{name: {"x": 1}})
     record(attempts=[found]).document()[name]["x"] = 2

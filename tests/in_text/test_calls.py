@@ -529,7 +529,7 @@ async def test_collect_and_transcode_find_them():
         again = b"".join([chunk async for chunk in stream])
     assert b'"finish_reason":"tool_calls"' in again
     tools = [{"type": "function", "function": {"name": "other", "parameters": {}}}]
-    assert (await collect(source_of([STREAM]), "openai-chat", ReadOptions(policy=HERMES, tools=tools))).choices[
+    assert (await collect(source_of([STREAM]), "openai-chat", ReadOptions(policy=HERMES, offered=tools))).choices[
         0
     ].text == CONTENT
     assert (await collect(source_of([STREAM]), "openai-chat", ReadOptions(policy=HERMES, tools=TOOLS))).choices[
@@ -544,7 +544,7 @@ def test_a_whole_answer_is_read_as_its_stream(form):
         pytest.skip("no whole answer says this")
     message = {"role": "assistant", "content": plain.text()}
     body = orjson.dumps({"id": "c", "choices": [{"index": 0, "finish_reason": plain.stops[0], "message": message}]})
-    whole = decode_response(body, form.dialect, ReadOptions(policy=form.policy, tools=form.offered))
+    whole = decode_response(body, form.dialect, ReadOptions(policy=form.policy, offered=form.offered))
     found = [(call.name, call.arguments, call.verdict.kind) for call in whole.choices[0].tool_calls]
     assert found == [(call.name, call.arguments, call.verdict) for call in form.calls]
     assert (whole.choices[0].text, whole.choices[0].reasoning) == (form.text, form.reasoning)

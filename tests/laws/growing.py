@@ -28,6 +28,7 @@ from streamkit.conversation.messages import (
     Choice,
     Media,
     Options,
+    OutputFormat,
     Reasoning,
     Request,
     Response,
@@ -56,7 +57,8 @@ from streamkit.text.quoting import excerpt, redacted, without_secrets
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
 from streamkit.tool_calls.check import check_json
 from streamkit.tool_calls.early import EarlySchemaChecker, check_schema_early
-from streamkit.tool_calls.partial_arguments import partial_arguments
+from streamkit.tool_calls.output import check_output
+from streamkit.tool_calls.partial_arguments import partial_arguments, partial_output
 from streamkit.tool_calls.schema import ToolSchemas
 from streamkit.web.client_dialect import client_dialect, no_socket, unrouted, wants_socket
 from streamkit.web.forms import form_of
@@ -508,16 +510,20 @@ def _tools_of(dialect: str) -> Mapping[str, Any]:
 
 
 def _checked(dialect: str, pieces: list[bytes]) -> object:
-    """Against schemas, early and at the end, and shown while they are written."""
+    """Calls and texts against schemas, early and at the end, and shown while they are written."""
     report, tools = StreamReport(), _tools_of(dialect)
+    output = OutputFormat("schema", {"type": ["object", "array"]})
     stages = [
         parse(dialect),
         decode(dialect),
         accumulate_tool_calls(),
-        check_schema_early(tools),
+        check_schema_early(tools, output=output),
         check_json(tools=tools),
+        check_output(output),
+        partial_arguments(),
+        partial_output(),
     ]
-    return _fed(Chain(*(stage.make(report) for stage in [*stages, partial_arguments()])), report, pieces)
+    return _fed(Chain(*(stage.make(report) for stage in stages)), report, pieces)
 
 
 def _linted(dialect: str, pieces: list[bytes]) -> object:

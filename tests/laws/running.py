@@ -35,6 +35,7 @@ from streamkit.report import StreamReport
 from streamkit.testing import joined
 from streamkit.tool_calls.accumulate import ToolCallAccumulator, accumulate_tool_calls
 from streamkit.tool_calls.check import JSONChecker, check_json
+from streamkit.tool_calls.output import OutputCheck, check_output
 from streamkit.tool_calls.value_text import plain_text
 from streamkit.translation.citations import carry_citations, carry_searches
 from tests.corpora import CORPORA, streams
@@ -42,6 +43,7 @@ from tests.sampling import few
 from tests.vectors import VECTORS
 
 CLOCK = lambda: 1_700_000_000.0  # noqa: E731
+ASKED = OutputCheck("any")  #: gives every text a verdict, as if its request had asked for JSON
 
 
 def maker():
@@ -67,7 +69,10 @@ def machines(
     return [
         named.parser(limits, report),
         named.decoder(limits, report),
-        *(stage.make(report) for stage in in_text_stages(ReadOptions(policy=policy, tools=offered), provider)),
+        *(
+            stage.make(report)
+            for stage in in_text_stages(ReadOptions(policy=policy, offered=offered or None), provider)
+        ),
         ToolCallAccumulator(limits=limits, report=report, policy=policy, make_id=maker()),
         JSONChecker(limits=limits, report=report),
     ]
@@ -82,14 +87,16 @@ def chain_of(
     policy: Policy = TOLERANT,
     offered: Sequence[Tool] = (),
     to: str | None = None,
+    output: OutputCheck | None = None,
 ) -> Chain:
     """The same machines as a pipe makes them, each calling the next; ``to``: for a client's dialect."""
     stages = [
         parse(dialect, limits=limits),
         decode(dialect, limits=limits),
-        *in_text_stages(ReadOptions(policy=policy, tools=offered, limits=limits), source_named(dialect)[1]),
+        *in_text_stages(ReadOptions(policy=policy, offered=offered or None, limits=limits), source_named(dialect)[1]),
         accumulate_tool_calls(limits=limits, policy=policy, make_id=maker(), join=join),
         check_json(limits=limits),
+        *(() if output is None else (check_output(output, limits=limits),)),
     ]
     if to is not None:
         ends = source_named(dialect)[0], DIALECTS[to]
@@ -105,6 +112,7 @@ def facts_of(report: StreamReport) -> dict[str, Any]:
         "losses": +report.losses,
         "lost": sorted(report.lost),
         "verdicts": +report.verdicts,
+        "output_verdicts": +report.output_verdicts,
         "withheld": sorted(map(str, report.withheld)),
         "frames": report.frames,
         "broken_frame": report.broken_frame,
@@ -170,10 +178,11 @@ def read(
     policy: Policy = TOLERANT,
     offered: Sequence[Tool] = (),
     join: bool = False,
+    output: OutputCheck | None = None,
 ) -> Outcome:
     """The checked events of a stream, in normal form."""
     report = StreamReport()
-    chain = chain_of(dialect, report, limits, join=join, policy=policy, offered=offered)
+    chain = chain_of(dialect, report, limits, join=join, policy=policy, offered=offered, output=output)
     events: list[Any] = []
     for chunk in reads:
         events += chain.feed(chunk)

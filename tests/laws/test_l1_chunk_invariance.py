@@ -23,7 +23,7 @@ from streamkit.report import StreamReport
 from streamkit.testing import FaultySource, cut_at, cuts, joined, open_sources
 from tests.corpora import recordings, require_corpora
 from tests.laws.deviating import some_deviating
-from tests.laws.running import Stream, chain_of, every_stream, facts_of, maker, read, translate
+from tests.laws.running import ASKED, Stream, chain_of, every_stream, facts_of, maker, read, translate
 from tests.sampling import few_pairs, marks
 from tests.vectors import VECTORS
 
@@ -34,9 +34,9 @@ def seeds(drawn, count):
 
 
 def check_cuts(stream, ways, **how):
-    whole = read(stream.dialect, [stream.body], **how).facts()
+    whole = read(stream.dialect, [stream.body], output=ASKED, **how).facts()
     for reads in ways:
-        found = read(stream.dialect, reads, **how).facts()
+        found = read(stream.dialect, reads, output=ASKED, **how).facts()
         assert found == whole, f"cut into {[len(one) for one in reads][:20]}"
 
 
@@ -302,9 +302,9 @@ def begins(events, before):
 async def test_the_staged_pipe_and_the_chain_of_machines_yield_the_same(stream):
     rng = random.Random(len(stream.body))
     reads = cut_at(stream.body, sorted(rng.choices(range(len(stream.body) + 1), k=7)))
-    expected = read(stream.dialect, reads)
+    expected = read(stream.dialect, reads, output=ASKED)
     found, fault = [], ""
-    async with events_of(FaultySource(reads), stream.dialect, ReadOptions(make_id=maker())) as events:
+    async with events_of(FaultySource(reads), stream.dialect, ReadOptions(make_id=maker(), output=ASKED)) as events:
         try:
             async for batch in events:
                 found += batch

@@ -96,7 +96,7 @@ async def answered(arguments: str, *, stream: bool, finish: str = "tool_calls") 
         restore_response_calls(response, tools)
         return orjson.loads(encode_response(response, RESPONSES))
     out = b""
-    async with transcode(FaultySource([body]), "openai-chat", RESPONSES, ReadOptions(tools=tools)) as pipe:
+    async with transcode(FaultySource([body]), "openai-chat", RESPONSES, ReadOptions(offered=tools)) as pipe:
         async for each in pipe:
             out += each
     (last,) = [line for line in out.split(b"\n") if line.startswith(b"data: ") and b'"type":"response.' in line][-1:]

@@ -101,7 +101,7 @@ async def test_a_streamed_citation_is_one_of_the_same_text(source, to):
     for width, tools in (1, SEARCH), (7, []), (10_000, []):  # some providers search without being asked
         chunks = [data[at : at + width] for at in range(0, len(data), width)]
         report = StreamReport()
-        async with transcode(source_of(chunks), source, to, ReadOptions(tools=tools), report=report) as pipe:
+        async with transcode(source_of(chunks), source, to, ReadOptions(offered=tools), report=report) as pipe:
             out = b"".join([piece async for piece in pipe])
         read = await collect(source_of([out]), to)
         assert read.clean
@@ -290,7 +290,7 @@ async def test_what_google_says_again_with_each_chunk_is_cited_once(to):
         return b"data: " + orjson.dumps({"candidates": [said], "responseId": "r", "modelVersion": "m"}) + b"\r\n\r\n"
 
     data = chunk("Hello", 1) + chunk(" there", 2) + chunk(".", 2, finishReason="STOP")
-    async with transcode(source_of([data]), "gemini", to, ReadOptions(tools=SEARCH)) as pipe:
+    async with transcode(source_of([data]), "gemini", to, ReadOptions(offered=SEARCH)) as pipe:
         written = b"".join([piece async for piece in pipe])
     answer = await collect(source_of([written]), to)
     cited = [citation.url for aside in answer.choices[0].asides for citation in FORMS[to].read(aside)[0]]

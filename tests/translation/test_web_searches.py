@@ -78,7 +78,7 @@ async def test_a_streamed_search_is_told_and_no_call(source, to):
     for width in (1, 11, 10_000):
         chunks = [data[at : at + width] for at in range(0, len(data), width)]
         report = StreamReport()
-        async with transcode(source_of(chunks), source, to, ReadOptions(tools=SEARCH), report=report) as pipe:
+        async with transcode(source_of(chunks), source, to, ReadOptions(offered=SEARCH), report=report) as pipe:
             out = b"".join([piece async for piece in pipe])
         read = await collect(source_of([out]), to)
         assert (read.clean, read.text, read.tool_calls, read.choices[0].stop_reason) == (True, TEXT, [], "stop")

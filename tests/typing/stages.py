@@ -12,6 +12,7 @@ from streamkit import (
     SyncPipe,
     accumulate_tool_calls,
     check_json,
+    check_output,
     collect,
     collect_sync,
     decode,
@@ -21,6 +22,7 @@ from streamkit import (
     parse_json_array,
     parse_ndjson,
     parse_sse,
+    partial_output,
     pipe,
     source_of,
     split_thinking,
@@ -32,6 +34,7 @@ from streamkit.framing.frame import Frame
 from streamkit.report import StageTiming
 from streamkit.resume import Log, MemoryStore, Meta, StoredLog, keep, read
 from streamkit.sources import iter_httpx
+from streamkit.tool_calls.partial_arguments import SeenOutput
 
 
 async def shout(batches: AsyncIterable[list[Event]]) -> AsyncIterator[list[Event]]:
@@ -62,10 +65,15 @@ def right(source: AsyncIterable[bytes]) -> None:
             decode("openai-chat"),
             accumulate_tool_calls(),
             check_json(),
+            check_output(None),
             shout,
             encode("anthropic"),
         ),
         Pipe[bytes],
+    )
+    assert_type(
+        pipe(source, parse_sse(), decode("openai-chat"), accumulate_tool_calls(), partial_output()),
+        Pipe[list[SeenOutput]],
     )
     pipe(source, parse_sse(), decode("openai-chat"), accumulate_tool_calls(), untyped, encode("anthropic"))
     assert_type(transcode(source, "openai-chat", "ollama"), Pipe[bytes])

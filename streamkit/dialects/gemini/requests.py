@@ -314,7 +314,7 @@ class GeminiRequestReader(RequestReader):
         if older:
             schema = config.mapping("responseSchema")
             return OutputFormat("schema", json_schema(schema), native_schema=schema)
-        return OutputFormat("json" if kind == JSON else "text")
+        return OutputFormat("json", root="any") if kind == JSON else OutputFormat("text")
 
     def tools(self, fields: Fields) -> list[Tool]:
         return [tool for each in fields.each("tools") for tool in self._tools(each)]

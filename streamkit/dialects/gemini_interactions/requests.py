@@ -312,7 +312,7 @@ class InteractionsRequestReader(RequestReader):
         form = fields.peek("response_format")
         if form is None and mime_type in {wire.JSON, wire.PLAIN}:
             fields.take("response_mime_type")
-            return OutputFormat("json" if mime_type == wire.JSON else "text")
+            return OutputFormat("json", root="any") if mime_type == wire.JSON else OutputFormat("text")
         if not isinstance(form, dict):
             return None
         kind = form.get("type")
@@ -326,7 +326,7 @@ class InteractionsRequestReader(RequestReader):
         schema, as_json = opened.mapping("schema"), opened.string("mime_type") == wire.JSON
         if schema is not None:
             return OutputFormat("schema", schema)
-        return OutputFormat("json" if as_json else "text")
+        return OutputFormat("json", root="any") if as_json else OutputFormat("text")
 
     def tool(self, tool: Fields) -> Tool:
         kind = tool.needed("type")

@@ -24,6 +24,8 @@ from streamkit.events import (
     ChoiceStarted,
     Event,
     MediaGenerated,
+    OutputChecked,
+    OutputDoomed,
     ProviderFailed,
     ReasoningDelta,
     ReasoningOpaque,
@@ -60,6 +62,8 @@ METHODS: Mapping[type, str] = {
     ToolCallArguments: "call_arguments",
     ToolCallDoomed: "ignore",
     ToolCallFinished: "call_finished",
+    OutputDoomed: "ignore",
+    OutputChecked: "ignore",
     UsageReported: "usage_reported",
     Aside: "any_aside",
     MediaGenerated: "media",
@@ -399,7 +403,15 @@ SAYING = frozenset({TextDelta, RefusalDelta, ToolCallStarted})
 
 
 #: Events that begin a choice if nothing of this choice was seen before.
-BEGINNING = OUTPUT | {ChoiceStarted, ToolCallArguments, ToolCallDoomed, ToolCallFinished, ResponseFinished}
+BEGINNING = OUTPUT | {
+    ChoiceStarted,
+    ToolCallArguments,
+    ToolCallDoomed,
+    ToolCallFinished,
+    OutputDoomed,
+    OutputChecked,
+    ResponseFinished,
+}
 
 
 class OneChoiceEncoder(EventEncoder):

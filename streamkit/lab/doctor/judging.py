@@ -243,7 +243,7 @@ def _body_for_stream(exchange: Exchange, dialect: str) -> Response | None:
 
 async def _in_text(probe: Probe, recording: Recording, dialect: str) -> list[str]:
     """Return the repairs that are needed because reasoning or tool calls are inside the text."""
-    options = ReadOptions(policy=_LOOKING, tools=probe.request.tools or None)
+    options = ReadOptions(policy=_LOOKING, offered=probe.request.tools or None)
     report = StreamReport()
     await collect(source_of([recording.body]), dialect, options, report=report)
     return [kind for kind in IN_TEXT if report.repairs[kind]]
