@@ -40,6 +40,8 @@ from streamkit.web.source import DEFAULT_TIMEOUTS, Timeouts
 from streamkit.web.token_counts import CountTokens
 from streamkit.web.upstream import Upstream
 
+__all__ = ["ASGIApplication", "Relay", "application", "relay"]
+
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]

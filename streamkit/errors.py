@@ -109,7 +109,10 @@ class MissingCallId(StreamError):
 
 
 class SourceFailed(StreamError):
-    """The transport under the source failed. The cause is chained. ``upstream`` is the name of the source, if it has one."""
+    """The transport under the source failed. The cause is chained. ``upstream`` is the name of the source, if it has one.
+
+    Raise it in a source of your own: its message is sent to the client, so it must name no host.
+    """
 
     upstream: str = ""
     is_reset: bool = False  #: True if the upstream reset the connection (TCP RST) instead of closing it

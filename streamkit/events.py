@@ -243,6 +243,8 @@ class ToolCallDoomed:
 class Verdict:
     """The result of ``check_json`` for one finished call. ``position`` is a character offset in the argument text.
 
+    ``complete``: the arguments are one JSON object. ``empty``: there are none, which means ``{}``. ``truncated``: they begin
+    an object and end too early. ``malformed``: they are not JSON. ``not_an_object``: they are another JSON value.
     ``schema_invalid``: the arguments are a complete object that the tool's schema rejects, or the tool is unknown
     (``unknown_tool``). ``unchecked``: a complete object whose check against the schema would take too long; don't run the
     call.
@@ -251,6 +253,11 @@ class Verdict:
     kind: VerdictKind
     reason: str | None = None
     position: int | None = None
+
+    @property
+    def ok(self) -> bool:
+        """True if the arguments can be used: the verdict is ``complete``, or ``empty`` (no arguments)."""
+        return self.kind in {"complete", "empty"}
 
 
 @define

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from streamkit.conversation.replay import replay
+from streamkit.conversation.response_events import response_events
 from streamkit.dialects import client_named, source_named
 from streamkit.dialects.base import FramingParser
 from streamkit.dialects.profiles import Encoding, report_for
@@ -121,7 +121,7 @@ class Observer:
         except StreamError as error:
             self.fault = error  # nothing is encoded: the client gets an HTTP error instead
             return self._see(0, list, fault=error)
-        return self._see(0, replay, response, is_end=True)
+        return self._see(0, response_events, response, is_end=True)
 
     def _see(
         self,

@@ -12,7 +12,7 @@ Source: design.md §2.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
@@ -234,6 +234,12 @@ def _check_order(stages: Sequence[StageFunction[Any, Any]]) -> None:
                 f"{other.name} takes {other.takes}, but {one.name} before it yields {one.gives}: the order is "
                 f"parse_sse (or another framing), decode, accumulate_tool_calls, check_json, encode"
             )
+
+
+async def source_of(items: Iterable[T]) -> AsyncIterator[T]:
+    """Yield the items, as a source that never waits: reads of bytes, or batches of events for a stage."""
+    for item in items:
+        yield item
 
 
 async def close_each(*owned: object) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Response
-from streamkit.conversation.restore import ToolNames, restore_tools
+from streamkit.conversation.restore import ToolNames, restore_calls
 from streamkit.dialects import client_named, decode_frames, encode_by, source_named
 from streamkit.dialects.base import Dialect
 from streamkit.dialects.profiles import DEFAULT_PROFILE, Encoding, Profile, Provider, report_for
@@ -84,7 +84,7 @@ def _translating(
     limits, offered = options.limits, options.offered
     stages = reading_stages(dialect, provider, options, join=join)
     if offered and ToolNames.of(offered):
-        stages.append(restore_tools(offered, limits=limits))
+        stages.append(restore_calls(offered, limits=limits))
     carried = carry_searches(dialect, target, offered, limits=limits), carry_citations(dialect, target, limits=limits)
     stages += [stage for stage in carried if stage is not None]
     return stages

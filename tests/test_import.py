@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pkgutil import iter_modules
 
 import pytest
 
 import streamkit
+from streamkit.cli.commands import parser
 from streamkit.dialects import DIALECTS
 
 CORE = "from streamkit import *\nimport streamkit"
 #: Modules of the library that all public names may load, and others that none of them may import.
 MODULES = 110
+#: The modules that users import from, and the names that mean the same in two: an answer under aiohttp, and under ASGI.
+PUBLIC = ("streamkit", "streamkit.asgi", "streamkit.lab.mock", "streamkit.plugin", "streamkit.testing", "streamkit.web")
+SAME_IN_TWO = {"relay"}
 SERVERS = ("aiohttp", "asyncio", "socket")
 
 
@@ -32,6 +37,16 @@ def test_the_package_alone_loads_no_module():
 def test_no_public_name_is_a_modules():
     """An import of the module would put it in the place of the name."""
     assert not {module.name for module in iter_modules(streamkit.__path__)} & set(streamkit.__all__)
+
+
+def test_a_public_name_is_no_command_and_has_one_meaning():
+    commands = next(action for action in parser()._actions if action.choices)
+    assert not set(commands.choices) & {*streamkit.__all__}
+    meanings = {}
+    for module in PUBLIC:
+        for name in import_module(module).__all__:
+            meanings.setdefault(name, set()).add(id(getattr(import_module(module), name)))
+    assert {name for name, found in meanings.items() if len(found) > 1} == SAME_IN_TWO
 
 
 def test_only_public_names_are_attributes():

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, get_args
 
 import streamkit
-from streamkit import errors, events, limits, report
+from streamkit import errors, events, limits, report, sources
 from streamkit.cli.commands import STATUSES, parser
 from streamkit.conversation import messages
 from streamkit.dialects import DIALECTS, base, lowering
@@ -30,7 +30,8 @@ NOTES = re.compile(
 )
 
 STAGES = {
-    "Pipes": [streamkit.pipe, streamkit.Pipe, streamkit.Stage],
+    "Pipes": [streamkit.pipe, streamkit.Pipe, streamkit.SyncPipe, streamkit.Stage],
+    "Sources": [streamkit.source_of, sources.iter_httpx],
     "Stages, in their order": [
         streamkit.parse_sse,
         streamkit.parse_ndjson,
@@ -45,19 +46,26 @@ STAGES = {
         streamkit.guard,
         streamkit.check_schema_early,
         streamkit.check_json,
-        streamkit.restore_tools,
+        streamkit.restore_calls,
         streamkit.partial_arguments,
         streamkit.encode,
     ],
-    "Recipes": [streamkit.transcode, streamkit.collect, streamkit.Observer, streamkit.detect],
+    "Recipes": [
+        streamkit.transcode,
+        streamkit.collect,
+        streamkit.transcode_sync,
+        streamkit.collect_sync,
+        streamkit.Observer,
+        streamkit.detect,
+    ],
     "Requests and whole responses": [
         streamkit.decode_request,
         streamkit.encode_request,
         streamkit.decode_response,
         streamkit.encode_response,
-        streamkit.restore_response,
+        streamkit.restore_response_calls,
         streamkit.request_with_results,
-        streamkit.replay,
+        streamkit.response_events,
     ],
     "Arguments": [streamkit.parse_arguments, streamkit.PartialJSON, streamkit.ToolSchemas, streamkit.error_result],
 }
@@ -70,11 +78,15 @@ VALUES = [
     streamkit.Policy,
     streamkit.ReadOptions,
     messages.Request,
+    messages.Turn,
+    messages.Text,
     messages.Tool,
     messages.ToolResult,
     messages.Response,
     messages.Choice,
     messages.ToolCall,
+    events.Verdict,
+    streamkit.PartialArguments,
     streamkit.Seen,
     report.StreamReport,
     report.Withheld,
@@ -174,7 +186,8 @@ def stages_page() -> str:
     statuses = ((f"`{status.name}`", str(int(status))) for status in report.Status)
     return page(
         "Stages and recipes",
-        "Everything here but the classes under *Values* and most errors is imported from `streamkit` itself.",
+        "Everything here is imported from `streamkit` itself, but for some classes under *Values*, most errors, and\n"
+        "`iter_httpx`, which is in `streamkit.sources`.",
         *parts,
         "## Dialects",
         table(["name", "dialect", "media type"], names),
@@ -380,7 +393,7 @@ def synopsis(command: argparse.ArgumentParser) -> str:
 
 def options(command: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
     for action in command._actions:  # noqa: SLF001
-        if action.dest != "help":
+        if action.dest != "help" and action.help != argparse.SUPPRESS:
             yield (
                 f"`{spelled(action)}`",
                 f"{action.help or ''}{' (required)' if action.required and action.option_strings else ''}",

@@ -12,8 +12,8 @@ from typing import Any
 from attrs import asdict
 
 from streamkit.cli.inputs import open_input, refused
-from streamkit.cli.options import AUTO, add_in_text, add_policy, client, policy_of, source_or_auto
-from streamkit.cli.picture import Palette, Picture, Times, profile_of, table
+from streamkit.cli.options import AUTO, add_in_text, add_policy, add_renamed, client, policy_of, source_or_auto
+from streamkit.cli.picture import Palette, Picture, Times, table, timing_rows
 from streamkit.cli.streams import STDIN, name_of, say, write, write_json
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Choice, Media, Response, ToolCall
@@ -46,7 +46,7 @@ command on a busy machine.
    "data_chars"}]}], "usage", "clean", "error", "repairs": {kind: count}, "losses": {kind: count}}
 If times are known, from a recording or a live stream, the object has "times": {"first_output_s", "last_output_s",
    "greatest_gap_s", "stalls"}, in seconds since the request was sent or the command began; gaps above 5 s are stalls.
-With --profile it has "profile": [{"stage", "seconds", "items_in", "items_out"}], of which the first is the source.
+With --timings it has "timings": [{"stage", "seconds", "items_in", "items_out"}], of which the first is the source.
 "arguments" is the text as received, and "data_chars" the length of the base64 text of an image or file.
 
 --web instead serves a page on loopback until Ctrl-C, and prints its address. The page shows which bytes led to which events,
@@ -81,7 +81,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_in_text(command)
     add("--tools", metavar="TOOLS", help="a JSON file with the request's tools, or with the request")
     add("--json", action="store_true", help="print one JSON object for each file")
-    add("--profile", action="store_true", help="show the time of each stage")
+    add("--timings", action="store_true", help="show the time of each stage")
+    add_renamed(command, "--profile", "--timings")
     add("--color", choices=["auto", "always", "never"], default="auto", help="default: on a terminal without NO_COLOR")
     add("--web", action="store_true", help="serve a page with the streams for a browser on this machine")
     add("--to", dest="target", type=client, metavar="DIALECT", help="with --web: also show the stream in this dialect")
@@ -95,8 +96,8 @@ async def run(options: argparse.Namespace) -> Status:
     policy = policy_of(options)
     tools = None if options.tools is None else tools_of(options.tools)
     if options.web:
-        if options.json or options.profile:
-            raise UsageError("--json and --profile cannot be used with --web")
+        if options.json or options.timings:
+            raise UsageError("--json and --timings cannot be used with --web")
         from streamkit.cli.inspect_web import show  # noqa: PLC0415 - imports a server, which only --web needs
 
         read_options = ReadOptions(policy=policy, tools=tools)
@@ -105,7 +106,7 @@ async def run(options: argparse.Namespace) -> Status:
         raise UsageError("--to and --port need --web")
     statuses = [
         await inspect(
-            path, options.source, palette, policy=policy, as_json=options.json, tools=tools, profile=options.profile
+            path, options.source, palette, policy=policy, as_json=options.json, tools=tools, timings=options.timings
         )
         for path in options.files
     ]
@@ -134,7 +135,7 @@ async def inspect(
     policy: Policy,
     as_json: bool,
     tools: ToolSchemas | None = None,
-    profile: bool = False,
+    timings: bool = False,
 ) -> Status:
     """Read one file, show it, and return its status."""
     try:
@@ -149,9 +150,9 @@ async def inspect(
     source, failed = opened.source(report), opened.refusal(dialect)
     picture = Picture(palette, lambda: source.now, is_timed=opened.recording is not None)
     stream: Pipe[list[Event]] = (
-        pipe(refused(failed), accumulate_tool_calls(), report=report, timings=profile)
+        pipe(refused(failed), accumulate_tool_calls(), report=report, timings=timings)
         if failed is not None
-        else events_of(source, dialect, ReadOptions(policy=policy, tools=tools), report=report, timings=profile)
+        else events_of(source, dialect, ReadOptions(policy=policy, tools=tools), report=report, timings=timings)
     )
     async with stream:
         collector = Collector(dialect, report)
@@ -167,7 +168,7 @@ async def inspect(
     if as_json:
         write_json(as_object(path, response, picture.times))
     elif report.status is not Status.NOT_THIS_DIALECT:
-        shown = picture.draw(name_of(path), response) + (table(report.timings) if profile else "")
+        shown = picture.draw(name_of(path), response) + (table(report.timings) if timings else "")
         write(shown.encode(sys.stdout.encoding or "utf-8", "replace"))
     return report.status
 
@@ -178,7 +179,7 @@ def as_object(path: str, response: Response, times: Times | None) -> dict[str, A
     seconds = {} if times is None else asdict(times)
     rounded = {name: round(each, TIME_DIGITS) if isinstance(each, float) else each for name, each in seconds.items()}
     timed = {"times": rounded} if rounded else {}
-    profile = {"profile": profile_of(report.timings)} if report.timings else {}
+    timings = {"timings": timing_rows(report.timings)} if report.timings else {}
     return {
         "file": path,
         "dialect": response.dialect,
@@ -189,7 +190,7 @@ def as_object(path: str, response: Response, times: Times | None) -> dict[str, A
         "repairs": dict(report.repairs),
         "losses": dict(report.losses),
         **timed,
-        **profile,
+        **timings,
     }
 
 

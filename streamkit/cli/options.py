@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, get_args
 
 from attrs import evolve
 
+from streamkit.cli.streams import say
 from streamkit.dialects import DIALECTS, client_named, dialect_named, source_named
 from streamkit.errors import UsageError
 from streamkit.policy import POLICIES, Policy, TextCalls, ThinkTags
@@ -50,6 +51,20 @@ def add_dialects(
     for name, dest, kind, what in (("--from", "source", source, comes), ("--to", "target", target, goes)):
         is_needed = name == "--to" or not recordings
         command.add_argument(name, dest=dest, required=is_needed, type=kind, metavar="DIALECT", help=what)
+
+
+class _Renamed(argparse.Action):
+    """A flag under its old name. It sets what the new flag, ``const``, sets, and reports the new name."""
+
+    def __call__(self, _parser: Any, namespace: argparse.Namespace, *_: Any) -> None:
+        say(f"{self.option_strings[0]} is now {self.const}; the next release drops the old name")
+        setattr(namespace, self.dest, True)
+
+
+def add_renamed(command: argparse.ArgumentParser, old: str, new: str) -> None:
+    """Let a command accept a flag under its old name, which its help does not show. Add the new flag before."""
+    dest = new.removeprefix("--")
+    command.add_argument(old, action=_Renamed, nargs=0, const=new, dest=dest, help=argparse.SUPPRESS)
 
 
 def add_policy(command: argparse.ArgumentParser) -> None:

@@ -1,7 +1,7 @@
 """Draw a stream as text: a lane for each growing part, the calls with their verdicts, and the repairs.
 
 The horizontal axis of a lane is time if the stream was live or recorded, else the order of the deltas. The height of a cell
-shows how many characters arrived in it. ``table`` shows the time of each stage (``inspect --profile``).
+shows how many characters arrived in it. ``table`` shows the time of each stage (``inspect --timings``).
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([name.strip().ljust(widths[0]), *numbers]).rstrip()
 
 
-def profile_of(timings: Sequence[StageTiming]) -> list[dict[str, Any]]:
+def timing_rows(timings: Sequence[StageTiming]) -> list[dict[str, Any]]:
     """Return the rows as JSON values, with seconds rounded to nanoseconds."""
     return [
         {"stage": row.name, "seconds": round(row.seconds, 9), "items_in": row.items_in, "items_out": row.items_out}

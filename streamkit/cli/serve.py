@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from streamkit.cli.options import add_renamed
 from streamkit.cli.streams import say, visible
 from streamkit.dialects import DIALECTS
 from streamkit.errors import UsageError
@@ -58,7 +59,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--host", help="the interface to listen on (default: the file's, or 127.0.0.1)")
     add("--port", type=int, metavar="N", help="the port; 0 is any free one (default: the file's, or 8080)")
     add("--workers", type=int, metavar="N", help="processes for that port (default: the file's, or 1)")
-    add("--profile", action="store_const", const=True, help="log the time of each stage of a stream")
+    add("--timings", action="store_const", const=True, help="log the time of each stage of a stream")
+    add_renamed(command, "--profile", "--timings")
     add("--record", metavar="DIR", help="record each exchange with an upstream into DIR (default: the file's)")
     add(
         "--inspect",
@@ -80,7 +82,7 @@ def run(options: argparse.Namespace) -> Status:
     except ModuleNotFoundError as error:
         raise UsageError(EXTRA.format(error.name)) from error
     inspection = None if options.inspect is None else inspection_at(options.inspect, os.environ.get(KEY_VARIABLE, ""))
-    names = ("host", "port", "workers", "profile", "record")
+    names = ("host", "port", "workers", "timings", "record")
     named = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if options.config is None:
         if options.check_config:

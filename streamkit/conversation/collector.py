@@ -14,7 +14,7 @@ from streamkit.conversation.messages import (
     Text,
     ToolCall,
 )
-from streamkit.conversation.replay import part_of
+from streamkit.conversation.response_events import part_of
 from streamkit.events import (
     Aside,
     ChoiceStarted,

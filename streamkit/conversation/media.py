@@ -14,7 +14,7 @@ from typing import Final, TypeAlias, cast
 from attrs import evolve
 
 from streamkit.conversation.messages import Choice, Media, Part
-from streamkit.conversation.replay import event_of
+from streamkit.conversation.response_events import event_of
 from streamkit.events import Aside, MediaGenerated, MediaKind
 from streamkit.report import StreamReport
 

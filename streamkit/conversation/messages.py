@@ -25,8 +25,11 @@ from streamkit.events import (
     UsageReported,
     Verdict,
 )
+from streamkit.limits import DEFAULT_LIMITS
 from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
+from streamkit.text.quoting import quoted
+from streamkit.tool_calls.check import NAME_CHARS, check_arguments, fault_of, parse_arguments
 
 Extras: TypeAlias = Mapping[str, Any]
 DefinitionKind: TypeAlias = ToolKind | Literal["server"]  #: who runs it: the client, or the provider (``server``)
@@ -100,7 +103,10 @@ class Media:
 
 @define
 class ToolCall:
-    """A tool call. ``arguments`` is the text as received: use it only with a good ``verdict`` in a clean response."""
+    """A tool call. ``arguments`` is the text as received; ``parsed()`` returns it as a dict, or raises for a bad ``verdict``.
+
+    Run a call only in a clean response, with a good verdict (``verdict.ok``).
+    """
 
     index: int
     id: str
@@ -117,6 +123,23 @@ class ToolCall:
     #: The whole item as received, if the dialect has a special form for this call (``local_shell_call``).
     item: Extras | None = field(default=None, eq=False, kw_only=True)
     qualified: QualifiedName | None = None  #: the name the client uses, if its tool is in a namespace
+
+    def parsed(self, *, depth: int = DEFAULT_LIMITS.json_depth) -> dict[str, Any]:
+        """Return the arguments as a dict, which is empty if there are none, with the numbers of ``parse_arguments``.
+
+        Raise ValueError if the verdict is bad, if there is no verdict and the text is no JSON object, and for a custom tool,
+        whose arguments are free text. ``depth`` is the ``json_depth`` of the limits used for the verdict.
+        """
+        tool = quoted(self.name, NAME_CHARS)
+        if self.kind == "custom":
+            raise ValueError(f"the arguments of {tool} are free text: use arguments instead of parsed()")
+        verdict = self.verdict or check_arguments(self.arguments, depth=depth)
+        if not verdict.ok:
+            fault = fault_of(verdict, self.arguments)
+            raise ValueError(
+                f"{tool} can't be run: {fault}; look at verdict.ok first, and send error_result(call) if it is False"
+            )
+        return parse_arguments(self.arguments, depth=depth)
 
 
 @define
@@ -186,7 +209,7 @@ class Turn:
 
     role: Literal["system", "user", "assistant"]
     parts: list[Part] = field(factory=list)
-    name: str | None = None
+    name: str | None = None  #: the participant's name, in dialects that have one
     native_role: str | None = None  #: the dialect's word for the role, if it has two (``developer``)
     extras: Extras | None = None
     #: The dialect's field for the reasoning, if it has several (``reasoning_details``).
@@ -380,7 +403,10 @@ class Choice:
 
 @define
 class Response:
-    """A whole response. ``clean`` is False if the stream was interrupted or reported an error."""
+    """A whole response. ``clean`` is False if the stream was interrupted or reported an error.
+
+    ``text``, ``reasoning`` and ``tool_calls`` are those of the first choice, and empty if there is none.
+    """
 
     dialect: str
     report: StreamReport = field(factory=StreamReport, eq=False)
@@ -398,6 +424,11 @@ class Response:
     def text(self) -> str:
         """The text of the first choice."""
         return self.choices[0].text if self.choices else ""
+
+    @property
+    def reasoning(self) -> str:
+        """The visible reasoning of the first choice, with a blank line between blocks."""
+        return self.choices[0].reasoning if self.choices else ""
 
     @property
     def tool_calls(self) -> list[ToolCall]:

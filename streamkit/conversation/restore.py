@@ -61,7 +61,7 @@ class ToolNames:
 
     def item_of(self, call: ToolCallFinished | ToolCall, number: int, choice: int = 0) -> list[Aside]:
         """Return a whole call as an item of the client's dialect; empty for a function call or an incomplete call."""
-        whole = call.ended and call.verdict is not None and call.verdict.kind in {"complete", "empty"}
+        whole = call.ended and call.verdict is not None and call.verdict.ok
         value = _object(call.arguments) if whole else None
         if value is None:
             return []
@@ -115,7 +115,7 @@ class _FreeText:
 
 
 class ToolRestorer(Link):
-    """The machine of ``restore_tools``: events to events."""
+    """The machine of ``restore_calls``: events to events."""
 
     def __init__(
         self, names: ToolNames, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None
@@ -168,13 +168,13 @@ class ToolRestorer(Link):
         return [ToolCallArguments(event.call, late, event.choice), finished] if late else [finished]
 
 
-def restore_tools(tools: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Event], list[Event]]:
+def restore_calls(tools: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Event], list[Event]]:
     """Create the stage after ``check_json`` that gives calls the names and kinds of the client's ``tools``.
 
     ``tools`` are ``Request.tools`` of the request that the client wrote.
     """
     names = ToolNames.of(tools)
-    return stage_within("events", "restore_tools", lambda report: ToolRestorer(names, limits=limits, report=report))
+    return stage_within("events", "restore_calls", lambda report: ToolRestorer(names, limits=limits, report=report))
 
 
 def _as_items(part: Part, names: ToolNames) -> Sequence[Part]:
@@ -190,8 +190,11 @@ def _object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def restore_response(response: Response, tools: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> None:
-    """Do the same as ``restore_tools`` for the calls of a whole response, in place. Repairs are counted in its report."""
+def restore_response_calls(response: Response, tools: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> None:
+    """Give the calls of a whole response the names and kinds of the client's ``tools``, in place.
+
+    It is ``restore_calls`` for what ``decode_response`` or ``collect`` returned. Repairs are counted in the response's report.
+    """
     names = ToolNames.of(tools)
     for choice in response.choices:
         if names.items:

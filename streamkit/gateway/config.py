@@ -116,8 +116,8 @@ class Server:
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     #: Log each request and event as one line of JSON, or as a line of text for people.
     log_format: Literal["json", "text"] = "json"
-    #: Whether the log line of a stream shows the time that each stage took, in its member `profile`.
-    profile: bool = False
+    #: Whether the log line of a stream shows the time that each stage took, in its member `timings`.
+    timings: bool = False
     #: The keys of clients, each `{ env = "NAME" }` or `{ file = "path" }`. A client sends one in `Authorization: Bearer`,
     #: `x-api-key`, `x-goog-api-key` or `api-key`. If the list is empty, anyone who reaches the gateway is served.
     keys: tuple[Secret, ...] = ()
@@ -193,7 +193,7 @@ class Server:
             linger_s=self.linger_s,
             keep_alive=self.keep_alive,
             policy=POLICIES[self.policy],
-            timings=self.profile,
+            timings=self.timings,
         )
 
 

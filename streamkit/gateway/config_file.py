@@ -10,7 +10,7 @@ Source: limits.md §3, T5, T6.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NewType, TypeVar
 
@@ -40,6 +40,8 @@ TABLES: Final[Mapping[str, tuple[type[Any], str]]] = {
     "upstreams": (dict, "write at least one, as [upstreams.NAME] with dialect and base_url"),
     "routes": (list, "write at least one, as [[routes]] with models and to"),
 }
+#: Old names of settings, each with its new name, by table. They work for one release, with a warning.
+RENAMED: Final = {"server": {"profile": "timings"}}
 REQUIRED: Final = frozenset({"upstreams", "routes"})  #: the gateway can't serve without these tables
 
 
@@ -82,8 +84,14 @@ def parse_config(
         upstreams={name: upstream for name, upstream in upstreams.items() if upstream is not None},
         routes=tuple(route for route in routes if route is not None),
     )
-    remarks = warnings(config, document.values, keys.files)
+    remarks = [*_old_names(document.values), *warnings(config, document.values, keys.files)]
     return evolve(config, warnings=tuple(sorted((document.finding(*remark) for remark in remarks), key=_place)))
+
+
+def _old_names(values: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    for table, names in RENAMED.items():
+        for old in names.keys() & values.get(table, {}).keys():
+            yield (table, old), f"is now {names[old]}; the next release drops the old name"
 
 
 def _place(finding: Finding) -> tuple[int, int]:
@@ -104,7 +112,9 @@ class _Reading:
 
     def table(self, name: str, kind: type[T], instead: Mapping[str, Any] | None = None) -> T | None:
         """Convert a table of settings; the values in ``instead`` replace the file's. Return None if the table has errors."""
-        return self._read((name,), {**self._top(name), **(instead or {})}, kind)
+        new = RENAMED.get(name, {})
+        table = {new.get(key, key): value for key, value in self._top(name).items()}
+        return self._read((name,), {**table, **(instead or {})}, kind)
 
     def upstreams(self) -> dict[str, Upstream | None]:
         """Return the upstreams by name; None for one with errors."""

@@ -171,7 +171,7 @@ class Record:
             line["stop"] = ", ".join(stop.reason for stop in last.report.stops)
             line["usage"] = last.usage
             line |= _times_line(last)
-            line["profile"] = _profile(last.report.timings)
+            line["timings"] = _times_of_stages(last.report.timings)
         return {name: value for name, value in line.items() if name in ALWAYS or value not in (None, "", 0, [], {})}
 
     def _attempt_line(self, attempt: Attempt) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def _times_line(attempt: Attempt) -> dict[str, float | None]:
     return {name: None if figure is None else round(figure, 4) for name, figure in figures.items()}
 
 
-def _profile(timings: Iterable[StageTiming]) -> dict[str, dict[str, float]]:
+def _times_of_stages(timings: Iterable[StageTiming]) -> dict[str, dict[str, float]]:
     """Return the times of each stage, by the stage's name. If two pipes of a response have a stage with one name, add both."""
     rows: dict[str, list[StageTiming]] = {}
     for row in timings:

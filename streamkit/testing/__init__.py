@@ -7,10 +7,11 @@ other functions are parts of these two. pytest is optional; its fixtures are ``o
 Source: design.md §1, §8.
 """
 
+from streamkit.pipeline import source_of
 from streamkit.testing.check import check_stage
 from streamkit.testing.check_dialect import check_dialect
 from streamkit.testing.cuts import cut_at, cuts
-from streamkit.testing.drive import adrive, drive, drive_machine, joined, source_of
+from streamkit.testing.drive import adrive, drive, drive_machine, joined
 from streamkit.testing.sources import FaultySource, PlannedFailure, open_sources
 
 __all__ = [

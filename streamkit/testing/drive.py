@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from streamkit.machines import Machine
-from streamkit.pipeline import StageFunction, pipe
+from streamkit.pipeline import StageFunction, pipe, source_of
 from streamkit.tool_calls.joining import join_deltas
 
 A = TypeVar("A")
 B = TypeVar("B")
-
-
-async def source_of(items: Iterable[A]) -> AsyncIterator[A]:
-    """Yield the items, as a source that never waits."""
-    for item in items:
-        yield item
 
 
 async def adrive(stage: StageFunction[A, B], items: Iterable[A]) -> list[B]:

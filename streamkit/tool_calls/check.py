@@ -97,7 +97,7 @@ def verdict_on(event: ToolCallFinished, limits: Limits, report: StreamReport, to
         verdict = Verdict("complete")  # free text: there is no JSON to check
     else:
         verdict = check_arguments(event.arguments, depth=limits.json_depth)
-        if tools is not None and verdict.kind in {"complete", "empty"}:
+        if tools is not None and verdict.ok:
             verdict = tools.check(event.name, event.arguments)
     report.verdicts[verdict.kind] = report.verdicts.get(verdict.kind, 0) + 1
     return verdict
@@ -152,7 +152,6 @@ REASON_CHARS: Final = 400  #: of the verdict's reason, which may quote keys; the
 NAME_CHARS: Final = 64  #: maximum length of the tool's name in the text
 AROUND_CHARS: Final = 24  #: number of characters quoted on each side of a fault
 
-GOOD: Final = frozenset({"complete", "empty"})
 FAULTS: Final = {
     "truncated": "its arguments are truncated",
     "malformed": "its arguments are not valid JSON",
@@ -179,13 +178,13 @@ class JudgedCall(Protocol):
 
 def is_bad(verdict: Verdict | None) -> bool:
     """Return whether a verdict means that the arguments can't be used."""
-    return verdict is not None and verdict.kind not in GOOD
+    return verdict is not None and not verdict.ok
 
 
 def error_text(call: JudgedCall) -> str:
     """Return the message to the model about a call that was not run. Raise UsageError if the verdict is good or missing."""
     verdict = call.verdict
-    if verdict is None or verdict.kind in GOOD:
+    if verdict is None or verdict.ok:
         problem = "no verdict (use check_json)" if verdict is None else f"the verdict {verdict.kind}"
         raise UsageError(
             f"an error result needs a call with a bad verdict; {quoted(call.name, NAME_CHARS)} has {problem}"
@@ -193,12 +192,17 @@ def error_text(call: JudgedCall) -> str:
     tool = shortened(call.name, NAME_CHARS) or "a tool without a name"
     if verdict.reason == UNKNOWN_TOOL:
         return f"{tool} was not run: there is no tool with this name. Call one of the available tools."
+    return f"{tool} was not run: {fault_of(verdict, call.arguments)}. Call {tool} again with valid arguments."
+
+
+def fault_of(verdict: Verdict, arguments: str) -> str:
+    """Return what a bad verdict says of ``arguments``, in words that may quote them."""
     fault = FAULTS[verdict.kind]
     if verdict.reason:
         fault += f": {shortened(verdict.reason, REASON_CHARS)}"
     if verdict.kind == "malformed" and verdict.position is not None:
-        near = call.arguments[max(0, verdict.position - AROUND_CHARS) : verdict.position + AROUND_CHARS]
+        near = arguments[max(0, verdict.position - AROUND_CHARS) : verdict.position + AROUND_CHARS]
         fault += f", at character {verdict.position}, near {quoted(near)}"
     elif verdict.kind == "truncated":
-        fault += f", after {len(call.arguments)} characters"
-    return f"{tool} was not run: {fault}. Call {tool} again with valid arguments."
+        fault += f", after {len(arguments)} characters"
+    return fault

@@ -331,7 +331,7 @@ class PartialArguments:
     partial: PartialJSON
 
 
-Seen: TypeAlias = Event | PartialArguments
+WatchedEvent: TypeAlias = Event | PartialArguments
 """The events that ``partial_arguments`` yields."""
 
 
@@ -373,7 +373,7 @@ class ArgumentsWatcher(Link):
 
 def partial_arguments(
     *, limits: Limits = DEFAULT_LIMITS, numbers: Literal["ended", "growing"] = "ended"
-) -> Stage[list[Event], list[Seen]]:
+) -> Stage[list[Event], list[WatchedEvent]]:
     """Create the stage after ``accumulate_tool_calls`` or ``check_json`` that reports arguments while they are received.
 
     ``numbers`` selects when a number appears in the value: once it has ended, or while it grows.

@@ -49,7 +49,10 @@ log = logging.getLogger("streamkit.translation.bodies")
 
 
 def decode_request(body: bytes, dialect: str, *, report: StreamReport | None = None) -> Request:
-    """Read a request that a client of ``dialect`` sent. Raises BadRequest if the body is invalid, and UsageError."""
+    """Read a request that a client of ``dialect`` sent.
+
+    Raises BadRequest if the body is invalid, and UsageError for an unknown name.
+    """
     named, _ = client_named(dialect)
     report = report if report is not None else StreamReport()
     return _bodies_of(named).decode_request(fields_of(body, report), report)
@@ -80,7 +83,8 @@ def encode_request(
     ``assistant_first`` says whether a short user turn is added before it or the request is refused. Where a model does not
     continue the assistant's text, ``assistant_last`` says the same of a user turn after it. ``linked_media`` says whether
     media at a URL, in a dialect that takes none, are refused or dropped. ``prefill`` is how a provider is asked to continue
-    the assistant's last turn (``prefill_of``); a model that can't continue it is refused. Raises BadRequest and UsageError.
+    the assistant's last turn (``prefill_of``); a model that can't continue it is refused. Raises BadRequest, and
+    UsageError for an unknown name.
     """
     named, provider = source_named(dialect)
     bodies = _bodies_of(named)
@@ -184,7 +188,7 @@ def decode_response(
     An error body raises no exception: ``Response.error`` has the provider's error, and ``clean`` is False. If the logger
     ``streamkit.translation.bodies`` is at debug level, the body is logged, with everything that looks like a secret removed.
     Raises NotThisDialect for a body of another dialect, other subclasses of ``StreamError`` for a body that can't be read,
-    and UsageError.
+    and UsageError for an unknown name.
     """
     named, provider = source_named(dialect)
     bodies, limits = _bodies_of(named), options.limits
@@ -219,7 +223,7 @@ def encode_response(
     """Write a whole response for clients of ``dialect``, or for a named client, whose ``profile`` is then the default.
 
     A response that is not ``clean`` is written as the dialect's error body, never as a success. Losses are counted in
-    ``report``, by default the response's report. Raises UsageError.
+    ``report``, by default the response's report. Raises UsageError for an unknown name.
     """
     named, client = client_named(dialect)
     write = _bodies_of(named).encode_response

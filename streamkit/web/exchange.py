@@ -25,8 +25,8 @@ from attrs import define, evolve, field, frozen
 from multidict import CIMultiDict
 
 from streamkit.conversation.messages import Request, Response, Text, Turn
-from streamkit.conversation.replay import replay
-from streamkit.conversation.restore import restore_response
+from streamkit.conversation.response_events import response_events
+from streamkit.conversation.restore import restore_response_calls
 from streamkit.dialects import client_named, encode, prefill_of, source_named
 from streamkit.dialects.profiles import Prefill, Profile
 from streamkit.dialects.streams.event_encoder import failure_from
@@ -37,6 +37,7 @@ from streamkit.pipeline import Pipe, pipe
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import client_events, collect, transcode
 from streamkit.report import StreamReport
+from streamkit.sources import causes
 from streamkit.translation.bodies import decode_response, encode_request, encode_response
 from streamkit.translation.citations import carry_citations_of, carry_searches_of
 from streamkit.web.budget import Hold
@@ -48,7 +49,7 @@ from streamkit.web.observers import ExchangeRecording, OutputTimes
 from streamkit.web.refusals import Refused
 from streamkit.web.reply import Reply, failure_in
 from streamkit.web.resume.settings import takes_ids
-from streamkit.web.source import TimedSource, causes, iter_upstream, whole_body
+from streamkit.web.source import TimedSource, iter_upstream, whole_body
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream, count_request, error_of, hidden, path_of, redactor, response_headers, send
 from streamkit.web.upstream.hiding import Cut
@@ -272,7 +273,7 @@ class Exchange:
         self.report.repair("body_for_stream")
         if not self._within:
             await self._translated(partial(self._restore, answer))
-        events = await self._translated(partial(replay, answer))
+        events = await self._translated(partial(response_events, answer))
         writing = encode(self.reply.client, profile=self._profile())
         written = pipe(_slices(events), writing, report=self.report, timings=self.reply.delivery.timings)
         return await self.reply.send(written, cut=self._cut)
@@ -292,7 +293,7 @@ class Exchange:
         if not answer.clean:
             return hidden(answer.error or failure_in(self.report), self._cut)
         self.report.repair("body_for_stream")
-        return pipe(_slices(replay(answer)), report=self.report)
+        return pipe(_slices(response_events(answer)), report=self.report)
 
     def _events(self, source: TimedSource) -> Pipe[list[Event]]:
         self._source = source
@@ -391,7 +392,7 @@ class Exchange:
     def _restore(self, answer: Response) -> None:
         """Adapt a whole response of another dialect: use the client's tool names, and cite as the client expects."""
         tools, client = self.ask.request.tools, client_named(self.reply.client)[0].name
-        restore_response(answer, tools)
+        restore_response_calls(answer, tools)
         carry_searches_of(answer, client, tools)
         carry_citations_of(answer, client)
 

@@ -17,11 +17,8 @@ Source: design.md §6, limits.md §1 (defaults), quirks.md 127, 128.
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import socket
-import ssl
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from typing import Any, Final, Protocol, runtime_checkable
 
 from aiohttp import ClientError, ClientPayloadError, ClientResponse
@@ -31,6 +28,7 @@ from attrs.validators import gt, optional
 from streamkit.errors import BodyTooLong, FirstByteTimeout, IdleTimeout, Interrupted, SourceFailed, TotalTimeout
 from streamkit.pipeline import close_each
 from streamkit.report import StreamReport
+from streamkit.sources import BROKE, broken, is_reset
 from streamkit.web.observers import CLIENT_LEFT, TIMEOUT, ExchangeRecording, OutputTimes, Tap, end_of
 
 
@@ -63,40 +61,6 @@ DRAIN_S: Final = 1.0  #: seconds for which an open body is still read after the 
 #: an eighth of a plain relay's CPU time.
 READ_BYTES: Final = 32 * 1024
 ANSWER_BYTES: Final = 64 * 1024 * 1024  #: The largest whole response. Images and long reasoning are larger than 1 MiB.
-
-
-def because(words: str, error: BaseException | None) -> str:
-    """Return ``words`` and the reason that the operating system or TLS gives for ``error``.
-
-    The reason contains no host, no path and nothing that was received.
-    """
-    reason = next(filter(None, map(_reason, causes(error))), "")
-    return f"{words}: {reason}" if reason else words
-
-
-def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and the errors that caused it."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        wrapped = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)
-        error = wrapped or error.__cause__ or error.__context__
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, ssl.SSLError):
-        # the name of an OpenSSL error, because its number is not an errno
-        return str(getattr(error, "reason", None) or "")
-    if isinstance(error, socket.gaierror):
-        return error.strerror or ""
-    number = error.errno if isinstance(error, OSError) else None
-    return os.strerror(number) if isinstance(number, int) and number > 0 else ""
-
-
-def is_reset(error: BaseException | None) -> bool:
-    """Return whether the other side reset the connection, according to ``error`` or an error that caused it."""
-    return any(isinstance(each, ConnectionResetError | BrokenPipeError) for each in causes(error))
 
 
 class Beginning:
@@ -371,9 +335,9 @@ class _Body:
             return bytes(chunk[:READ_BYTES])
         self._forget()
         if self._error is not None:
-            words = "the connection to the upstream broke"
-            message = because(words, self._error)
-            failed = SourceFailed(because(words, self._broken_by) if message == words else message)
+            failed = broken(self._error)
+            if str(failed) == BROKE:  # aiohttp's error has no reason; the one that closed the connection may have
+                failed = broken(self._broken_by)
             failed.is_reset = is_reset(self._error) or is_reset(self._broken_by)
             raise failed from self._error
         raise StopAsyncIteration

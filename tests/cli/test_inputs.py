@@ -194,7 +194,7 @@ def test_an_error_instead_of_an_answer_is_shown_as_the_error_it_is(tmp_path):
     done = run("inspect", path)
     assert done.returncode == 4
     assert "the provider reported rate_limit (status 429): Slow down." in done.stdout.decode()
-    assert objects(run("inspect", "--json", "--profile", path))[0]["error"] == {
+    assert objects(run("inspect", "--json", "--timings", path))[0]["error"] == {
         "type": "rate_limit", "message": "Slow down.",
     }  # fmt: skip
     done = run("lint", path)

@@ -143,10 +143,10 @@ def test_no_letter_of_the_wires_moves_a_terminal(form, tmp_path):
         assert said["choices"][0]["text"] == nasty
 
 
-def test_profile_adds_the_stages_to_the_json():
-    plain, profiled = (objects(run("inspect", "--json", *more, str(DEMO)))[0] for more in ((), ("--profile",)))
-    rows = profiled.pop("profile")
-    assert profiled == plain
+def test_timings_add_the_stages_to_the_json():
+    plain, timed = (objects(run("inspect", "--json", *more, str(DEMO)))[0] for more in ((), ("--timings",)))
+    rows = timed.pop("timings")
+    assert timed == plain
     assert [(row["stage"], row["items_in"], row["items_out"]) for row in rows] == [
         ("source", 0, 1),
         ("parse openai-chat", 1, 24),
@@ -157,13 +157,19 @@ def test_profile_adds_the_stages_to_the_json():
     assert all(0 < row["seconds"] < 60 for row in rows)
 
 
-def test_profile_is_a_table_behind_the_picture(tmp_path):
+def test_an_old_option_is_the_new_one_and_says_so():
+    done = run("inspect", "--json", "--profile", str(DEMO))
+    assert "timings" in objects(done)[0]
+    assert done.stderr == b"streamkit: --profile is now --timings; the next release drops the old name\n"
+
+
+def test_timings_are_a_table_behind_the_picture(tmp_path):
     plain = run("inspect", str(DEMO)).stdout
-    shown = run("inspect", "--profile", str(DEMO)).stdout
+    shown = run("inspect", "--timings", str(DEMO)).stdout
     assert shown.startswith(plain)
     assert [line.split()[0] for line in shown[len(plain) :].decode().splitlines()[:-1]] == [
         "stage", "source", "parse", "decode", "accumulate_tool_calls", "pipe"
     ]  # fmt: skip
     html = tmp_path / "page.html"
     html.write_bytes(b"<html><body>no</body></html>")
-    assert run("inspect", "--profile", str(html)).stdout == b""
+    assert run("inspect", "--timings", str(html)).stdout == b""

@@ -194,7 +194,7 @@ def test_what_goes_with_the_page_alone_is_refused_without_it(option):
     assert b"--web" in done.stderr
 
 
-@pytest.mark.parametrize("option", ["--json", "--profile"])
+@pytest.mark.parametrize("option", ["--json", "--timings"])
 def test_what_the_page_does_not_show_is_refused_with_it(option):
     done = run("inspect", "--web", option, str(DEMO))
     assert done.returncode == 2

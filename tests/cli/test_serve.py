@@ -91,15 +91,15 @@ def test_options_win_over_the_file_and_are_checked_with_it(tmp_path, capsys):
     assert "set server.keys, or listen on loopback" in capsys.readouterr().out  # the file alone is on loopback
 
 
-@pytest.mark.parametrize("named", [(), ("--profile",)])
+@pytest.mark.parametrize("named", [(), ("--timings",)])
 @pytest.mark.parametrize("configured", [False, True])
-def test_profile_is_the_files_unless_the_option_says_so(tmp_path, monkeypatch, named, configured):
+def test_timings_are_the_files_unless_the_option_says_so(tmp_path, monkeypatch, named, configured):
     served = []
     monkeypatch.setattr("streamkit.gateway.serve.serve", lambda _config, server, *_, **__: served.append(server) or 0)
-    path = config_file(tmp_path, "http://127.0.0.1:1", profile=configured)
+    path = config_file(tmp_path, "http://127.0.0.1:1", timings=configured)
     run_here("--config", str(path), *named)
     run_here(*named)
-    assert [server.profile for server in served] == [bool(named) or configured, bool(named)]
+    assert [server.timings for server in served] == [bool(named) or configured, bool(named)]
 
 
 def test_the_store_of_answers_is_looked_at(tmp_path, capsys, monkeypatch):

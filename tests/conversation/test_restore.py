@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamkit import collect, replay, transcode
+from streamkit import collect, response_events, transcode
 from streamkit.conversation.messages import Choice, Response, Tool, ToolCall
-from streamkit.conversation.restore import ToolNames, ToolRestorer, restore_response
+from streamkit.conversation.restore import ToolNames, ToolRestorer, restore_response_calls
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import Encoding
 from streamkit.events import ToolCallArguments, ToolCallFinished, ToolCallStarted
@@ -72,7 +72,7 @@ def test_so_it_does_in_a_whole_response(arguments, ended, expected, repairs, los
     [*_, judged] = events_of("apply_patch", [arguments], ended=ended)
     call = ToolCall(0, "c1", "apply_patch", arguments, verdict=judged.verdict, ended=ended)
     response = Response("anthropic", choices=[Choice(parts=[call])])
-    restore_response(response, [PATCH])
+    restore_response_calls(response, [PATCH])
     assert (call.kind, call.arguments, call.verdict.kind, call.ended) == ("custom", *expected)
     assert (dict(response.report.repairs), dict(response.report.losses)) == (repairs, losses)
 
@@ -94,7 +94,7 @@ def test_names_that_had_to_be_written_otherwise_are_the_clients_again():
     out, _ = restored([Tool(name)], events_of(portable_name(name), ["{}"]))
     assert [event.name for event in out if hasattr(event, "name")] == [name, name]
     call = ToolCall(0, "c1", portable_name(name), "{}")
-    restore_response(Response("anthropic", choices=[Choice(parts=[call])]), [Tool(name)])
+    restore_response_calls(Response("anthropic", choices=[Choice(parts=[call])]), [Tool(name)])
     assert call.name == name
 
 
@@ -180,7 +180,7 @@ def stream_of(dialect, tools, arguments):
     parts = [ToolCall(number, f"call_0000{number}", tool.name, text, tool.kind) for number, (tool, text) in pairs]
     said = Response(dialect, id="r", model="m", choices=[Choice(parts=parts, stop_reason="tool_calls")], clean=True)
     encoder = DIALECTS[dialect].encoder(Encoding(), StreamReport())
-    return encoder.feed(list(replay(said))) + encoder.finish()
+    return encoder.feed(list(response_events(said))) + encoder.finish()
 
 
 def anthropic(calls):
@@ -190,4 +190,4 @@ def anthropic(calls):
         "anthropic", id="msg_1", model="m", choices=[Choice(parts=parts, stop_reason="tool_calls")], clean=True
     )
     encoder = DIALECTS["anthropic"].encoder(Encoding(), StreamReport())
-    return encoder.feed(list(replay(said))) + encoder.finish()
+    return encoder.feed(list(response_events(said))) + encoder.finish()

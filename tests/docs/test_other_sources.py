@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from streamkit import StreamReport, collect, transcode
+from streamkit import StreamReport, collect, pipe, transcode, transcode_sync
 from streamkit.errors import SourceFailed
+from streamkit.sources import iter_httpx
 from streamkit.testing import FaultySource, open_sources, source_of
 from streamkit.web import relay
 from tests.docs.pages import ROOT, blocks, run
@@ -107,7 +108,9 @@ def _sockets_of_libraries():
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     """What the page defines. Its threads end with the tests."""
-    namespace = run(PAGE, tmp_path_factory.mktemp("page"))
+    folder = tmp_path_factory.mktemp("page")
+    with contextlib.chdir(folder):
+        namespace = run(PAGE, folder)
     yield namespace
     namespace["THREADS"].shutdown()
 
@@ -132,22 +135,30 @@ async def sources(page, upstream):
     hi = [{"role": "user", "content": "Hi"}]
     ask_sdk = page["ask_sdk"]
 
-    async def threaded(write) -> StreamReport:
-        """``translate`` over urllib3, in a thread because the server runs in this one."""
+    def in_thread(work: Callable[..., StreamReport]) -> Callable[..., Any]:
+        """What blocks runs in a thread, because the server runs in this one."""
+
+        def ask(write) -> Any:
+            loop = asyncio.get_running_loop()
+            return asyncio.to_thread(work, lambda chunk: asyncio.run_coroutine_threadsafe(write(chunk), loop).result())
+
+        return ask
+
+    def over_httpx(write) -> StreamReport:
+        with httpx.Client(trust_env=False) as client:
+            return page["ask_sync"](client, upstream.url, b"{}", write)
+
+    def over_urllib3(write) -> StreamReport:
         import urllib3  # noqa: PLC0415 - it comes with boto3
 
-        report, loop = StreamReport(), asyncio.get_running_loop()
-
-        def work() -> None:
-            with (
-                urllib3.PoolManager() as pool,
-                pool.request("POST", upstream.url, body=b"{}", preload_content=False) as response,
-            ):
-                for chunk in page["translate"](page["chunks_of"](response), report):
-                    asyncio.run_coroutine_threadsafe(write(chunk), loop).result()
-
-        await asyncio.to_thread(work)
-        return report
+        with (
+            urllib3.PoolManager() as pool,
+            pool.request("POST", upstream.url, body=b"{}", preload_content=False) as response,
+            transcode_sync(page["chunks_of"](response), "openai-chat", "anthropic") as stream,
+        ):
+            for chunk in stream:
+                write(chunk)
+        return stream.report
 
     yield {
         "httpx": ("openai-chat", "anthropic", lambda write: page["ask"](client, upstream.url, b"{}", write)),
@@ -159,7 +170,8 @@ async def sources(page, upstream):
             messages.messages.with_streaming_response.create, "anthropic", "openai-chat", write, model="m", max_tokens=9, messages=hi)),
         "boto3": ("bedrock", "anthropic", lambda write: page["ask_bedrock"](
             aws, write, modelId="m", messages=[{"role": "user", "content": [{"text": "Hi"}]}])),
-        "urllib3": ("openai-chat", "anthropic", threaded),
+        "httpx, blocking": ("openai-chat", "anthropic", in_thread(over_httpx)),
+        "urllib3": ("openai-chat", "anthropic", in_thread(over_urllib3)),
     }  # fmt: skip
     await client.aclose()
     await sdk.close()
@@ -167,8 +179,8 @@ async def sources(page, upstream):
     aws.close()
 
 
-SOURCES = ["httpx", "openai chat", "openai responses", "anthropic", "boto3", "urllib3"]
-CANCELLABLE = [name for name in SOURCES if name != "urllib3"]
+CANCELLABLE = ["httpx", "openai chat", "openai responses", "anthropic", "boto3"]
+SOURCES = [*CANCELLABLE, "httpx, blocking", "urllib3"]
 TEXT = {
     "openai-chat": openai_chat.HEALTHY[0],
     "openai-responses": openai_responses.HEALTHY[0],
@@ -244,17 +256,6 @@ async def test_a_cancelled_task_lets_go_of_the_upstream(sources, upstream, page,
         await upstream.left.wait()
 
 
-async def test_events_without_an_event_loop_are_those_of_the_stages(page):
-    for vector in OF["openai-chat"]:
-        report = StreamReport()
-        pieces = [vector.body[at : at + PIECE_BYTES] for at in range(0, len(vector.body), PIECE_BYTES)]
-        written = b"".join(page["translate"](pieces, report))
-        async with transcode(source_of(pieces), "openai-chat", "anthropic") as stream:
-            expected = b"".join([chunk async for chunk in stream])
-        assert facts(report) == facts(stream.report), vector.name
-        assert await said(written, "anthropic") == await said(expected, "anthropic"), vector.name
-
-
 # -- what the page says of others --------------------------------------------------------------------------------------
 
 
@@ -274,7 +275,7 @@ async def test_httpx_gives_up_after_5_s_and_asks_for_gzip(page):
     assert page["TIMEOUT"].connect == 10
 
 
-@pytest.mark.parametrize("name", ["httpx", "openai chat", "openai responses", "anthropic"])
+@pytest.mark.parametrize("name", ["httpx", "httpx, blocking", "openai chat", "openai responses", "anthropic"])
 async def test_a_source_asks_for_no_compression(sources, upstream, name):
     dialect, _, ask = sources[name]
     upstream.body = TEXT[dialect].body
@@ -289,15 +290,16 @@ async def test_a_status_of_an_sdk_is_its_own_error_on_entering(sources, upstream
         await sources["openai chat"][2](Client().write)
 
 
-async def test_a_raw_response_stays_open_until_it_is_closed(upstream):
+async def test_a_raw_response_stays_open_until_its_source_is_closed(upstream):
     openai = pytest.importorskip("openai")
     upstream.body = TEXT["openai-chat"].body
     transport = openai.DefaultAsyncHttpxClient(trust_env=False)
     async with openai.AsyncOpenAI(base_url=upstream.url, api_key="none", http_client=transport) as sdk:
         raw = await sdk.chat.completions.with_raw_response.create(model="m", messages=[], stream=True)
         assert not raw.http_response.is_closed
-        assert b"".join([chunk async for chunk in raw.http_response.aiter_bytes()]) == upstream.body
-        await raw.http_response.aclose()
+        async with pipe(iter_httpx(raw)) as source:
+            assert (await anext(source))[:6] == b"data: "
+        assert raw.http_response.is_closed
 
 
 async def test_what_botocore_parsed_lacks_what_it_does_not_know(upstream):
@@ -351,14 +353,15 @@ async def test_read1_returns_what_is_there_and_iter_content_waits_for_the_whole(
         assert await reading == upstream.body
 
 
-async def test_relay_takes_a_source_of_the_page(page, upstream, aiohttp_client):
+async def test_relay_takes_a_source_of_the_page(upstream, aiohttp_client):
     httpx = pytest.importorskip("httpx")
     upstream.body = TEXT["openai-chat"].body
 
     async def handler(request: web.Request) -> web.StreamResponse:
         async with httpx.AsyncClient(trust_env=False) as client, client.stream("POST", upstream.url) as response:
-            source = page["source_from"](response.aiter_bytes(), httpx.RequestError)
-            return await relay(request, source, lambda s: transcode(s, "openai-chat", "anthropic"), client="anthropic")
+            return await relay(
+                request, iter_httpx(response), lambda s: transcode(s, "openai-chat", "anthropic"), client="anthropic"
+            )
 
     app = web.Application()
     app.router.add_post("/", handler)
@@ -384,6 +387,7 @@ class Caller:
         self.left = asyncio.Event()  #: the client leaves
         self.blocked = asyncio.Event()  #: a write waits for the client
         self.block_at: int | None = None  #: the write that waits
+        self.freed = asyncio.Event()  #: it waits no longer, as in a server that has noticed the departure
         self.asked: list[dict[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive(self) -> dict[str, Any]:
@@ -396,7 +400,7 @@ class Caller:
         self.messages.append(message)
         if len(self.messages) == self.block_at:
             self.blocked.set()
-            await asyncio.Event().wait()
+            await self.freed.wait()
 
     async def call(self, app: Callable[..., Any]) -> None:
         await app(self.scope, self.receive, self.send)
@@ -416,9 +420,9 @@ class Caller:
 
 @pytest.fixture(scope="module")
 def sink(page):
-    """The page with its block for Starlette, which is a fragment there because Starlette may not be installed."""
+    """The page with its handler for Starlette, which is a fragment there because Starlette may not be installed."""
     pytest.importorskip("starlette", reason=WHY)
-    block = next(block for block in blocks(PAGE) if "PipeResponse" in block.text)
+    block = next(block for block in blocks(PAGE) if "asgi import" in block.text)
     namespace = dict(page)
     exec(compile(block.text, str(block), "exec"), namespace)
     return namespace
@@ -440,12 +444,12 @@ async def service(sink, upstream, monkeypatch):
 ASKED = b'{"model":"m","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"Hi"}]}'
 
 
-async def test_starlette_answers_with_the_pipe(service, upstream):
+async def test_a_handler_of_starlette_relays_httpx(service, upstream):
     upstream.body = TEXT["openai-chat"].body
     caller = Caller(ASKED)
     await caller.call(service)
     assert caller.status == 200
-    assert caller.headers[b"x-accel-buffering"] == b"no"
+    assert caller.headers[b"content-type"] == b"text/event-stream"
     assert (await said(caller.body, "anthropic"))[0][0][0] == TEXT["openai-chat"].text
 
 
@@ -477,6 +481,7 @@ async def test_a_client_that_leaves_takes_the_upstream_with_it(service, upstream
         if when == "in a write":
             await caller.blocked.wait()
         caller.left.set()
+        caller.freed.set()
         await call
         await upstream.left.wait()
 

@@ -129,7 +129,7 @@ def test_a_number_below_its_least_is_refused(field):
 def test_the_delivery_is_the_default_one_unless_said_otherwise():
     assert Server().delivery == DEFAULT_DELIVERY
     delivery = Server(policy="lenient", keep_alive="event", keep_alive_s=1, whole_keep_alive=True, stall_s=2).delivery
-    assert (delivery.timings, Server(profile=True).delivery.timings) == (False, True)
+    assert (delivery.timings, Server(timings=True).delivery.timings) == (False, True)
     assert delivery.policy.two_objects == LENIENT.two_objects != TOLERANT.two_objects
     assert delivery.keep_alive == "event"
     assert (delivery.keep_alive_s, delivery.whole_keep_alive, delivery.stall_s) == (1, True, 2)

@@ -37,7 +37,7 @@ def test_everything_can_be_set():
         server = { host = "::1", port = 9, private = "off", workers = 3, grace_s = 0, body_bytes = 1_000, max_streams = 7,
             log_level = "debug", log_format = "text", keys = [{ env = "KEY" }, { file = "key" }], keep_alive_s = 5,
             keep_alive = "event", whole_keep_alive = true, unsent_bytes = 10, stall_s = 2.5, policy = "strict",
-            profile = true }
+            timings = true }
         [upstreams."a.b"]
         dialect = "azure"
         base_url = "https://a.example"
@@ -67,7 +67,7 @@ def test_everything_can_be_set():
     assert config.server == Server(
         host="::1", port=9, private="off", workers=3, grace_s=0, body_bytes=1000, max_streams=7, log_level="debug",
         log_format="text", keys=(Secret(f"env-{CANARY}"), Secret(f"file-{CANARY}")), keep_alive_s=5, keep_alive="event",
-        whole_keep_alive=True, unsent_bytes=10, stall_s=2.5, policy="strict", profile=True,
+        whole_keep_alive=True, unsent_bytes=10, stall_s=2.5, policy="strict", timings=True,
     )  # fmt: skip
     azure, aws = config.upstreams.values()
     assert (azure.name, azure.auth, azure.key, azure.tools, azure.emulate) == (
@@ -105,6 +105,16 @@ def test_what_is_said_elsewhere_wins_over_the_file():
     assert [warning.file for warning in config.warnings] == ["--host"]
     with pytest.raises(ConfigError, match=r"--port: must be <= 65535: 70000"):
         parse(f"[server]\n{GOOD}", port=70_000)
+
+
+def test_an_old_name_is_read_with_a_warning():
+    config = parse(f"[server]\nprofile = true\n{GOOD}")
+    assert config.server.timings
+    assert [str(warning).partition(": ")[2] for warning in config.warnings] == [
+        "server.profile: is now timings; the next release drops the old name"
+    ]
+    with pytest.raises(ConfigError, match=r":\d+:\d+: server\.timings: must be true or false"):
+        parse(f"[server]\nprofile = 3\n{GOOD}")
 
 
 def test_the_sample_is_a_good_configuration():

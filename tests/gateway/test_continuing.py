@@ -13,7 +13,7 @@ import pytest
 from attrs import evolve
 
 from streamkit.conversation.messages import Choice, Response, Text
-from streamkit.conversation.replay import replay
+from streamkit.conversation.response_events import response_events
 from streamkit.dialects import source_named
 from streamkit.dialects.profiles import Encoding
 from streamkit.events import (
@@ -57,7 +57,7 @@ def answer(text: str, words: Sequence[str] = (), *, usage: UsageReported | None 
     """The events of a whole answer."""
     choice = Choice(parts=[Text(text)], stop_reason="stop")
     usage = usage or UsageReported(input_total=7, output_total=3)
-    events = replay(Response("", id="r1", model="there", choices=[choice], usage=usage, clean=True))
+    events = response_events(Response("", id="r1", model="there", choices=[choice], usage=usage, clean=True))
     found: list[Event] = []
     for event in events:
         found += map(TextDelta, words or [text]) if isinstance(event, TextDelta) else [event]
@@ -213,13 +213,13 @@ async def check(client: str, cuts: Iterable[tuple[int, str, str]]) -> None:
             assert [len(evil.requests) for evil in evils] == [1, 1]
 
 
-async def test_its_profile_is_of_the_last_upstreams_part_and_of_all_that_was_written(caplog):
+async def test_its_timings_are_of_the_last_upstreams_part_and_of_all_that_was_written(caplog):
     caplog.set_level(logging.INFO, "streamkit.gateway")
     cut = broken("anthropic", answer(SAID, WORDS)[:4])
-    async with running(("anthropic", [cut]), ("mistral", [rest("mistral")]), server={"profile": True}) as (started, _):
+    async with running(("anthropic", [cut]), ("mistral", [rest("mistral")]), server={"timings": True}) as (started, _):
         is_whole("openai-chat", await asked(started))
         await eventually(lambda: started.counted("streams_active") == 0)
-    [line] = [record.fields["profile"] for record in caplog.records if record.msg == "request"]
+    [line] = [record.fields["timings"] for record in caplog.records if record.msg == "request"]
     assert [name for name in line if name not in {"source", "pipe"}] == [
         "parse mistral", "decode mistral", "accumulate_tool_calls", "encode openai-chat", "mark_seams"
     ]  # fmt: skip

@@ -182,22 +182,22 @@ STAGES = {
 
 @pytest.mark.parametrize("client", STAGES)
 async def test_the_line_of_a_stream_that_is_timed_says_what_each_stage_took(caplog, client):
-    line = await line_of(caplog, as_asked("openai-chat"), client, server={"profile": True}, tools=True)
-    source, *stages = line["profile"].items()
+    line = await line_of(caplog, as_asked("openai-chat"), client, server={"timings": True}, tools=True)
+    source, *stages = line["timings"].items()
     assert (source[0], *(name for name, _ in stages)) == ("source", *STAGES[client], "pipe")
-    assert all(row.keys() == {"ms", "items_in", "items_out"} for row in line["profile"].values())
+    assert all(row.keys() == {"ms", "items_in", "items_out"} for row in line["timings"].values())
     assert source[1]["items_out"] > 0
-    assert 0 < sum(row["ms"] for row in line["profile"].values()) < 1000 * line["seconds"] + 1
+    assert 0 < sum(row["ms"] for row in line["timings"].values()) < 1000 * line["seconds"] + 1
 
 
 async def test_a_whole_answer_that_goes_on_as_a_stream_is_timed_as_it_is_written(caplog):
-    line = await line_of(caplog, whole("openai-chat"), server={"profile": True})
-    assert list(line["profile"]) == ["source", "encode anthropic", "pipe"]
+    line = await line_of(caplog, whole("openai-chat"), server={"timings": True})
+    assert list(line["timings"]) == ["source", "encode anthropic", "pipe"]
 
 
 async def test_a_whole_answer_is_no_stream_and_not_timed(caplog):
-    line = await line_of(caplog, as_asked("openai-chat"), server={"profile": True}, stream=False)
-    assert "profile" not in line
+    line = await line_of(caplog, as_asked("openai-chat"), server={"timings": True}, stream=False)
+    assert "timings" not in line
 
 
 async def test_the_line_of_a_failure_has_its_reason_once_and_each_leg(caplog):

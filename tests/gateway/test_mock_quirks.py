@@ -11,7 +11,7 @@ from attrs import frozen
 
 from streamkit.dialects import DIALECTS
 from streamkit.lab.mock.quirks import Need, quirks_of
-from streamkit.lab.mock.script import Call, Error, Say, Script, Step, Stop, Think, Turn
+from streamkit.lab.mock.script import Call, Error, MockTurn, Say, Script, Step, Stop, Think
 from streamkit.lab.mock.server import Mock
 from streamkit.web.upstream import Upstream
 from tests.gateway.running import asking, config_of, gateway
@@ -59,7 +59,7 @@ CASES: Final = [
 async def test_the_gateway_counts_just_that_repair_of_the_mock(case):
     quirk = quirks_of(case.dialect)[case.kind]
     steps = next((steps for need, steps in SCRIPTS.items() if need in quirk.needs), SCRIPT)
-    mock = Mock(Script((Turn(steps=steps),)), dialect=case.dialect, quirks=[case.kind])
+    mock = Mock(Script((MockTurn(steps=steps),)), dialect=case.dialect, quirks=[case.kind])
     async with serving(mock.app()) as port:
         base = mock.urls(f"http://127.0.0.1:{port}")[case.dialect]
         options = UPSTREAM.get(case.kind, {})

@@ -73,7 +73,7 @@ def test_verdicts_repairs_and_losses_are_those_of_the_leg_that_answered():
     assert line["losses"] == {"call_id": 2, "parameter": 1}
 
 
-def test_a_profile_is_that_of_the_last_leg_and_rows_of_one_name_are_added():
+def test_timings_are_those_of_the_last_leg_and_rows_of_one_name_are_added():
     """An answer that another upstream went on with was read by one pipe and written by another."""
     first, last = attempt("broken"), attempt()
     first.report.timings = (StageTiming("source", 9.0, 9, 9),)
@@ -83,7 +83,7 @@ def test_a_profile_is_that_of_the_last_leg_and_rows_of_one_name_are_added():
         StageTiming("encode anthropic", 0.002, 6, 5),
         StageTiming("pipe", 0.00100025, 6, 5),
     )
-    assert record(attempts=[first, last]).document()["profile"] == {
+    assert record(attempts=[first, last]).document()["timings"] == {
         "source": {"ms": 1500.0, "items_in": 0, "items_out": 7},
         "pipe": {"ms": 1.124, "items_in": 13, "items_out": 11},
         "encode anthropic": {"ms": 2.0, "items_in": 6, "items_out": 5},

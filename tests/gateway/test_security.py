@@ -21,7 +21,7 @@ from backports import zstd
 
 from streamkit import collect
 from streamkit.conversation.messages import Choice, Response, Text, ToolCall
-from streamkit.conversation.replay import replay
+from streamkit.conversation.response_events import response_events
 from streamkit.events import Verdict
 from streamkit.gateway.app import private_app
 from streamkit.gateway.attempts import REMEMBERED, Memory, _note
@@ -94,7 +94,7 @@ def injected(dialect):
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("upstream", CLIENTS)
 async def test_t1_what_a_model_writes_forges_no_event(client, upstream):
-    spoken = faults._written(upstream, list(replay(injected(upstream))))
+    spoken = faults._written(upstream, list(response_events(injected(upstream))))
     async with behind(good(upstream, spoken), dialect=upstream) as running:
         answer = await running.asked(client, tools=True)
     response = await read(answer, client)

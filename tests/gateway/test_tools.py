@@ -10,7 +10,7 @@ import pytest
 
 from streamkit import collect
 from streamkit.conversation.messages import Choice, Response, ToolCall
-from streamkit.conversation.replay import replay
+from streamkit.conversation.response_events import response_events
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import Encoding
 from streamkit.report import StreamReport
@@ -31,7 +31,7 @@ def calling(dialect: str, name: str) -> Any:
         if not asks_for_stream(request, dialect):
             return whole(dialect, encode_response(said, dialect))
         encoder = DIALECTS[dialect].encoder(Encoding(), StreamReport())
-        return good(dialect, [encoder.feed([*replay(said)]) + encoder.finish()])
+        return good(dialect, [encoder.feed([*response_events(said)]) + encoder.finish()])
 
     return play
 
@@ -120,7 +120,7 @@ def searching(dialect: str) -> Any:
         if not asks_for_stream(request, dialect):
             return whole(dialect, orjson.dumps(body))
         encoder = DIALECTS[dialect].encoder(Encoding(), StreamReport())
-        return good(dialect, [encoder.feed([*replay(said)]) + encoder.finish()])
+        return good(dialect, [encoder.feed([*response_events(said)]) + encoder.finish()])
 
     return play
 

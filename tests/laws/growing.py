@@ -38,7 +38,7 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.conversation.replay import replay
+from streamkit.conversation.response_events import response_events
 from streamkit.detection import Detector
 from streamkit.dialects import DIALECTS, decode
 from streamkit.dialects.profiles import Encoding
@@ -811,7 +811,7 @@ def _answer_into(dialect: str, target: str, body: bytes) -> object:
 def _answer_streamed(dialect: str, target: str, body: bytes) -> object:
     encoding = Encoding(limits=DEFAULT_LIMITS, make_id=maker(), clock=CLOCK)
     encoder = DIALECTS[target].encoder(encoding, StreamReport())
-    return encoder.feed(replay(decode_response(body, dialect))), encoder.finish()
+    return encoder.feed(response_events(decode_response(body, dialect))), encoder.finish()
 
 
 def _error_into(dialect: str, target: str, body: bytes) -> object:

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Tool
-from streamkit.conversation.restore import restore_tools
+from streamkit.conversation.restore import restore_calls
 from streamkit.dialects import DIALECTS
 from streamkit.events import (
     ProviderFailed,
@@ -148,7 +148,7 @@ def said(answer: Answer, policy: Policy = TOLERANT) -> tuple[Said, StreamReport]
     """What a stream says to a client that offered ``TOOLS``, and the report on it."""
     report = StreamReport()
     reading = chain_of(answer.dialect, report, policy=policy, offered=TOOLS)
-    chain = Chain(*reading.links, restore_tools(TOOLS).make(report))
+    chain = Chain(*reading.links, restore_calls(TOOLS).make(report))
     events = [event for frame in answer.frames for event in chain.feed(frame)] + chain.finish()
     if chain.fault is not None:
         raise chain.fault

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from streamkit.conversation.messages import Tool
-from streamkit.conversation.restore import restore_tools
+from streamkit.conversation.restore import restore_calls
 from streamkit.dialects import DIALECTS
 from streamkit.errors import HeldTooLong, StreamError
 from streamkit.events import ToolCallArguments, ToolCallStarted, UsageReported
@@ -223,7 +223,7 @@ def test_strict_hands_on_what_came_before_a_bare_input_of_a_custom_tool():
     for reads in (events, [b"".join(events)]):
         report = StreamReport()
         chain = Chain(
-            chain_of("anthropic", report, policy=STRICT), restore_tools([Tool(name="f", kind="custom")]).make(report)
+            chain_of("anthropic", report, policy=STRICT), restore_calls([Tool(name="f", kind="custom")]).make(report)
         )
         said = [event for chunk in reads for event in chain.feed(chunk)]
         assert report.repairs == {"custom_input_bare": 1}

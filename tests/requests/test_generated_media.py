@@ -8,7 +8,7 @@ from attrs import evolve
 
 from streamkit import Request, collect, decode_request
 from streamkit.conversation.messages import Media, Response, Text, Turn
-from streamkit.conversation.replay import replay
+from streamkit.conversation.response_events import response_events
 from streamkit.events import MediaGenerated
 from streamkit.testing import source_of
 from tests.requests.rows import write
@@ -104,7 +104,7 @@ def test_an_item_that_was_made_of_another_vendors_image_is_not_sent_to_one_who_d
 @pytest.mark.parametrize("dialect", MADE)
 async def test_what_is_collected_of_a_replayed_answer_is_the_same(dialect):
     response = await answer(dialect)
-    media = [event for event in replay(response) if isinstance(event, MediaGenerated)]
+    media = [event for event in response_events(response) if isinstance(event, MediaGenerated)]
     assert [(each.data, each.url, each.native) for each in media] == [
         (part.data, part.url, part.native) for part in response.choices[0].media
     ]

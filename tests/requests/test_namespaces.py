@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from streamkit.conversation.messages import Choice, Request, Response, Text, ToolCall, ToolChoice, ToolResult
-from streamkit.conversation.restore import restore_response
+from streamkit.conversation.restore import restore_response_calls
 from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest
 from streamkit.events import QualifiedName
@@ -164,7 +164,7 @@ def restored(request: Request, names: list[str]) -> list[tuple[str, str | None]]
     """Names and namespaces of calls in the whole answer that the client gets, where the model called those names."""
     made = [ToolCall(number, f"c{number}", name, "{}") for number, name in enumerate(names)]
     answer = Response("anthropic", choices=[Choice(parts=[*made], stop_reason="tool_calls")], clean=True)
-    restore_response(answer, request.tools)
+    restore_response_calls(answer, request.tools)
     output = json.loads(encode_response(answer, RESPONSES))["output"]
     return [(item["name"], item.get("namespace")) for item in output]
 
@@ -189,7 +189,7 @@ def test_a_custom_tool_of_a_namespace_is_custom_again():
     assert report.losses == {"tool_namespace": 1, "custom_tool_wrapped": 1}
     call = ToolCall(0, "c1", "edit__apply", '{"input":"*** Begin"}')
     answer = Response("anthropic", choices=[Choice(parts=[call], stop_reason="tool_calls")], clean=True)
-    restore_response(answer, request.tools)
+    restore_response_calls(answer, request.tools)
     (item,) = json.loads(encode_response(answer, RESPONSES))["output"]
     assert {name: item[name] for name in ("type", "name", "namespace", "input")} == {
         "type": "custom_tool_call", "name": "apply", "namespace": "edit", "input": "*** Begin",

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from streamkit.conversation.restore import restore_response
+from streamkit.conversation.restore import restore_response_calls
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import transcode
 from streamkit.testing import FaultySource
@@ -93,7 +93,7 @@ async def answered(arguments: str, *, stream: bool, finish: str = "tool_calls") 
     body = chat(arguments, stream=stream, finish=finish)
     if not stream:
         response = decode_response(body, "openai-chat")
-        restore_response(response, tools)
+        restore_response_calls(response, tools)
         return orjson.loads(encode_response(response, RESPONSES))
     out = b""
     async with transcode(FaultySource([body]), "openai-chat", RESPONSES, ReadOptions(tools=tools)) as pipe:

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from attrs import evolve
 
-from streamkit import collect, replay, transcode
+from streamkit import collect, response_events, transcode
 from streamkit.conversation.messages import Choice, Citation, Response, Text, Tool, WebSearch
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import Encoding
@@ -70,7 +70,7 @@ def cited(dialect: str) -> Response:
 
 def stream(response: Response) -> bytes:
     encoder = DIALECTS[response.dialect].encoder(Encoding(), StreamReport())
-    return encoder.feed(list(replay(response))) + encoder.finish()
+    return encoder.feed(list(response_events(response))) + encoder.finish()
 
 
 def violations(dialect: str, data: bytes) -> list[str]:

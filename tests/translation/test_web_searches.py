@@ -8,7 +8,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from streamkit import collect, replay, transcode
+from streamkit import collect, response_events, transcode
 from streamkit.conversation.messages import Choice, Response, Text, Tool, WebSearch, WebSearched
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import Encoding
@@ -48,7 +48,7 @@ def searched(dialect: str, *searches: WebSearched) -> Response:
 
 def stream(response: Response) -> bytes:
     encoder = DIALECTS[response.dialect].encoder(Encoding(), StreamReport())
-    return encoder.feed(list(replay(response))) + encoder.finish()
+    return encoder.feed(list(response_events(response))) + encoder.finish()
 
 
 def found(response: Response) -> list[WebSearched]:

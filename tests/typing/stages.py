@@ -3,15 +3,17 @@
 ``warn_unused_ignores`` turns each ``type: ignore`` into an assertion that the line does not type-check.
 """
 
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from typing import assert_type
 
 from streamkit import (
     Pipe,
     Response,
+    SyncPipe,
     accumulate_tool_calls,
     check_json,
     collect,
+    collect_sync,
     decode,
     encode,
     find_text_calls,
@@ -20,13 +22,16 @@ from streamkit import (
     parse_ndjson,
     parse_sse,
     pipe,
+    source_of,
     split_thinking,
     transcode,
+    transcode_sync,
 )
 from streamkit.events import Event, TextDelta, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.report import StageTiming
 from streamkit.resume import Log, MemoryStore, Meta, StoredLog, keep, read
+from streamkit.sources import iter_httpx
 
 
 async def shout(batches: AsyncIterable[list[Event]]) -> AsyncIterator[list[Event]]:
@@ -84,6 +89,16 @@ async def results(source: AsyncIterable[bytes]) -> None:
     assert_type(await collect(source, "anthropic"), Response)
     async with transcode(source, "openai-chat", "anthropic") as stream:
         assert_type(await anext(stream), bytes)
+
+
+def blocking(reads: Iterable[bytes], response: object) -> None:
+    assert_type(collect_sync(reads, "anthropic"), Response)
+    with transcode_sync(reads, "openai-chat", "anthropic") as stream:
+        assert_type(next(stream), bytes)
+    transcode_sync(iter_httpx(response), "openai-chat", "anthropic")
+    transcode(iter_httpx(response), "openai-chat", "anthropic")
+    transcode(reads, "openai-chat", "anthropic")  # type: ignore[arg-type]
+    assert_type(next(SyncPipe(pipe(source_of(reads), parse_sse(), decode("anthropic")))), list[WireEvent])
 
 
 async def kept(source: AsyncIterable[bytes]) -> None:

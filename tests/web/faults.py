@@ -19,7 +19,7 @@ from http import HTTPStatus
 from typing import Final, TypeAlias
 
 from streamkit.conversation.messages import Choice, Response, Text, ToolCall
-from streamkit.conversation.replay import replay
+from streamkit.conversation.response_events import response_events
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.vocabulary.error_bodies import ERROR_BY_STATUS
@@ -84,7 +84,7 @@ def speech(dialect: str, *, whole: bool = False) -> tuple[bytes, ...]:
         body = encode_response(said(dialect), dialect)
         third = len(body) // 3
         return body[:third], body[third : 2 * third], body[2 * third :]
-    events = [piece for event in replay(said(dialect)) for piece in _pieces(event)]
+    events = [piece for event in response_events(said(dialect)) for piece in _pieces(event)]
     return _written(dialect, events)
 
 
@@ -202,7 +202,7 @@ def error_first(dialect: str, *, whole: bool = False) -> Script:
 
 def error_midstream(dialect: str) -> Script:
     """Half of the stream, then an error event and the end."""
-    events = [piece for event in replay(said(dialect)) for piece in _pieces(event)]
+    events = [piece for event in response_events(said(dialect)) for piece in _pieces(event)]
     return good(dialect, _written(dialect, [*events[: len(events) // 2], failure()]))
 
 

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import ClientSession, web
 
 from streamkit.conversation.messages import Choice, Response, Text, Tool, ToolCall, ToolResult
-from streamkit.conversation.replay import replay
+from streamkit.conversation.response_events import response_events
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import Encoding
 from streamkit.events import Verdict
@@ -286,7 +286,7 @@ def speaking(*parts: Any, stop: Any) -> Script:
     """An upstream's answer with these parts."""
     said = Response("openai-chat", id="r", model="m", choices=[Choice(parts=[*parts], stop_reason=stop)], clean=True)
     encoder = DIALECTS["openai-chat"].encoder(Encoding(), StreamReport())
-    pieces = [*(encoder.feed([event]) for event in replay(said)), encoder.finish()]
+    pieces = [*(encoder.feed([event]) for event in response_events(said)), encoder.finish()]
     return good("openai-chat", [piece for piece in pieces if piece])
 
 

@@ -32,7 +32,7 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.conversation.replay import part_of
+from streamkit.conversation.response_events import part_of
 from streamkit.dialects.bodies import openai
 from streamkit.dialects.members.fields import (
     CONTENT,

@@ -215,7 +215,7 @@ def _of_calls(probe: Probe, response: Response) -> Iterator[Finding]:
         yield note("calls", f"the response has {len(calls)} of {wanted} requested calls: {cause}")
     offered = {tool.name for tool in probe.request.tools}
     for call in calls:
-        if call.verdict is None or call.verdict.kind not in {"complete", "empty"}:
+        if call.verdict is None or not call.verdict.ok:
             kind = "unchecked" if call.verdict is None else call.verdict.kind
             reason = "" if call.verdict is None or not call.verdict.reason else f" ({call.verdict.reason})"
             yield error("arguments", f"arguments of {quoted(call.name)} are {kind}{reason}: {quoted(call.arguments)}")

@@ -43,11 +43,11 @@ from streamkit.lab.doctor.findings import (
 from streamkit.lab.doctor.probes import OWN_TURN_TOKENS, Exchange, Probe, ask, body_of, tokens_of, with_calls
 from streamkit.lab.recording import Recording
 from streamkit.lint import Check
+from streamkit.pipeline import source_of
 from streamkit.policy import TOLERANT, TextCalls
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect
 from streamkit.report import Status, StreamReport, describe
-from streamkit.testing.drive import source_of
 from streamkit.translation.bodies import decode_response
 from streamkit.web.upstream import Upstream
 

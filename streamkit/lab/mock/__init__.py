@@ -1,20 +1,21 @@
 """A mock provider that follows a script, in any dialect, and judges its client. See docs/how-to/mock-a-provider.md."""
 
+from streamkit import renamed
 from streamkit.lab.mock.script import (
     Call,
     Comment,
     Cut,
     Error,
+    ErrorStatus,
     Match,
+    MockTurn,
     Raw,
     Reset,
     Say,
     Script,
     Stall,
-    Status,
     Stop,
     Think,
-    Turn,
     Usage,
     Wait,
 )
@@ -28,21 +29,25 @@ __all__ = [
     "Comment",
     "Cut",
     "Error",
+    "ErrorStatus",
     "Finding",
     "Match",
     "Mock",
+    "MockTurn",
     "Raw",
     "Reset",
     "Say",
     "Script",
     "ServedMock",
     "Stall",
-    "Status",
     "Stop",
     "Think",
     "Timing",
-    "Turn",
     "Usage",
     "Wait",
     "served_mock",
 ]
+
+
+def __getattr__(name: str) -> object:
+    return renamed(__name__, name)

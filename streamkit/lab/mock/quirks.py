@@ -19,7 +19,7 @@ from attrs import asdict, evolve, field, frozen
 
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Response
-from streamkit.conversation.replay import replay
+from streamkit.conversation.response_events import response_events
 from streamkit.dialects import dialect_named
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.quirks import Change
@@ -203,7 +203,7 @@ def _as_stream(answer: Answer) -> Answer:
     numbers = count()
     encoding = Encoding(make_id=lambda prefix: f"{prefix}{next(numbers)}", clock=lambda: whole.created or 0)
     encoder = named.encoder(encoding, StreamReport())
-    written = [encoder.feed([event]) for event in replay(whole)]
+    written = [encoder.feed([event]) for event in response_events(whole)]
     body = b"".join([*written, encoder.finish()])
     places = [frame.offset for frame in named.parser(DEFAULT_LIMITS, StreamReport()).feed(body)]
     return evolve(answer, frames=tuple(cut_at(body, places[1:])), content_type=named.media_type, streamed=True)

@@ -18,8 +18,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import orjson
 from attrs import Attribute, field, frozen
 
-from streamkit.conversation.messages import Request, Text
-from streamkit.conversation.messages import Turn as Message
+from streamkit.conversation.messages import Request, Text, Turn
 from streamkit.dialects.vocabulary.error_bodies import ERROR_BY_STATUS
 from streamkit.errors import UsageError
 from streamkit.events import ErrorType, StopReason
@@ -125,7 +124,7 @@ def _status_known(_instance: Any, _attribute: Attribute[Any], value: int) -> Non
 
 
 @frozen
-class Status:
+class ErrorStatus:
     """An HTTP error instead of a response. Its turn may contain only this step and ``wait``.
 
     ``kind`` None means the usual kind for the status. ``retry_after`` is in seconds.
@@ -197,9 +196,12 @@ class Comment:
             raise UsageError("text: a comment must be one line")
 
 
-Step: TypeAlias = Say | Think | Call | Wait | Usage | Stop | Error | Status | Stall | Cut | Reset | Raw | Comment
+Step: TypeAlias = Say | Think | Call | Wait | Usage | Stop | Error | ErrorStatus | Stall | Cut | Reset | Raw | Comment
 #: The steps by their names in TOML.
-STEPS: Final[Mapping[str, type[Step]]] = {kind.__name__.lower(): kind for kind in get_args(Step)}
+STEPS: Final[Mapping[str, type[Step]]] = {
+    "status" if kind is ErrorStatus else kind.__name__.lower(): kind for kind in get_args(Step)
+}
+_NAMES: Final = {kind: name for name, kind in STEPS.items()}
 ENDINGS: Final = (Error, Stall, Cut, Reset)  #: steps that end a turn: no step may follow
 BEHIND_THE_END: Final = (Wait, Raw, Comment, Stall, Cut, Reset)  #: steps that may follow ``stop``
 #: Steps that produce the events of a response, rather than only bytes.
@@ -208,7 +210,7 @@ SPOKEN: Final = (Say, Think, Call, Usage, Stop, Error)
 
 def name_of(step: Step) -> str:
     """Return the name of a step in TOML."""
-    return type(step).__name__.lower()
+    return _NAMES[type(step)]
 
 
 # -- turns and scripts -------------------------------------------------------------------------------------------------
@@ -249,7 +251,7 @@ def _is_possible(_turn: Any, _attribute: Attribute[Any], steps: tuple[Step, ...]
             )
     if isinstance(steps[-1], Call) and not steps[-1].finished:
         raise UsageError("steps: cut, reset, stall or error must follow an unfinished call, and nothing does")
-    statuses = [step for step in steps if isinstance(step, Status)]
+    statuses = [step for step in steps if isinstance(step, ErrorStatus)]
     if statuses and any(not isinstance(step, Wait) for step in steps if step is not statuses[0]):
         raise UsageError("steps: only wait can be in a turn with status, which is a whole response")
     stops = [number for number, step in enumerate(steps) if isinstance(step, Stop)]
@@ -262,24 +264,24 @@ def _steps(steps: Iterable[Step]) -> tuple[Step, ...]:
 
 
 @frozen
-class Turn:
+class MockTurn:
     """One response, and the requests that it answers; None: any request."""
 
     steps: tuple[Step, ...] = field(converter=_steps, validator=_is_possible)
     match: Match | None = None
 
 
-def _turns(given: Iterable[Turn | Step]) -> tuple[Turn, ...]:
-    turns: list[Turn] = []
+def _turns(given: Iterable[MockTurn | Step]) -> tuple[MockTurn, ...]:
+    turns: list[MockTurn] = []
     steps: list[Step] = []
     for each in given:
-        if isinstance(each, Turn):
+        if isinstance(each, MockTurn):
             turns.append(each)
         else:
             steps.append(each)
     if turns and steps:
         raise UsageError("turns: must be turns or the steps of one turn, not both")
-    return (Turn(steps),) if steps else tuple(turns)
+    return (MockTurn(steps),) if steps else tuple(turns)
 
 
 @frozen
@@ -290,7 +292,7 @@ class Script:
     form a response, and if there is no turn.
     """
 
-    turns: tuple[Turn, ...] = field(converter=_turns)
+    turns: tuple[MockTurn, ...] = field(converter=_turns)
     repeat: bool = False
 
     def __attrs_post_init__(self) -> None:
@@ -318,12 +320,12 @@ def first_said(request: Request) -> str:
     return next((text_of(turn) for turn in request.turns if turn.role == "user"), "")
 
 
-def answers_in(request: Request) -> list[list[Message]]:
+def answers_in(request: Request) -> list[list[Turn]]:
     """Return the model's responses in the history. Consecutive assistant messages are one response: some dialects split it."""
     spoken = groupby(request.turns, lambda turn: turn.role == "assistant")
     return [list(turns) for is_answer, turns in spoken if is_answer]
 
 
-def text_of(turn: Message) -> str:
+def text_of(turn: Turn) -> str:
     """Return all text of a message."""
     return "".join(part.text for part in turn.parts if isinstance(part, Text))

@@ -16,7 +16,7 @@ from typing import Any, Final
 import attrs
 from cattrs import Converter
 
-from streamkit.lab.mock.script import STEPS, Arguments, Raw, Script, Step, Turn
+from streamkit.lab.mock.script import STEPS, Arguments, MockTurn, Raw, Script, Step
 from streamkit.toml.document import parse_toml, read_toml
 from streamkit.toml.findings import ConfigError, KeyPath, Refusal, meant
 from streamkit.toml.tables import described, faults_of, strict_converter
@@ -47,7 +47,7 @@ def parse_script(text: str, *, name: str = "the script") -> Script:
         tables = []
     for number, table in enumerate(tables):
         try:
-            turns.append(made.structure(table, Turn))
+            turns.append(made.structure(table, MockTurn))
         except Exception as error:  # noqa: BLE001 - faults_of raises errors of other kinds again
             faults += [(("turn", number, *path), reason) for path, reason in faults_of(error)]
     if faults:

@@ -36,7 +36,7 @@ from streamkit.events import ProviderFailed
 from streamkit.lab.demo_model import answer as demo_answer
 from streamkit.lab.demo_model import texts
 from streamkit.lab.mock.quirks import quirks_of
-from streamkit.lab.mock.script import Script, Step, Turn
+from streamkit.lab.mock.script import MockTurn, Script, Step
 from streamkit.lab.mock.verdict import LEAVE_S, READ_TIMEOUT_S, ClientVerdict, Conversation, Exchange, Watch
 from streamkit.lab.mock.writing import AT_ONCE, CREATED, Answer, Timing, Writer, Written
 from streamkit.lab.server import reset
@@ -312,7 +312,7 @@ def _base(name: str) -> str:
 
 
 #: A script, its turns, the steps of its only turn, or the path of a TOML file. None: the demo model answers.
-ScriptLike: TypeAlias = Script | Iterable[Turn | Step] | str | PathLike[str] | None
+ScriptLike: TypeAlias = Script | Iterable[MockTurn | Step] | str | PathLike[str] | None
 
 
 @frozen

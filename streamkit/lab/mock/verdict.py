@@ -16,8 +16,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from attrs import define, field, frozen
 
-from streamkit.conversation.messages import Request, ToolCall, ToolResult
-from streamkit.conversation.messages import Turn as Message
+from streamkit.conversation.messages import Request, ToolCall, ToolResult, Turn
 from streamkit.events import ProviderFailed, TextDelta, ToolCallFinished, ToolCallStarted
 from streamkit.http_errors import is_retryable
 from streamkit.lab.mock.script import answers_in, first_said, text_of
@@ -261,7 +260,7 @@ class Watch:
                     yield Finding("not_retried", each.number, message)
 
 
-def _calls(turns: list[Message]) -> list[ToolCall]:
+def _calls(turns: list[Turn]) -> list[ToolCall]:
     return [part for turn in turns for part in turn.parts if isinstance(part, ToolCall)]
 
 
@@ -270,7 +269,7 @@ def _is_call(part: ToolCall, call: ReadCall) -> bool:
     return part.id == call.id or ((part.id_made or call.id_made) and part.name == call.name)
 
 
-def _says(turns: list[Message], read: ReadAnswer) -> bool:
+def _says(turns: list[Turn], read: ReadAnswer) -> bool:
     """Return whether a response in the history is the one that was read: its text or one of its calls is the same."""
     text = "".join(text_of(turn) for turn in turns).strip()
     if text and text == read.text.strip():

@@ -45,11 +45,11 @@ from streamkit.lab.mock.script import (
     Comment,
     Cut,
     Error,
+    ErrorStatus,
     Raw,
     Reset,
     Say,
     Stall,
-    Status,
     Step,
     Stop,
     Think,
@@ -194,7 +194,7 @@ class Writer:
             match step:
                 case Wait():
                     self._wait(step.seconds)
-                case Status():
+                case ErrorStatus():
                     return self.refused(_failure_of(step, self._dialect.name))
                 case Error() if not self._streamed:
                     return self.refused(ProviderFailed(step.kind, step.message))
@@ -387,6 +387,6 @@ class Writer:
         self._waits = {0: sum(self._waits.values())}
 
 
-def _failure_of(step: Status, dialect: str) -> ProviderFailed:
+def _failure_of(step: ErrorStatus, dialect: str) -> ProviderFailed:
     failed = with_status(step.error_type, step.message, step.status, dialect)
     return evolve(failed, retry_after_s=None if step.retry_after is None else float(step.retry_after))

@@ -24,7 +24,7 @@ import orjson
 from attrs import evolve
 
 from streamkit.conversation.messages import Choice, Part, Reasoning, Response, Text, ToolCall
-from streamkit.conversation.replay import replay
+from streamkit.conversation.response_events import response_events
 from streamkit.dialects import source_named
 from streamkit.dialects.base import Dialect
 from streamkit.dialects.profiles import Encoding
@@ -177,7 +177,7 @@ def _pieces(response: Response, dialect: Dialect, chunk_chars: int) -> list[byte
     encoding = Encoding(make_id=lambda prefix: f"{prefix}{next(numbers)}", clock=lambda: 0.0)
     report = StreamReport()
     encoder = dialect.encoder(encoding, report)
-    checked = check_json().make(report).feed(replay(response))
+    checked = check_json().make(report).feed(response_events(response))
     written = [encoder.feed([event]) for whole in checked for event in _cut_up(whole, chunk_chars)]
     return [piece for piece in (*written, encoder.finish()) if piece]
 

@@ -68,8 +68,9 @@ from streamkit.events import ProviderFailed
 from streamkit.framing.sse import KEEP_ALIVE
 from streamkit.http_errors import BODY_BYTES, decode_error
 from streamkit.limits import DEFAULT_LIMITS
+from streamkit.sources import BROKE, because, is_reset
 from streamkit.web.observers import CLIENT_LEFT, TIMEOUT, WHOLE, ExchangeRecording
-from streamkit.web.source import READ_BYTES, TimedSource, Timeouts, because, is_reset
+from streamkit.web.source import READ_BYTES, TimedSource, Timeouts
 from streamkit.web.upstream.hiding import redactor
 from streamkit.web.upstream.requests import NO_HEADERS, address, authorised, request_headers
 from streamkit.web.upstream.value import Upstream
@@ -251,9 +252,7 @@ def not_answered(error: ClientError | OSError, times: Timeouts) -> SourceFailed:
     """Return why a request got no response: a timer that ran out, or an error of the transport."""
     failed: SourceFailed
     if not isinstance(error, TimeoutError):
-        words = next(
-            (words for kind, words in _BROKE if isinstance(error, kind)), "the connection to the upstream broke"
-        )
+        words = next((words for kind, words in _BROKE if isinstance(error, kind)), BROKE)
         failed = SourceFailed(because(words, error))
     elif isinstance(error, ConnectionTimeoutError):
         failed = ConnectTimeout(times.connect_s)
@@ -544,7 +543,7 @@ class _Messages:
         if isinstance(data, int):
             return SourceFailed(f"the upstream closed the WebSocket during its response, with the code {data}")
         error = data if isinstance(data, BaseException) else self._socket.exception()
-        failed = SourceFailed(because("the connection to the upstream broke", error))
+        failed = SourceFailed(because(BROKE, error))
         failed.__cause__ = error
         return failed
 

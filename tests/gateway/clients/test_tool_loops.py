@@ -15,7 +15,7 @@ import pytest
 
 from streamkit.conversation.checks import check_pairing
 from streamkit.conversation.messages import Choice, Reasoning, Request, Response, Text, ToolCall, ToolResult
-from streamkit.conversation.replay import replay
+from streamkit.conversation.response_events import response_events
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import Encoding
 from streamkit.events import Event, Opaque, ResponseFinished, StreamEnded, ToolCallFinished, UsageReported, Verdict
@@ -50,7 +50,7 @@ def script(upstream: str, *, stream: bool = True, parts: list[Any], stop: Any, c
     if not stream and DIALECTS[upstream].answers_whole:
         return answer_of(upstream, encode_response(said, upstream))
     encoder = DIALECTS[upstream].encoder(Encoding(), StreamReport())
-    events = [event for event in replay(said) if not isinstance(event, cut)]
+    events = [event for event in response_events(said) if not isinstance(event, cut)]
     pieces = [*(encoder.feed([event]) for event in events), b"" if cut else encoder.finish()]
     return good(upstream, [piece for piece in pieces if piece])
 

@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 
-from streamkit.lab.mock import Call, Cut, Error, Say, Script, Status, Turn, Usage, served_mock
+from streamkit.lab.mock import Call, Cut, Error, ErrorStatus, MockTurn, Say, Script, Usage, served_mock
 
 QUESTION = [{"role": "user", "content": "Weather?"}]
 CALLS = [Say("Let me look."), Call("weather", {"city": "Berlin"}), Call("time", {}), Usage(input=7, output=3)]
@@ -64,7 +64,7 @@ def client(request):
     """Asks a mock of these turns with an official client: what it read, and the verdict."""
 
     def ask(*turns, retries: int = 0):
-        with warnings.catch_warnings(), served_mock(Script([Turn(steps) for steps in turns])) as mock:
+        with warnings.catch_warnings(), served_mock(Script([MockTurn(steps) for steps in turns])) as mock:
             warnings.simplefilter("ignore")  # of what the clients import
             reader = request.param(mock.urls[request.param.name], retries=retries)
             try:
@@ -85,13 +85,13 @@ def test_text_parallel_calls_and_usage(client):
 
 
 def test_they_wait_and_ask_again(client):
-    (text, *_), verdict = client([Status(429, retry_after=0.1)], [Say("Yes")], retries=1)
+    (text, *_), verdict = client([ErrorStatus(429, retry_after=0.1)], [Say("Yes")], retries=1)
     assert (text, verdict.clean, verdict.requests, verdict.notes) == ("Yes", True, 2, ())
 
 
 def test_they_do_not_repeat_a_bad_request(client):
     with pytest.raises(Failed, match="no such thing"):
-        client([Status(400, message="no such thing")], [Say("Yes")], retries=1)
+        client([ErrorStatus(400, message="no such thing")], [Say("Yes")], retries=1)
 
 
 def test_an_error_in_the_stream_is_raised(client):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from streamkit.conversation.replay import replay
+from streamkit.conversation.response_events import response_events
 from streamkit.dialects import DIALECTS
 from streamkit.errors import SourceFailed, UsageError
 from streamkit.lab.mock.quirks import KINDS, quirks_of
@@ -49,7 +49,7 @@ def test_a_stream_becomes_the_body_that_says_the_same(dialect, name):
     body = quirks_of(dialect)["body_for_stream"].apply(streamed)
     assert (body.streamed, body.content_type, len(body.frames)) == (False, "application/json", 1)
     report = StreamReport()
-    read = Said.of(replay(decode_response(body.body, dialect, report=report)))
+    read = Said.of(response_events(decode_response(body.body, dialect, report=report)))
     assert report.repairs == {}
     assert evolve(read, clean=True) == said(streamed)[0]
 

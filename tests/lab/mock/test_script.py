@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from streamkit.conversation.messages import Text, ToolCall, ToolResult
-from streamkit.conversation.messages import Turn as Message
+from streamkit.conversation.messages import Text, ToolCall, ToolResult, Turn
 from streamkit.errors import UsageError
 from streamkit.lab.mock.script import (
     Call,
     Comment,
     Cut,
     Error,
+    ErrorStatus,
     Match,
+    MockTurn,
     Raw,
     Reset,
     Say,
     Script,
     Stall,
-    Status,
     Stop,
-    Turn,
     Wait,
     answers_in,
     first_said,
@@ -29,14 +28,14 @@ from streamkit.lab.mock.script import (
 from tests.lab.mock.asking import WEATHER, request
 
 AFTER_A_CALL = [
-    Message("user", [Text("Weather?")]),
-    Message("assistant", [Text("Let me look.")]),
-    Message("assistant", [ToolCall(0, "call_1", "weather", "{}")]),
-    Message("user", [ToolResult("call_1", [Text("rain")])]),
+    Turn("user", [Text("Weather?")]),
+    Turn("assistant", [Text("Let me look.")]),
+    Turn("assistant", [ToolCall(0, "call_1", "weather", "{}")]),
+    Turn("user", [ToolResult("call_1", [Text("rain")])]),
 ]
 
 
-def asked(*turns: Message, **members):
+def asked(*turns: Turn, **members):
     found = request(**members)
     found.turns = [*turns] or found.turns
     return found
@@ -54,22 +53,26 @@ def served(script: Script, *requests):
 
 
 def test_steps_alone_are_the_only_turn():
-    assert Script([Say("a"), Wait(1)]) == Script([Turn([Say("a"), Wait(1)])])
+    assert Script([Say("a"), Wait(1)]) == Script([MockTurn([Say("a"), Wait(1)])])
 
 
 def test_turns_are_had_in_order_and_once():
-    script = Script([Turn([Say("a")]), Turn([Say("b")])])
+    script = Script([MockTurn([Say("a")]), MockTurn([Say("b")])])
     assert served(script, *[request()] * 3) == [0, 1, None]
 
 
 def test_a_script_may_begin_again():
-    script = Script([Turn([Say("a")]), Turn([Say("b")])], repeat=True)
+    script = Script([MockTurn([Say("a")]), MockTurn([Say("b")])], repeat=True)
     assert served(script, *[request()] * 5) == [0, 1, 0, 1, 0]
 
 
 def test_the_first_turn_that_fits_answers():
     script = Script(
-        [Turn([Say("a")], Match(text="tea")), Turn([Say("b")], Match(tool="weather")), Turn([Say("c")], Match(turn=2))]
+        [
+            MockTurn([Say("a")], Match(text="tea")),
+            MockTurn([Say("b")], Match(tool="weather")),
+            MockTurn([Say("c")], Match(turn=2)),
+        ]
     )
     assert served(script, request("coffee")) == [None]
     assert served(script, request("green tea", tools=[WEATHER])) == [0]
@@ -100,8 +103,8 @@ OPEN = Call("f", "{}", finished=False)
         ([], "must not be empty"),
         ([Cut(), Say("x")], "nothing can follow cut, and step 2 does"),
         ([Say("x"), Error(), Stop()], "nothing can follow error, and step 3 does"),
-        ([Status(429), Say("x")], "only wait can be in a turn with status"),
-        ([Status(429), Status(500)], "only wait can be in a turn with status"),
+        ([ErrorStatus(429), Say("x")], "only wait can be in a turn with status"),
+        ([ErrorStatus(429), ErrorStatus(500)], "only wait can be in a turn with status"),
         ([OPEN], "and nothing does"),
         ([OPEN, Say("x")], "not step 2"),
         ([Stop(), Say("x")], "say cannot follow stop"),
@@ -111,13 +114,13 @@ OPEN = Call("f", "{}", finished=False)
 )
 def test_steps_that_are_no_answer_are_refused(steps, reason):
     with pytest.raises(UsageError, match=reason):
-        Turn(steps)
+        MockTurn(steps)
 
 
 @pytest.mark.parametrize(
     "steps",
     [
-        [Wait(1), Status(503)],
+        [Wait(1), ErrorStatus(503)],
         [OPEN, Wait(1), Cut()],
         [OPEN, Reset()],
         [OPEN, Error()],
@@ -128,10 +131,12 @@ def test_steps_that_are_no_answer_are_refused(steps, reason):
     ids=str,
 )
 def test_other_steps_are_an_answer(steps):
-    assert Turn(steps).steps == tuple(steps)
+    assert MockTurn(steps).steps == tuple(steps)
 
 
-@pytest.mark.parametrize(("turns", "reason"), [([], "must not be empty"), ([Say("x"), Turn([Say("y")])], "not both")])
+@pytest.mark.parametrize(
+    ("turns", "reason"), [([], "must not be empty"), ([Say("x"), MockTurn([Say("y")])], "not both")]
+)
 def test_a_script_that_cannot_be_is_refused(turns, reason):
     with pytest.raises(UsageError, match=reason):
         Script(turns)

@@ -8,16 +8,16 @@ from streamkit.lab.mock import (
     Call,
     Comment,
     Cut,
+    ErrorStatus,
     Match,
+    MockTurn,
     Raw,
     Reset,
     Say,
     Script,
     Stall,
-    Status,
     Stop,
     Think,
-    Turn,
     Usage,
     Wait,
 )
@@ -47,14 +47,14 @@ def test_a_script_has_turns_with_matches():
             { say = "x" },
         ]
     """
-    first = Turn([Say("Let me look.")], Match(text="weather", tool="get", turn=1))
-    assert parse_script(text) == Script([first, Turn([Say("x")])], repeat=True)
+    first = MockTurn([Say("Let me look.")], Match(text="weather", tool="get", turn=1))
+    assert parse_script(text) == Script([first, MockTurn([Say("x")])], repeat=True)
 
 
 def test_a_step_is_its_first_field_a_table_of_fields_or_true():
-    assert steps("{ wait = 1 }, { status = 429 }") == (Wait(1.0), Status(429))
+    assert steps("{ wait = 1 }, { status = 429 }") == (Wait(1.0), ErrorStatus(429))
     assert steps("{ status = { status = 429, retry_after = 2, message = 'no' } }") == (
-        Status(429, message="no", retry_after=2.0),
+        ErrorStatus(429, message="no", retry_after=2.0),
     )
     assert steps("{ think = 'a' }, { comment = true }, { stop = 'length' }, { stall = true }") == (
         Think("a"),

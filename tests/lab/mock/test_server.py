@@ -16,7 +16,7 @@ from streamkit.conversation.messages import Turn as Message
 from streamkit.dialects import DIALECTS
 from streamkit.errors import UsageError
 from streamkit.http_errors import decode_error
-from streamkit.lab.mock import Call, Cut, Mock, Raw, Reset, Say, Script, Stall, Status, Think, Timing, Wait
+from streamkit.lab.mock import Call, Cut, ErrorStatus, Mock, Raw, Reset, Say, Script, Stall, Think, Timing, Wait
 from streamkit.recipes import collect
 from streamkit.testing import source_of
 from streamkit.translation.bodies import decode_response
@@ -171,7 +171,7 @@ async def test_what_leans_on_an_answer_that_is_not_kept_is_refused(serve):
 
 
 async def test_a_status_is_sent_with_its_retry_after(serve):
-    mock = Mock(Script([Status(429, message="slow down", retry_after=3)]))
+    mock = Mock(Script([ErrorStatus(429, message="slow down", retry_after=3)]))
     async with (
         aiohttp.ClientSession() as session,
         session.post(await serve(mock) + CHAT, data=chat(user())) as response,
@@ -284,7 +284,7 @@ async def test_a_quirk_may_change_the_form_of_an_answer(serve):
     assert decode_response(body, "openai-chat").text == "Hello you"
 
 
-@pytest.mark.parametrize("steps", [[Raw("{x\n"), Cut()], [Status(429)], [Raw(b"\xff")]], ids=str)
+@pytest.mark.parametrize("steps", [[Raw("{x\n"), Cut()], [ErrorStatus(429)], [Raw(b"\xff")]], ids=str)
 async def test_an_answer_that_is_none_of_the_dialect_has_no_quirks(serve, steps, caplog):
     with caplog.at_level("INFO", "streamkit.mock"):
         mock = Mock(Script(steps), dialect="openai-chat", quirks=["call_nameless", "body_for_stream"])

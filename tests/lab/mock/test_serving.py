@@ -7,7 +7,7 @@ import sys
 
 import httpx
 
-from streamkit.lab.mock import Say, Script, Turn, served_mock
+from streamkit.lab.mock import MockTurn, Say, Script, served_mock
 from streamkit.lab.mock.server import script_of
 from tests.lab.mock.asking import chat, user
 
@@ -59,7 +59,7 @@ def test_a_script_is_named_in_several_ways(tmp_path):
     path = tmp_path / "s.toml"
     path.write_text("[[turn]]\nsteps = [{ say = 'x' }]", "utf-8")
     script = Script([Say("x")])
-    assert all(script_of(given) == script for given in (script, [Say("x")], [Turn([Say("x")])], path, str(path)))
+    assert all(script_of(given) == script for given in (script, [Say("x")], [MockTurn([Say("x")])], path, str(path)))
     assert script_of(None) is None
 
 
@@ -83,13 +83,13 @@ def test_the_fixture_serves_and_judges(pytester):
             assert mock.verdict.clean
 
         def test_a_fault_is_no_failure_unless_it_is_to_be(streamkit_mock):
-            from streamkit.lab.mock import Say, Script, Status, Turn
-            mock = streamkit_mock(Script([Turn([Status(401)]), Turn([Say("x")])]), dialect="openai-chat")
+            from streamkit.lab.mock import ErrorStatus, MockTurn, Say, Script
+            mock = streamkit_mock(Script([MockTurn([ErrorStatus(401)]), MockTurn([Say("x")])]), dialect="openai-chat")
             ask(mock), ask(mock)
 
         def test_a_fault(streamkit_mock):
-            from streamkit.lab.mock import Say, Script, Status, Turn
-            mock = streamkit_mock(Script([Turn([Status(401)]), Turn([Say("x")])]), dialect="openai-chat", clean=True)
+            from streamkit.lab.mock import ErrorStatus, MockTurn, Say, Script
+            mock = streamkit_mock(Script([MockTurn([ErrorStatus(401)]), MockTurn([Say("x")])]), dialect="openai-chat", clean=True)
             ask(mock), ask(mock)
         """
     )

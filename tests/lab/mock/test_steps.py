@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamkit.errors import UsageError
-from streamkit.lab.mock.script import STEPS, Call, Raw, Status, Usage, Wait
+from streamkit.lab.mock.script import STEPS, Call, ErrorStatus, Raw, Usage, Wait
 
 
 @pytest.mark.parametrize(
@@ -13,9 +13,9 @@ from streamkit.lab.mock.script import STEPS, Call, Raw, Status, Usage, Wait
     [
         (lambda: Wait(-1), "seconds: must be 0 or more"),
         (lambda: Usage(output=-1), "output: must be 0 or more"),
-        (lambda: Status(200), "status: must be 400 to 599"),
-        (lambda: Status(429, retry_after=-1), "retry_after: must be 0 or more"),
-        (lambda: Status(429, retry_after=1e9), "retry_after: must be at most"),
+        (lambda: ErrorStatus(200), "status: must be 400 to 599"),
+        (lambda: ErrorStatus(429, retry_after=-1), "retry_after: must be 0 or more"),
+        (lambda: ErrorStatus(429, retry_after=1e9), "retry_after: must be at most"),
         (lambda: Call("f", {"x": object()}), "arguments: must be JSON"),
     ],
 )
@@ -44,4 +44,4 @@ def test_raw_text_is_utf8():
     ("status", "kind"), [(400, "invalid_request"), (429, "rate_limit"), (599, "server"), (451, "invalid_request")]
 )
 def test_a_status_means_what_it_usually_does(status, kind):
-    assert Status(status).error_type == kind
+    assert ErrorStatus(status).error_type == kind

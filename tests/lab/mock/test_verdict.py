@@ -10,10 +10,22 @@ import httpx
 import orjson
 import pytest
 
-from streamkit.conversation.messages import Text, ToolCall, ToolResult
-from streamkit.conversation.messages import Turn as Message
+from streamkit.conversation.messages import Text, ToolCall, ToolResult, Turn
 from streamkit.events import ProviderFailed
-from streamkit.lab.mock import Call, Cut, Error, Reset, Say, Script, Stall, Status, Stop, Turn, served_mock, verdict
+from streamkit.lab.mock import (
+    Call,
+    Cut,
+    Error,
+    ErrorStatus,
+    MockTurn,
+    Reset,
+    Say,
+    Script,
+    Stall,
+    Stop,
+    served_mock,
+    verdict,
+)
 from streamkit.lab.mock.verdict import FAULTS, NOTES, ClientVerdict, FaultKind, NoteKind, ReadCall, Watch, read_answer
 from streamkit.lab.mock.writing import Answer
 from tests.lab.mock.asking import ASKED, assistant, chat, request, said, url_for, user
@@ -55,7 +67,7 @@ def serve():
     with ExitStack() as stack:
 
         def start(*turns, **options):
-            script = Script([Turn(steps) for steps in turns])
+            script = Script([MockTurn(steps) for steps in turns])
             mock = stack.enter_context(served_mock(script, **options))
             return mock, Client(mock.root)
 
@@ -82,7 +94,7 @@ def test_it_is_seen_in_every_dialect(serve, dialect):
     mock, client = serve([Say("It rains"), Cut("body")], [Say("Anything else?")])
     asked = request(dialect=dialect)
     client.post(url_for(mock.mock, mock.root, asked), said(asked))
-    asked.turns += [Message("assistant", [Text("It rains")]), Message("user", [Text("And tomorrow?")])]
+    asked.turns += [Turn("assistant", [Text("It rains")]), Turn("user", [Text("And tomorrow?")])]
     assert "Anything" in client.post(url_for(mock.mock, mock.root, asked), said(asked)) or dialect == "bedrock"
     assert kinds(mock) == [("truncated_stream_accepted", 2)]
 
@@ -143,8 +155,8 @@ def test_a_finished_call_of_a_broken_answer_is_no_whole_answer(serve, dialect):
     asked = request(dialect=dialect)
     client.post(url_for(mock.mock, mock.root, asked), said(asked))
     asked.turns += [
-        Message("assistant", [ToolCall(0, "call_1", "weather", "{}")]),
-        Message("user", [ToolResult("call_1", [Text("rain")], name="weather")]),
+        Turn("assistant", [ToolCall(0, "call_1", "weather", "{}")]),
+        Turn("user", [ToolResult("call_1", [Text("rain")], name="weather")]),
     ]
     client.post(url_for(mock.mock, mock.root, asked), said(asked))
     assert kinds(mock) == [("truncated_stream_accepted", 2)]
@@ -160,7 +172,7 @@ def test_a_client_that_runs_a_whole_call_is_clean(serve):
 
 
 def test_asking_before_the_time_is_a_fault(serve):
-    mock, client = serve([Status(429, retry_after=30)], [Say("x")])
+    mock, client = serve([ErrorStatus(429, retry_after=30)], [Say("x")])
     client.ask(chat(user()))
     client.ask(chat(user()))
     assert kinds(mock) == [("retry_after_ignored", 2)]
@@ -168,7 +180,7 @@ def test_asking_before_the_time_is_a_fault(serve):
 
 
 def test_asking_after_the_time_is_none(serve):
-    mock, client = serve([Status(503, retry_after=0.1)], [Say("x")])
+    mock, client = serve([ErrorStatus(503, retry_after=0.1)], [Say("x")])
     client.ask(chat(user()))
     time.sleep(0.15)
     client.ask(chat(user()))
@@ -207,7 +219,7 @@ def test_the_oldest_faults_are_forgotten(monkeypatch):
 
 
 def test_other_conversations_need_not_wait(serve):
-    mock, client = serve([Status(429, retry_after=30)], [Say("x")])
+    mock, client = serve([ErrorStatus(429, retry_after=30)], [Say("x")])
     client.ask(chat(user()))
     client.ask(chat(user("Another matter")))
     assert mock.verdict.clean
@@ -215,21 +227,21 @@ def test_other_conversations_need_not_wait(serve):
 
 @pytest.mark.parametrize("status", [400, 401, 404])
 def test_the_same_request_after_a_final_error_is_a_fault(serve, status):
-    mock, client = serve([Status(status)], [Say("x")])
+    mock, client = serve([ErrorStatus(status)], [Say("x")])
     client.ask(chat(user()))
     client.ask(chat(user()))
     assert kinds(mock) == [("bad_request_retried", 2)]
 
 
 def test_another_request_after_a_final_error_is_none(serve):
-    mock, client = serve([Status(400)], [Say("x")])
+    mock, client = serve([ErrorStatus(400)], [Say("x")])
     client.ask(chat(user()))
     client.ask(chat(user(), temperature=0))
     assert mock.verdict == ClientVerdict(requests=2)
 
 
 def test_an_error_that_may_pass_is_noted_until_it_is_asked_again(serve):
-    mock, client = serve([Status(503)], [Say("x")])
+    mock, client = serve([ErrorStatus(503)], [Say("x")])
     client.ask(chat(user()))
     assert [note.kind for note in mock.verdict.notes] == ["not_retried"]
     client.ask(chat(user()))
@@ -293,7 +305,7 @@ def test_bytes_that_are_no_answer_say_nothing():
 
 
 def test_a_verdict_is_text_and_json(serve):
-    mock, client = serve([Status(429, retry_after=30)], [Status(503)])
+    mock, client = serve([ErrorStatus(429, retry_after=30)], [ErrorStatus(503)])
     client.ask(chat(user()))
     client.ask(chat(user()))
     found = httpx.get(f"{mock.root}/verdict", trust_env=False).json()

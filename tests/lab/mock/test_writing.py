@@ -17,11 +17,11 @@ from streamkit.lab.mock.script import (
     Comment,
     Cut,
     Error,
+    ErrorStatus,
     Raw,
     Reset,
     Say,
     Stall,
-    Status,
     Step,
     Stop,
     Think,
@@ -151,7 +151,7 @@ async def test_an_error_inside_the_stream_is_the_dialects(dialect):
 
 @pytest.mark.parametrize("dialect", ASKED)
 def test_a_status_is_an_error_over_http(dialect):
-    written = write(Wait(2), Status(429, message="slow down", retry_after=1.5), dialect=dialect)
+    written = write(Wait(2), ErrorStatus(429, message="slow down", retry_after=1.5), dialect=dialect)
     answer = written.answer
     assert (answer.status, answer.streamed, answer.waits_s) == (429, False, {0: 2.0})
     failed = decode_error(answer.status, answer.body, dialect, answer.headers)
@@ -160,7 +160,7 @@ def test_a_status_is_an_error_over_http(dialect):
 
 
 def test_a_status_is_the_scripts_whatever_its_kind():
-    written = write(Status(418, kind="permission", message="no"))
+    written = write(ErrorStatus(418, kind="permission", message="no"))
     assert (written.answer.status, written.failed.type, written.failed.http_status) == (418, "permission", 418)
 
 

@@ -11,8 +11,6 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-import streamkit
-from streamkit.conversation.replay import replay
 from streamkit.errors import UsageError
 from streamkit.lab.recording import read_recording
 from streamkit.lab.replayer.fixture import ReplayFixture
@@ -252,7 +250,3 @@ def test(streamkit_replay):
         assert (answer.code, "message" in json.load(answer)["error"]) == (502, True)
 """)
     suite.runpytest_inprocess("--record").assert_outcomes(passed=1)
-
-
-def test_the_function_replay_stays_what_it_is():
-    assert streamkit.replay is replay

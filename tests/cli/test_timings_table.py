@@ -1,6 +1,6 @@
-"""What ``inspect --profile`` prints."""
+"""What ``inspect --timings`` prints."""
 
-from streamkit.cli.picture import profile_of, table
+from streamkit.cli.picture import table, timing_rows
 from streamkit.report import StageTiming
 
 TIMINGS = (
@@ -32,4 +32,4 @@ def test_a_pipe_that_did_nothing_has_no_shares():
 
 
 def test_programs_get_seconds_to_the_nanosecond():
-    assert profile_of(TIMINGS)[2] == {"stage": "sh\x1bout", "seconds": 0.001499999, "items_in": 1100, "items_out": 1}
+    assert timing_rows(TIMINGS)[2] == {"stage": "sh\x1bout", "seconds": 0.001499999, "items_in": 1100, "items_out": 1}

@@ -50,7 +50,7 @@ def event_of(media: Media, choice: int) -> MediaGenerated:
     )
 
 
-def replay(response: Response) -> list[Event]:
+def response_events(response: Response) -> list[Event]:
     """Return the events of a whole response, in one batch, as ``encode`` takes them.
 
     A response that is not ``clean`` ends as its stream did: with its error, or without a stop reason.

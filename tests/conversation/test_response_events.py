@@ -6,7 +6,7 @@ import pytest
 
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Response
-from streamkit.conversation.replay import replay
+from streamkit.conversation.response_events import response_events
 from streamkit.report import StreamReport
 from tests.laws.running import every_stream
 from tests.laws.running import read as read_stream
@@ -21,6 +21,6 @@ def collected(dialect, events):
 @pytest.mark.parametrize("stream", every_stream("replay", ours=24))
 def test_what_is_collected_of_a_replay_is_the_response(stream):
     response = collected(stream.dialect, read_stream(stream.dialect, [stream.body]).events)
-    again = collected(stream.dialect, replay(response))
+    again = collected(stream.dialect, response_events(response))
     assert again == response
     assert isinstance(again, Response)

@@ -1,0 +1,164 @@
+"""Pipes in programs without an event loop.
+
+A pipe itself never waits: only its source does, and a stage may. So over bytes that are there, or that a blocking read brings,
+a pipe runs to its next output in one step, and a plain ``for`` can drive it. It is the same pipe, with the same stages, report
+and errors.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+from streamkit.conversation.messages import Response
+from streamkit.dialects.profiles import Profile
+from streamkit.errors import UsageError
+from streamkit.pipeline import Pipe
+from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
+from streamkit.recipes import EventStage, collect, transcode
+from streamkit.report import StreamReport
+
+T = TypeVar("T")
+
+
+def transcode_sync(
+    source: Iterable[bytes],
+    from_dialect: str,
+    to_dialect: str,
+    options: ReadOptions = DEFAULT_OPTIONS,
+    *,
+    stages: Sequence[EventStage] = (),
+    report: StreamReport | None = None,
+    profile: Profile | None = None,
+    reencode: bool = False,
+    join: bool = True,
+    clock: Callable[[], float] = time.time,
+    timings: bool = False,
+) -> SyncPipe[bytes]:
+    """Convert a stream as ``transcode`` does, without an event loop: an iterable of bytes in, an iterator of bytes out.
+
+    The arguments are those of ``transcode``. ``source`` yields bytes as they are read, and raises SourceFailed if its
+    transport fails: ``[data]``, an open file, ``iter_httpx(response)`` or a generator. A stage must not wait. The result has
+    the ``report``. Read it to the end or leave it with ``with``: both close the source. Raise UsageError for an unknown name,
+    a bad schema, or bytes in the place of an iterable. Every other failure is reported in the output and in the report.
+    """
+    return SyncPipe(
+        transcode(
+            BlockingSource(source),
+            from_dialect,
+            to_dialect,
+            options,
+            stages=stages,
+            report=report,
+            profile=profile,
+            reencode=reencode,
+            join=join,
+            clock=clock,
+            timings=timings,
+        )
+    )
+
+
+def collect_sync(
+    source: Iterable[bytes],
+    dialect: str,
+    options: ReadOptions = DEFAULT_OPTIONS,
+    *,
+    stages: Sequence[EventStage] = (),
+    report: StreamReport | None = None,
+    timings: bool = False,
+) -> Response:
+    """Read a stream to its end as ``collect`` does, without an event loop. Return one whole response.
+
+    ``source`` is as in ``transcode_sync``; the other arguments and the errors are those of ``collect``.
+    """
+    return _at_once(collect(BlockingSource(source), dialect, options, stages=stages, report=report, timings=timings))
+
+
+class SyncPipe(Generic[T]):
+    """A pipe without an event loop: an iterator, and a context manager that closes the stages and the source.
+
+    Reading to the end, and an error, close them as well. ``report`` is filled in as the stream is read. Reading raises
+    UsageError if a stage or the source waits for an event loop.
+    """
+
+    def __init__(self, pipe: Pipe[T]) -> None:
+        self.report = pipe.report
+        self._pipe = pipe
+        self._items: AsyncIterator[T] | None = None  # set when the pipe is entered
+        self._left = False
+
+    def __enter__(self) -> SyncPipe[T]:
+        self._entered()
+        return self
+
+    def _entered(self) -> AsyncIterator[T]:
+        if self._items is None:
+            self._items = aiter(_at_once(self._pipe.__aenter__()))
+        return self._items
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        if self._left:
+            raise StopIteration
+        try:
+            return _at_once(anext(self._entered()))
+        except StopAsyncIteration:
+            self.close()
+            raise StopIteration from None
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the stages, then the source. Later reads end at once."""
+        if not self._left:
+            self._left = True
+            _at_once(self._pipe.__aexit__())
+
+
+class BlockingSource:
+    """An iterable of bytes as a source that blocks its caller. Closing it closes what has ``close``, as a generator has."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        if isinstance(chunks, bytes | bytearray | memoryview | str):
+            raise UsageError(f"a source must be an iterable of bytes, not {type(chunks).__name__}; write [data]")
+        self._chunks = chunks
+        self._iterator = iter(chunks)
+
+    def __aiter__(self) -> BlockingSource:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return next(self._iterator)
+        except StopIteration:
+            raise StopAsyncIteration from None
+
+    async def aclose(self) -> None:
+        for thing in {id(thing): thing for thing in (self._iterator, self._chunks)}.values():
+            close = getattr(thing, "close", None)
+            if close is not None:
+                close()
+
+
+def _at_once(awaitable: Awaitable[T]) -> T:
+    """Return the result of ``awaitable``. If it waits, raise UsageError at the place where it waits."""
+    steps = awaitable.__await__()
+    try:
+        next(steps)
+        while True:  # a stage may catch the error, and wait again
+            steps.throw(
+                UsageError(
+                    "a stage or the source waits for an event loop; run it in one, with transcode, collect or pipe"
+                )
+            )
+    except StopIteration as done:
+        result: T = done.value
+        return result
