@@ -127,17 +127,20 @@ async def test_the_stages_of_the_readme_redact_across_deltas_and_drop_usage(read
     assert b"4711" not in body
 
 
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 async def test_the_service_of_the_tutorial_answers_with_the_allowed_call(
-    folder, monkeypatch, aiohttp_server, aiohttp_client
+    folder, stream, aiohttp_server, aiohttp_client
 ):
     write_files(TUTORIAL, folder)
-    service, replayed = importlib.import_module("service"), importlib.import_module("upstream")
-    upstream = await aiohttp_server(replayed.app)
-    monkeypatch.setattr(service, "UPSTREAM", upstream.make_url("/v1/chat/completions"))
-    client = await aiohttp_client(service.app)
-    async with client.post("/v1/messages", json={}) as response:
+    upstream = await aiohttp_server(importlib.import_module("upstream").app)
+    service = (folder / "service.py").read_text("utf-8")
+    assert "http://127.0.0.1:8081" in service
+    (folder / "service.py").write_text(service.replace(":8081", f":{upstream.port}"), "utf-8")
+    client = await aiohttp_client(importlib.import_module("service").app)
+    asked = {"model": "m", "max_tokens": 9, "stream": stream, "messages": [{"role": "user", "content": "Hi"}]}
+    async with client.post("/v1/messages", json=asked) as response:
         body = await response.read()
     assert response.status == 200
-    assert violations("anthropic", body) == []
+    assert not stream or violations("anthropic", body) == []
     assert b'"name":"get_weather"' in body
     assert b"get_time" not in body
