@@ -12,15 +12,25 @@ Source: design.md §2.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from itertools import pairwise
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
+from types import CoroutineType
+from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
 from streamkit.errors import UsageError
 from streamkit.machines import Chain, Machine
 from streamkit.profiler import Profiler
 from streamkit.report import StreamReport
-from streamkit.text.quoting import quoted
+from streamkit.text.quoting import name_of, quoted
 
 A_contra = TypeVar("A_contra", contravariant=True)
 B_co = TypeVar("B_co", covariant=True)
@@ -82,10 +92,11 @@ class Stage(Generic[A_contra, B_co]):
         profiler: Profiler | None = None,
     ) -> AsyncGenerator[B_co, None]:
         """Return a generator over ``source`` that drives this stage and the stages right ``before`` it."""
-        links: Sequence[Any] = [stage.make(report) for stage in (*before, self)]
+        stages = [*before, self]
+        links: Sequence[Any] = [stage.make(report) for stage in stages]
         if profiler is not None:
-            links = profiler.machines([*before, self], links)
-        return drive(Chain(*links), source)
+            links = profiler.machines(stages, links)
+        return drive(Chain(*links), source, stages[0])
 
     def __repr__(self) -> str:
         return f"<stage {self.name}>"
@@ -115,20 +126,26 @@ def stage_within(
     return Stage(name, make, takes=flow, gives=flow)
 
 
-async def drive(chain: Chain, source: AsyncIterable[Any]) -> AsyncGenerator[Any, None]:
+async def drive(chain: Chain, source: AsyncIterable[Any], first: Stage[Any, Any]) -> AsyncGenerator[Any, None]:
     """Run machines over ``source``. This is the body of every built-in stage except ``encode``.
 
     An error of the input or of a machine is raised after the held items were yielded; cancellation and closing pass at once.
+    Raise UsageError if the stage of the first machine, ``first``, can't take an item.
     """
     out: list[Any] = []
     chain.emit = out.append
+    unchecked = first.takes is not None
     try:
         async for item in source:
+            if unchecked:  # only the first item, and one that made a machine fail: a check of each would cost time
+                check_item(item, first.name, first.takes, source)
+                unchecked = not item
             chain.push_batch(item)
             if out:
                 yield _flow(out)
                 out.clear()
             if chain.fault is not None:
+                check_item(item, first.name, first.takes, source)
                 raise chain.fault
         chain.push_end()
         if chain.fault is not None:
@@ -145,6 +162,76 @@ async def drive(chain: Chain, source: AsyncIterable[Any]) -> AsyncGenerator[Any,
 def _flow(out: list[Any]) -> Any:
     """Return what to yield for the results of one read: bytes joined, anything else as a batch."""
     return b"".join(out) if isinstance(out[0], bytes) else out[:]
+
+
+#: The modules of the items that are never in a list of the flow: items of another flow, or no items of a stage at all.
+_WRONG: Final[Mapping[Flow, Collection[str]]] = {
+    "frames": {"builtins", "streamkit.events"},
+    "wire events": {"builtins", "streamkit.framing.frame"},
+    "events": {"builtins", "streamkit.framing.frame"},
+}
+_ORDER: Final = "the order is parse_sse (or another framing), decode, accumulate_tool_calls, check_json, encode"
+
+
+def check_item(item: Any, name: str, flow: Flow | None, source: object) -> None:
+    """Raise UsageError if ``source`` has yielded an item that the stage ``name`` can't take, which takes ``flow``."""
+    takes, found, hint = str(flow), type(item).__qualname__, ""
+    if flow is None:
+        return
+    if flow == "bytes":
+        if not isinstance(item, bytes | bytearray):
+            hint = "encode the text, as in text.encode()" if isinstance(item, str) else "yield bytes"
+    elif isinstance(item, bytes | bytearray):
+        hint = _ORDER
+    elif isinstance(item, str | Mapping) or not isinstance(item, Iterable):
+        takes, hint = f"lists of {flow}", "yield a list, as in yield [event]"
+    elif isinstance(item, Sequence) and item and type(item[0]).__module__ in _WRONG[flow]:
+        found, hint = f"lists of {type(item[0]).__qualname__}", _ORDER
+    if hint:
+        raise UsageError(f"{name} takes {takes}, but {name_of(source)} before it yields {found}: {hint}")
+
+
+def check_source(source: Any) -> None:
+    """Raise UsageError for an object that is no async iterable."""
+    if hasattr(source, "__aiter__"):
+        return
+    hint = "write an async generator, or streamkit.testing.source_of([…]) for bytes in memory"
+    if isinstance(source, Stage):
+        hint = "write it before the stages"
+    elif isinstance(source, CoroutineType):
+        hint = "write await before it"
+        source.close()  # or Python warns that nobody awaited it
+    elif callable(source):
+        hint = f"write {name_of(source)}(…)"
+    raise UsageError(f"a source must be an async iterable, not {type(source).__qualname__}: {hint}")
+
+
+def _begun(stage: Any, source: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """Return the iterator of a user-written stage. Raise UsageError for an object that is no such stage."""
+    try:
+        iterator = stage(source)
+    except Exception:
+        _check_stage(stage)
+        raise
+    if not hasattr(iterator, "__anext__"):
+        if isinstance(iterator, CoroutineType):
+            iterator.close()  # or Python warns that nobody awaited it
+        _check_stage(stage)
+        kind = type(iterator).__qualname__
+        raise UsageError(
+            f"a stage must be an async generator function, async def with yield; {name_of(stage)} returned {kind}"
+        )
+    return cast("AsyncIterator[Any]", iterator)
+
+
+def _check_stage(stage: Any) -> None:
+    """Raise UsageError for an object that can't be called, and for a function that makes a stage."""
+    if not callable(stage):
+        hint = "; write *stages" if isinstance(stage, list | tuple) else ""
+        raise UsageError(f"a stage must be an async generator function, not {quoted(stage)}{hint}") from None
+    if "Stage[" in str(getattr(stage, "__annotations__", {}).get("return")):
+        name = name_of(stage)
+        raise UsageError(f"{name} is not a stage, but makes one: write {name}(…)") from None
 
 
 class Pipe(Generic[T]):
@@ -171,7 +258,11 @@ class Pipe(Generic[T]):
     async def __aenter__(self) -> Pipe[T]:
         if self._iterators:
             raise UsageError("a pipe can be entered only once; create another with pipe(…)")
-        iterator, profiler = aiter(self._source), self._profiler
+        try:
+            iterator, profiler = aiter(self._source), self._profiler
+        except TypeError:
+            check_source(self._source)
+            raise
         self._iterators.append(iterator)
         if profiler is not None:
             iterator = profiler.source(iterator)
@@ -182,13 +273,11 @@ class Pipe(Generic[T]):
                     before.append(stage)
                     continue
                 iterator = (
-                    stage.over(iterator, self.report, before, profiler) if isinstance(stage, Stage) else stage(iterator)
+                    stage.over(iterator, self.report, before, profiler)
+                    if isinstance(stage, Stage)
+                    else _begun(stage, iterator)
                 )
                 before = []
-                if not hasattr(iterator, "__anext__"):
-                    raise UsageError(
-                        f"a stage must be an async generator function; {quoted(stage)} returned {type(iterator).__name__}"
-                    )
                 self._iterators.append(iterator)
                 if profiler is not None:
                     iterator = (
@@ -228,10 +317,7 @@ def _check_order(stages: Sequence[StageFunction[Any, Any]]) -> None:
             and one.gives
             and other.takes
         ):
-            raise UsageError(
-                f"{other.name} takes {other.takes}, but {one.name} before it yields {one.gives}: the order is "
-                f"parse_sse (or another framing), decode, accumulate_tool_calls, check_json, encode"
-            )
+            raise UsageError(f"{other.name} takes {other.takes}, but {one.name} before it yields {one.gives}: {_ORDER}")
 
 
 async def close_each(*owned: object) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from attrs import define, evolve
 
-from streamkit.errors import UsageError
+from streamkit.errors import UsageError, check_type, check_words
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -40,7 +40,7 @@ from streamkit.pipeline import Stage, stage_within
 from streamkit.report import StreamReport
 from streamkit.rewrite.strings import JSONStrings
 from streamkit.rewrite.window import Change, Window
-from streamkit.text.quoting import quoted, quoted_all
+from streamkit.text.quoting import quoted
 
 #: What a stage changes. ``arguments`` are the strings in the JSON of tool calls, or the free text of custom tools;
 #: ``asides`` the strings in the data that only one vendor has, such as citations.
@@ -227,20 +227,21 @@ def map_text(change: Change, *, hold: int, parts: Iterable[Part] | Part = ("text
     """
     if not callable(change):
         raise UsageError(f"map_text: the first argument must be a function from str to str, not {quoted(change)}")
-    chosen = checked_parts("map_text", parts, hold)
-    return stage_within("events", "map_text", lambda report: TextChanger(lambda: Window(change, hold), chosen, report))
+    return _changing("map_text", change, hold, parts)
+
+
+def _changing(name: str, change: Change, hold: int, parts: Iterable[Part] | Part) -> Stage[list[Event], list[Event]]:
+    chosen = checked_parts(name, parts, hold)
+    return stage_within("events", name, lambda report: TextChanger(lambda: Window(change, hold), chosen, report))
 
 
 def checked_parts(stage: str, parts: Iterable[Part] | Part, hold: int) -> frozenset[Part]:
     """Return the parts as a set. Raises UsageError for an unknown part, no part, or a ``hold`` that is no whole number."""
-    chosen = frozenset((parts,) if isinstance(parts, str) else parts)
-    if not chosen or not chosen <= set(PARTS):
-        raise UsageError(
-            f"{stage}: parts must be some of {quoted_all(PARTS)}, not {quoted_all(sorted(chosen)) or 'none'}"
-        )
+    chosen = (parts,) if isinstance(parts, str) or not isinstance(parts, Iterable) else (*parts,)
+    check_words(f"{stage}: each of parts", chosen or ("",), PARTS)
     if type(hold) is not int or hold < 0:
         raise UsageError(f"{stage}: hold must be a number of characters, 0 or more, not {quoted(hold)}")
-    return chosen
+    return frozenset(chosen)
 
 
 def redact(
@@ -261,8 +262,9 @@ def redact(
         raise UsageError(
             "redact: each pattern must be a compiled regular expression of text, or a str that is not empty"
         )
+    check_type("redact: replacement", replacement, str, "'[redacted]', for example")
     longest = max(map(_longest, expressions), default=0)
-    if hold is not None and hold < longest:
+    if hold is not None and (type(hold) is not int or hold < longest):
         raise UsageError(
             f"redact: hold must be at least {longest}, the length of the longest match, or left out; not {quoted(hold)}"
         )
@@ -276,7 +278,7 @@ def redact(
         return text
 
     longest = max(longest, *map(len, literals)) if literals else longest
-    return map_text(change, hold=longest if hold is None else max(hold, longest), parts=parts)
+    return _changing("redact", change, longest if hold is None else max(hold, longest), parts)
 
 
 def _longest(pattern: re.Pattern[str]) -> int:

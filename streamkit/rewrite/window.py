@@ -9,7 +9,8 @@ however the text arrived.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from types import CoroutineType
+from typing import Any, TypeAlias
 
 from streamkit.errors import UsageError
 from streamkit.text.quoting import quoted
@@ -97,8 +98,10 @@ class Window:
 
     def _changed(self, text: str) -> str:
         """Return the changed text. Raises UsageError if the function returns something else."""
-        after = self._change(text) if text else ""
+        after: Any = self._change(text) if text else ""
         if not isinstance(after, str):
+            if isinstance(after, CoroutineType):
+                after.close()  # or Python warns that nobody awaited it
             raise UsageError(
                 f"{quoted(self._change)} returned {type(after).__name__}; a function that changes text must return a str"
             )
