@@ -15,13 +15,13 @@ from streamkit.dialects import client_named, decode_frames, encode_by, source_na
 from streamkit.dialects.base import Dialect
 from streamkit.dialects.profiles import DEFAULT_PROFILE, Encoding, Profile, Provider, report_for
 from streamkit.dialects.streams.encode_stage import EncodeStage
-from streamkit.errors import StreamError
+from streamkit.errors import StreamError, check_type
 from streamkit.events import Event
 from streamkit.framing.frame import Frame
 from streamkit.in_text import checked_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Joined, Pipe, Stage, StageFunction, pipe, stage_within
-from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
+from streamkit.read_options import DEFAULT_OPTIONS, INSTEAD, ReadOptions
 from streamkit.report import StreamReport
 from streamkit.tool_calls.check import UncheckedChecker
 from streamkit.translation.citations import carry_citations, carry_searches
@@ -55,6 +55,7 @@ def _own(stages: Sequence[EventStage], options: ReadOptions) -> Sequence[StageFu
     """Return the user's stages, and one that checks the calls whose arguments they changed."""
     if not stages:
         return ()
+    check_type("stages", stages, Sequence, "stages=[…]")
     limits, schemas = options.limits, options.schemas()
     check = partial(UncheckedChecker, limits=limits, tools=schemas)
     return *stages, stage_within("events", "check changed calls", lambda report: check(report=report))
@@ -94,6 +95,7 @@ def reading_stages(
     dialect: Dialect, provider: Provider | None, options: ReadOptions, *, join: bool
 ) -> list[Stage[Any, Any]]:
     """Return the stages from bytes to checked events; the first is the parser. Raise UsageError for a bad schema."""
+    check_type("options", options, ReadOptions, INSTEAD)
     limits = options.limits
     return [
         _parse(dialect, limits),
@@ -149,6 +151,7 @@ def transcode(
     asked = provider, options, profile or client, clock
     if dialect is not target and not stages and all(map(is_, asked, USUAL)):
         return Pipe(source, _usual_stages(dialect, target, join=join), report, timings=timings)
+    check_type("options", options, ReadOptions, INSTEAD)
     policy = options.policy
     encoding = Encoding(limits=options.limits, profile=profile or client, make_id=options.make_id, clock=clock)
     if (
@@ -162,7 +165,9 @@ def transcode(
         return pipe(
             source,
             EncodeStage(
-                f"pass {dialect.name} through", lambda report: PassThrough(dialect, encoding, policy, report, schemas)
+                f"pass {dialect.name} through",
+                lambda report: PassThrough(dialect, encoding, policy, report, schemas),
+                takes="bytes",
             ),
             report=report,
             timings=timings,

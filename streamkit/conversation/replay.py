@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streamkit.conversation.messages import Media, Part, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.errors import check_type
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -55,6 +56,7 @@ def replay(response: Response) -> list[Event]:
 
     A response that is not ``clean`` ends as its stream did: with its error, or without a stop reason.
     """
+    check_type("response", response, Response, "decode_response(body, dialect) or await collect(source, dialect)")
     started = ResponseStarted(response.id, response.model, response.created, response.vendor, response.extras or None)
     events: list[Event] = [started]
     for choice in response.choices:

@@ -26,7 +26,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from streamkit.errors import ArgumentsTooLong, UsageError
+from streamkit.errors import ArgumentsTooLong, UsageError, check_words
 from streamkit.events import (
     Aside,
     MediaGenerated,
@@ -602,8 +602,9 @@ def find_text_calls(
     define the types of parameters between tags. Put this stage after ``split_thinking`` if you use both. Each call counts as
     one repair, ``call_in_text``. Raise UsageError for no grammar or an unknown one.
     """
-    if not grammars or not set(grammars) <= GRAMMARS.keys():
+    if not grammars:
         raise UsageError(f"find_text_calls needs at least one of these grammars: {', '.join(GRAMMARS)}")
+    check_words("a grammar", grammars, GRAMMARS)
     known, offered = GrammarSet.named(grammars), OfferedTools(tools)
     return stage_within(
         "wire events",

@@ -16,6 +16,7 @@ from aiohttp import ClientResponse, ClientSession, web
 from attrs import field, frozen
 
 from streamkit.dialects import client_named
+from streamkit.errors import check_type
 from streamkit.events import ProviderFailed
 from streamkit.pipeline import Pipe
 from streamkit.web.budget import BUDGET, Budget
@@ -178,6 +179,7 @@ def setup(
     aiohttp's default of 1 MiB is too small for prompts with images. ``setup`` may be called again for another upstream with
     another prefix. Raises UsageError for a dialect that can't be served.
     """
+    check_type("upstream", upstream, Upstream, "Upstream(name=…, dialect=…, base_url=…, key=…)")
     service = _OneUpstream(
         upstream=upstream, model=model, delivery=delivery, count_tokens=count_tokens, max_sockets=max_sockets
     )
