@@ -32,6 +32,7 @@ from urllib.parse import quote, unquote
 
 from aiohttp import ClientResponse, web
 
+from streamkit.dialects import client_named
 from streamkit.limits import MIB
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery
 from streamkit.web.setup import Pipeline, setup
@@ -385,8 +386,9 @@ def relay(
     """Return a response with the output of ``pipeline`` over ``source``: return it from a handler, or await it as ASGI.
 
     The arguments are those of ``streamkit.web.relay``. If Starlette is loaded, the response is one of its responses too, which
-    FastAPI requires.
+    FastAPI requires. Raises UsageError for an unknown client.
     """
+    client_named(client)  # here, where the caller's line is, and not once the response is sent
     starlette = sys.modules.get("starlette.responses")
     kind = Relay if starlette is None else _relay_of(starlette.Response)
     return kind(
