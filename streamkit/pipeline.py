@@ -37,13 +37,19 @@ B_co = TypeVar("B_co", covariant=True)
 A = TypeVar("A")
 B = TypeVar("B")
 T = TypeVar("T")
-T1 = TypeVar("T1")
-T2 = TypeVar("T2")
-T3 = TypeVar("T3")
-T4 = TypeVar("T4")
-T5 = TypeVar("T5")
-T6 = TypeVar("T6")
-T7 = TypeVar("T7")
+# mypy names them: Out2 that can't be inferred is the output of the second stage, which does not fit the third
+Out1 = TypeVar("Out1")
+Out2 = TypeVar("Out2")
+Out3 = TypeVar("Out3")
+Out4 = TypeVar("Out4")
+Out5 = TypeVar("Out5")
+Out6 = TypeVar("Out6")
+Out7 = TypeVar("Out7")
+Out8 = TypeVar("Out8")
+Out9 = TypeVar("Out9")
+Out10 = TypeVar("Out10")
+Out11 = TypeVar("Out11")
+Out12 = TypeVar("Out12")
 
 
 #: What flows between two stages: bytes, or lists of frames, of wire events (from ``decode``) or of events (from
@@ -347,56 +353,66 @@ class _Options(TypedDict, total=False):
 S: TypeAlias = StageFunction[A, B]  # a short name for the overloads
 
 
+# fmt: off
 @overload
 def pipe(source: AsyncIterable[T], /, **options: Unpack[_Options]) -> Pipe[T]: ...
 @overload
-def pipe(source: AsyncIterable[T], s1: S[T, T1], /, **options: Unpack[_Options]) -> Pipe[T1]: ...
+def pipe(source: AsyncIterable[T], s1: S[T, Out1], /, **options: Unpack[_Options]) -> Pipe[Out1]: ...
 @overload
-def pipe(source: AsyncIterable[T], s1: S[T, T1], s2: S[T1, T2], /, **options: Unpack[_Options]) -> Pipe[T2]: ...
-@overload
-def pipe(
-    source: AsyncIterable[T], s1: S[T, T1], s2: S[T1, T2], s3: S[T2, T3], /, **options: Unpack[_Options]
-) -> Pipe[T3]: ...
+def pipe(source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], /, **options: Unpack[_Options]) -> Pipe[Out2]: ...
 @overload
 def pipe(
-    source: AsyncIterable[T], s1: S[T, T1], s2: S[T1, T2], s3: S[T2, T3], s4: S[T3, T4], /, **options: Unpack[_Options]
-) -> Pipe[T4]: ...
+    source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], s3: S[Out2, Out3], /, **options: Unpack[_Options]
+) -> Pipe[Out3]: ...
 @overload
 def pipe(
-    source: AsyncIterable[T],
-    s1: S[T, T1],
-    s2: S[T1, T2],
-    s3: S[T2, T3],
-    s4: S[T3, T4],
-    s5: S[T4, T5],
-    /,
-    **options: Unpack[_Options],
-) -> Pipe[T5]: ...
+    source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], s3: S[Out2, Out3], s4: S[Out3, Out4], /,
+    **options: Unpack[_Options]
+) -> Pipe[Out4]: ...
 @overload
 def pipe(
-    source: AsyncIterable[T],
-    s1: S[T, T1],
-    s2: S[T1, T2],
-    s3: S[T2, T3],
-    s4: S[T3, T4],
-    s5: S[T4, T5],
-    s6: S[T5, T6],
-    /,
-    **options: Unpack[_Options],
-) -> Pipe[T6]: ...
+    source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], s3: S[Out2, Out3], s4: S[Out3, Out4], s5: S[Out4, Out5], /,
+    **options: Unpack[_Options]
+) -> Pipe[Out5]: ...
 @overload
 def pipe(
-    source: AsyncIterable[T],
-    s1: S[T, T1],
-    s2: S[T1, T2],
-    s3: S[T2, T3],
-    s4: S[T3, T4],
-    s5: S[T4, T5],
-    s6: S[T5, T6],
-    s7: S[T6, T7],
-    /,
-    **options: Unpack[_Options],
-) -> Pipe[T7]: ...
+    source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], s3: S[Out2, Out3], s4: S[Out3, Out4], s5: S[Out4, Out5],
+    s6: S[Out5, Out6], /, **options: Unpack[_Options]
+) -> Pipe[Out6]: ...
+@overload
+def pipe(
+    source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], s3: S[Out2, Out3], s4: S[Out3, Out4], s5: S[Out4, Out5],
+    s6: S[Out5, Out6], s7: S[Out6, Out7], /, **options: Unpack[_Options]
+) -> Pipe[Out7]: ...
+@overload
+def pipe(
+    source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], s3: S[Out2, Out3], s4: S[Out3, Out4], s5: S[Out4, Out5],
+    s6: S[Out5, Out6], s7: S[Out6, Out7], s8: S[Out7, Out8], /, **options: Unpack[_Options]
+) -> Pipe[Out8]: ...
+@overload
+def pipe(
+    source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], s3: S[Out2, Out3], s4: S[Out3, Out4], s5: S[Out4, Out5],
+    s6: S[Out5, Out6], s7: S[Out6, Out7], s8: S[Out7, Out8], s9: S[Out8, Out9], /, **options: Unpack[_Options]
+) -> Pipe[Out9]: ...
+@overload
+def pipe(
+    source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], s3: S[Out2, Out3], s4: S[Out3, Out4], s5: S[Out4, Out5],
+    s6: S[Out5, Out6], s7: S[Out6, Out7], s8: S[Out7, Out8], s9: S[Out8, Out9], s10: S[Out9, Out10], /,
+    **options: Unpack[_Options]
+) -> Pipe[Out10]: ...
+@overload
+def pipe(
+    source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], s3: S[Out2, Out3], s4: S[Out3, Out4], s5: S[Out4, Out5],
+    s6: S[Out5, Out6], s7: S[Out6, Out7], s8: S[Out7, Out8], s9: S[Out8, Out9], s10: S[Out9, Out10], s11: S[Out10, Out11], /,
+    **options: Unpack[_Options]
+) -> Pipe[Out11]: ...
+@overload
+def pipe(
+    source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], s3: S[Out2, Out3], s4: S[Out3, Out4], s5: S[Out4, Out5],
+    s6: S[Out5, Out6], s7: S[Out6, Out7], s8: S[Out7, Out8], s9: S[Out8, Out9], s10: S[Out9, Out10], s11: S[Out10, Out11],
+    s12: S[Out11, Out12], /, **options: Unpack[_Options]
+) -> Pipe[Out12]: ...
+# fmt: on
 def pipe(
     source: AsyncIterable[Any],
     /,
@@ -407,7 +423,8 @@ def pipe(
     """Chain ``stages`` after ``source``. Enter the returned pipe with ``async with`` and iterate over it.
 
     The pipe owns every stage and the source: leaving the block closes them at once, in the caller's task, also after an error.
-    Up to seven stages are typed, and a wrong order does not type-check. With ``timings=True`` the report has the time that
+    Up to twelve stages are typed, and a wrong order does not type-check: mypy can't infer ``Out2`` where the output of the
+    second stage is not what the third one takes. With ``timings=True`` the report has the time that
     each stage took (``report.timings``). Raise UsageError for built-in stages in a wrong order.
     """
     _check_order(stages)
