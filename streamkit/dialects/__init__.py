@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property, partial
 from importlib import import_module
 from itertools import chain
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 
 from attrs import frozen
 
@@ -22,7 +22,7 @@ from streamkit.dialects.base import Dialect
 from streamkit.dialects.http import KEY_HEADERS, Endpoint
 from streamkit.dialects.profiles import DEFAULT_PROFILE, Encoding, KeepAliveForm, Prefill, Profile, Provider
 from streamkit.dialects.streams.encode_stage import EncodeStage
-from streamkit.errors import UsageError, check_type
+from streamkit.errors import UsageError, check_type, check_words
 from streamkit.events import Event, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS, Limits
@@ -277,6 +277,7 @@ def keep_alive(dialect: str, form: KeepAliveForm = "dialect") -> bytes:
     JSON need an ``event``; others fail at events that they do not know. Empty if no client would read any form. Raises
     UsageError for an unknown name.
     """
+    check_words("keep_alive: form", [form], get_args(KeepAliveForm))
     forms = client_named(dialect)[0].keep_alive
     own = next(iter(forms.values()), b"")
     return own if form == "dialect" else forms.get(form, own)
