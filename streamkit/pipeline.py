@@ -181,13 +181,13 @@ _ORDER: Final = "the order is parse_sse (or another framing), decode, accumulate
 
 def check_item(item: Any, name: str, flow: Flow | None, source: object) -> None:
     """Raise UsageError if ``source`` has yielded an item that the stage ``name`` can't take, which takes ``flow``."""
-    takes, found, hint = str(flow), type(item).__qualname__, ""
-    if flow is None:
+    is_bytes = isinstance(item, bytes | bytearray)
+    if flow is None or (is_bytes and flow == "bytes"):
         return
+    takes, found, hint = str(flow), type(item).__qualname__, ""
     if flow == "bytes":
-        if not isinstance(item, bytes | bytearray):
-            hint = "encode the text, as in text.encode()" if isinstance(item, str) else "yield bytes"
-    elif isinstance(item, bytes | bytearray):
+        hint = "encode the text, as in text.encode()" if isinstance(item, str) else "yield bytes"
+    elif is_bytes:
         hint = _ORDER
     elif isinstance(item, str | Mapping) or not isinstance(item, Iterable):
         takes, hint = f"lists of {flow}", "yield a list, as in yield [event]"

@@ -43,7 +43,7 @@ class Profiler:
         return self._timed(iterator, self._source)
 
     def stage(self, iterator: AsyncIterator[Any], stage: Callable[..., Any]) -> AsyncIterator[Any]:
-        return self._timed(iterator, self._row(name_of(stage)))
+        return self._timed(iterator, self._row(name_of(stage).rpartition(".")[2]))
 
     def driver(self, iterator: AsyncIterator[Any]) -> AsyncIterator[Any]:
         return self._timed(iterator, self._pipe)

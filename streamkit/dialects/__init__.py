@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property, partial
 from importlib import import_module
 from itertools import chain
-from typing import TYPE_CHECKING, Final, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
 from attrs import frozen
 
@@ -71,7 +71,10 @@ class BuiltIn(Mapping[str, Dialect]):
         self._loaded: dict[str, Dialect | None] = dict.fromkeys(names)
 
     def __getitem__(self, name: str) -> Dialect:
-        found = self._loaded[name]
+        try:
+            found = self._loaded[name]
+        except TypeError:  # a list or a dict in the place of a name
+            raise KeyError(name) from None
         if found is None:
             package = import_module(f"streamkit.dialects.{name.replace('-', '_')}")
             found = self._loaded[name] = cast(Dialect, package.DIALECT)
@@ -92,13 +95,11 @@ class Registry(Mapping[str, Dialect]):
         self.find = find
         self._tried: dict[str, tuple[Candidate, ...]] = {}
 
-    def __getitem__(self, name: str) -> Dialect:
-        if not isinstance(name, str):
-            raise KeyError(name)
+    def __getitem__(self, name: Any) -> Dialect:
         found = self.built_in.get(name)
         if found is not None:
             return found
-        for candidate in self.named(name):
+        for candidate in self.named(name) if isinstance(name, str) else ():
             if candidate.dialect is not None:
                 return candidate.dialect
         raise KeyError(name)
