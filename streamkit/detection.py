@@ -14,7 +14,7 @@ from streamkit.errors import NotThisDialect
 from streamkit.framing.frame import BEGINNING_BYTES, Frame, describe_beginning
 from streamkit.framing.sse import has_comments_only
 from streamkit.limits import DEFAULT_LIMITS
-from streamkit.pipeline import close_each
+from streamkit.pipeline import check_item, check_source, close_each
 from streamkit.report import StreamReport
 
 DETECT_BYTES = 256 * 1024  #: after this many bytes without a recognised frame, ``detect`` gives up
@@ -117,10 +117,12 @@ async def detect(source: AsyncIterable[bytes]) -> tuple[str, RereadSource]:
     dialect if you know it. The returned source owns ``source``: closing the returned source closes ``source``.
     """
     detector = Detector()
+    check_source(source)
     reader = aiter(source)
     name: str | None = None
     try:
         async for chunk in reader:
+            check_item(chunk, "detect", "bytes", source)
             name = detector.feed(chunk)
             if name is not None:
                 break

@@ -9,9 +9,10 @@ Source: design.md §2.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import ClassVar, Final, Literal
 
-from streamkit.text.quoting import quoted, shortened
+from streamkit.text.quoting import meant, quoted, shortened
 
 MESSAGE_CHARS: Final = 1000  #: maximum length of a message, which becomes one line of a log or of a response
 #: Maximum lengths of the path and of the reason in a ``BadRequest`` message. Both may have long names from the request.
@@ -50,6 +51,27 @@ def stage_of(error: BaseException | None) -> str | None:
 
 class UsageError(StreamkitError):
     """The caller asked for something impossible: an unknown dialect, or a pipe that was not entered."""
+
+
+def check_type(what: str, value: object, kind: type, instead: str) -> None:
+    """Raise UsageError if the argument ``what`` is no ``kind``; the message ends with what to write ``instead``."""
+    if not isinstance(value, kind):
+        raise UsageError(f"{what} must be {kind.__qualname__}, not {type(value).__qualname__}: write {instead}")
+
+
+def check_whole(what: str, value: object, least: int) -> None:
+    """Raise UsageError if the argument ``what`` is not a whole number of ``least`` or more."""
+    if type(value) is not int or value < least:
+        raise UsageError(f"{what} must be a whole number, {least} or more, not {quoted(value)}")
+
+
+def check_words(what: str, words: Iterable[object], known: Collection[str]) -> None:
+    """Raise UsageError if one of the ``words`` that the argument ``what`` has is not a known word."""
+    for word in words:
+        if word not in known:
+            raise UsageError(
+                f"{what} must be one of {', '.join(map(quoted, known))}, not {quoted(word)}{meant(word, known)}"
+            )
 
 
 class BadRequest(StreamkitError):

@@ -6,12 +6,23 @@ ends costs at most the limit.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
-from attrs import field, frozen
-from attrs.validators import ge
+from attrs import Attribute, field, frozen
+
+from streamkit.errors import check_whole
 
 MIB = 1024 * 1024
+
+
+def whole(least: int) -> Callable[[object, Attribute[int], Any], None]:
+    """Return a validator of attrs for whole numbers of ``least`` or more. It raises UsageError."""
+
+    def check(_limits: object, limit: Attribute[int], value: Any) -> None:
+        check_whole(limit.name, value, least)
+
+    return check
 
 
 @frozen(kw_only=True)
@@ -19,35 +30,35 @@ class Limits:
     """Limits for one stream. Immutable: use ``attrs.evolve`` for a copy with other values."""
 
     #: Longest line. Nearly every event is one line; base64 images and a Responses ``completed`` event exceed 1 MiB.
-    line_bytes: int = field(default=16 * MIB, validator=ge(1))
+    line_bytes: int = field(default=16 * MIB, validator=whole(1))
     #: All lines of one event together, or the payload of one binary message.
-    event_bytes: int = field(default=16 * MIB, validator=ge(1))
+    event_bytes: int = field(default=16 * MIB, validator=whole(1))
     #: JSON values in one event. Each parsed value takes a hundred bytes and several microseconds, whatever it is. An event
     #: that ends a response with five alternatives for each of 8,000 tokens has 400,000 values.
-    event_values: int = field(default=500_000, validator=ge(1))
+    event_values: int = field(default=500_000, validator=whole(1))
     #: The headers of one binary message. The default is the maximum of the Amazon event-stream format.
-    headers_bytes: int = field(default=128 * 1024, validator=ge(1))
+    headers_bytes: int = field(default=128 * 1024, validator=whole(1))
     #: Event names and event ids. They are short words, and clients keep copies of them.
-    name_bytes: int = field(default=1024, validator=ge(1))
+    name_bytes: int = field(default=1024, validator=whole(1))
     #: Largest index on the wire. An index is a label, so this limit guards against nonsense (2^63), not against memory use.
-    index: int = field(default=65_535, validator=ge(0))
+    index: int = field(default=65_535, validator=whole(0))
     #: Argument text of one call, in characters; also a text that is kept to be checked as JSON (a longer one: ``unchecked``).
     #: The default is four times the largest seen in practice.
-    arguments_chars: int = field(default=4 * MIB, validator=ge(1))
+    arguments_chars: int = field(default=4 * MIB, validator=whole(1))
     #: Argument text of all calls of one stream together, in characters; the same for all texts to be checked.
-    stream_arguments_chars: int = field(default=16 * MIB, validator=ge(1))
-    tool_calls: int = field(default=128, validator=ge(1))  #: Calls in one stream.
-    choices: int = field(default=128, validator=ge(1))  #: Choices (n > 1) in one stream.
-    content_blocks: int = field(default=4096, validator=ge(1))  #: Content blocks in one response.
+    stream_arguments_chars: int = field(default=16 * MIB, validator=whole(1))
+    tool_calls: int = field(default=128, validator=whole(1))  #: Calls in one stream.
+    choices: int = field(default=128, validator=whole(1))  #: Choices (n > 1) in one stream.
+    content_blocks: int = field(default=4096, validator=whole(1))  #: Content blocks in one response.
     #: Nesting depth of argument JSON; real schemas stay below ten.
-    json_depth: int = field(default=128, validator=ge(1))
+    json_depth: int = field(default=128, validator=whole(1))
     #: The JSON schemas of all tools of a request together. A field's description is a paragraph; a hundred tools have many.
-    schema_bytes: int = field(default=MIB, validator=ge(1))
+    schema_bytes: int = field(default=MIB, validator=whole(1))
     #: Characters that an encoder may hold back while another block is open, or keep to repeat at the end of the response.
-    held_chars: int = field(default=16 * MIB, validator=ge(1))
+    held_chars: int = field(default=16 * MIB, validator=whole(1))
     #: Characters of dialect-specific data kept for a whole response (JSON text, such as log probabilities of each token).
     #: Generated media count twice: as received and as base64.
-    aside_chars: int = field(default=64 * MIB, validator=ge(1))
+    aside_chars: int = field(default=64 * MIB, validator=whole(1))
 
 
 DEFAULT_LIMITS = Limits()

@@ -18,7 +18,7 @@ from streamkit.dialects import client_named, source_named
 from streamkit.dialects.base import FramingParser
 from streamkit.dialects.profiles import Encoding, report_for
 from streamkit.dialects.streams.encode_stage import ErrorWriter
-from streamkit.errors import StreamError
+from streamkit.errors import StreamError, check_type
 from streamkit.events import Event
 from streamkit.framing.frame import Frame
 from streamkit.machines import Chain
@@ -83,6 +83,7 @@ class Observer:
         self._losses: Counter[str] = Counter()  # losses already returned in a ``Seen``
 
     def feed(self, chunk: bytes) -> list[Seen]:
+        check_type("a chunk", chunk, bytes, "text.encode()")
         seen: list[Seen] = []
         if self._body is not None:
             self._body += chunk

@@ -12,29 +12,45 @@ Source: design.md §2.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from itertools import pairwise
 from traceback import walk_tb
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
+from types import CoroutineType
+from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
 from streamkit.errors import UsageError, blame
 from streamkit.machines import Chain, Machine
 from streamkit.profiler import Profiler
 from streamkit.report import StreamReport
-from streamkit.text.quoting import quoted
+from streamkit.text.quoting import name_of, quoted
 
 A_contra = TypeVar("A_contra", contravariant=True)
 B_co = TypeVar("B_co", covariant=True)
 A = TypeVar("A")
 B = TypeVar("B")
 T = TypeVar("T")
-T1 = TypeVar("T1")
-T2 = TypeVar("T2")
-T3 = TypeVar("T3")
-T4 = TypeVar("T4")
-T5 = TypeVar("T5")
-T6 = TypeVar("T6")
-T7 = TypeVar("T7")
+# mypy names them: Out2 that can't be inferred is the output of the second stage, which does not fit the third
+Out1 = TypeVar("Out1")
+Out2 = TypeVar("Out2")
+Out3 = TypeVar("Out3")
+Out4 = TypeVar("Out4")
+Out5 = TypeVar("Out5")
+Out6 = TypeVar("Out6")
+Out7 = TypeVar("Out7")
+Out8 = TypeVar("Out8")
+Out9 = TypeVar("Out9")
+Out10 = TypeVar("Out10")
+Out11 = TypeVar("Out11")
+Out12 = TypeVar("Out12")
 
 
 #: What flows between two stages: bytes, or lists of frames, of wire events (from ``decode``) or of events (from
@@ -83,10 +99,11 @@ class Stage(Generic[A_contra, B_co]):
         profiler: Profiler | None = None,
     ) -> AsyncGenerator[B_co, None]:
         """Return a generator over ``source`` that drives this stage and the stages right ``before`` it."""
-        links: Sequence[Any] = [stage.make(report) for stage in (*before, self)]
+        stages = [*before, self]
+        links: Sequence[Any] = [stage.make(report) for stage in stages]
         if profiler is not None:
-            links = profiler.machines([*before, self], links)
-        return drive(Chain(*links), source)
+            links = profiler.machines(stages, links)
+        return drive(Chain(*links), source, stages[0])
 
     def __repr__(self) -> str:
         return f"<stage {self.name}>"
@@ -116,15 +133,20 @@ def stage_within(
     return Stage(name, make, takes=flow, gives=flow)
 
 
-async def drive(chain: Chain, source: AsyncIterable[Any]) -> AsyncGenerator[Any, None]:
+async def drive(chain: Chain, source: AsyncIterable[Any], first: Stage[Any, Any]) -> AsyncGenerator[Any, None]:
     """Run machines over ``source``. This is the body of every built-in stage except ``encode``.
 
     An error of the input or of a machine is raised after the held items were yielded; cancellation and closing pass at once.
+    Raise UsageError if the stage of the first machine, ``first``, can't take an item.
     """
     out: list[Any] = []
     chain.emit = out.append
+    unchecked = first.takes is not None
     try:
         async for item in source:
+            if unchecked:  # only the first item, and one that made a machine fail: a check of each would cost time
+                check_item(item, first.name, first.takes, source)
+                unchecked = not item
             chain.push_batch(item)
             if out:
                 yield (
@@ -132,6 +154,7 @@ async def drive(chain: Chain, source: AsyncIterable[Any]) -> AsyncGenerator[Any,
                 )  # ``_flow``, inlined: a tenth of a stage's cost
                 out.clear()
             if chain.fault is not None:
+                check_item(item, first.name, first.takes, source)
                 raise chain.fault
         chain.push_end()
         if chain.fault is not None:
@@ -148,6 +171,76 @@ async def drive(chain: Chain, source: AsyncIterable[Any]) -> AsyncGenerator[Any,
 def _flow(out: list[Any]) -> Any:
     """Return what to yield for the results of one read: bytes joined, anything else as a batch."""
     return b"".join(out) if isinstance(out[0], bytes) else out[:]
+
+
+#: The modules of the items that are never in a list of the flow: items of another flow, or no items of a stage at all.
+_WRONG: Final[Mapping[Flow, Collection[str]]] = {
+    "frames": {"builtins", "streamkit.events"},
+    "wire events": {"builtins", "streamkit.framing.frame"},
+    "events": {"builtins", "streamkit.framing.frame"},
+}
+_ORDER: Final = "the order is parse_sse (or another framing), decode, accumulate_tool_calls, check_json, encode"
+
+
+def check_item(item: Any, name: str, flow: Flow | None, source: object) -> None:
+    """Raise UsageError if ``source`` has yielded an item that the stage ``name`` can't take, which takes ``flow``."""
+    is_bytes = isinstance(item, bytes | bytearray)
+    if flow is None or (is_bytes and flow == "bytes"):
+        return
+    takes, found, hint = str(flow), type(item).__qualname__, ""
+    if flow == "bytes":
+        hint = "encode the text, as in text.encode()" if isinstance(item, str) else "yield bytes"
+    elif is_bytes:
+        hint = _ORDER
+    elif isinstance(item, str | Mapping) or not isinstance(item, Iterable):
+        takes, hint = f"lists of {flow}", "yield a list, as in yield [event]"
+    elif isinstance(item, Sequence) and item and type(item[0]).__module__ in _WRONG[flow]:
+        found, hint = f"lists of {type(item[0]).__qualname__}", _ORDER
+    if hint:
+        raise UsageError(f"{name} takes {takes}, but {name_of(source)} before it yields {found}: {hint}")
+
+
+def check_source(source: Any) -> None:
+    """Raise UsageError for an object that is no async iterable."""
+    if hasattr(source, "__aiter__"):
+        return
+    hint = "write an async generator, or streamkit.source_of([…]) for bytes in memory"
+    if isinstance(source, Stage):
+        hint = "write it before the stages"
+    elif isinstance(source, CoroutineType):
+        hint = "write await before it"
+        source.close()  # or Python warns that nobody awaited it
+    elif callable(source):
+        hint = f"write {name_of(source)}(…)"
+    raise UsageError(f"a source must be an async iterable, not {type(source).__qualname__}: {hint}")
+
+
+def _begun(stage: Any, source: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """Return the iterator of a user-written stage. Raise UsageError for an object that is no such stage."""
+    try:
+        iterator = stage(source)
+    except Exception:
+        _check_stage(stage)
+        raise
+    if not hasattr(iterator, "__anext__"):
+        if isinstance(iterator, CoroutineType):
+            iterator.close()  # or Python warns that nobody awaited it
+        _check_stage(stage)
+        kind = type(iterator).__qualname__
+        raise UsageError(
+            f"a stage must be an async generator function, async def with yield; {name_of(stage)} returned {kind}"
+        )
+    return cast("AsyncIterator[Any]", iterator)
+
+
+def _check_stage(stage: Any) -> None:
+    """Raise UsageError for an object that can't be called, and for a function that makes a stage."""
+    if not callable(stage):
+        hint = "; write *stages" if isinstance(stage, list | tuple) else ""
+        raise UsageError(f"a stage must be an async generator function, not {quoted(stage)}{hint}") from None
+    if "Stage[" in str(getattr(stage, "__annotations__", {}).get("return")):
+        name = name_of(stage)
+        raise UsageError(f"{name} is not a stage, but makes one: write {name}(…)") from None
 
 
 class Pipe(Generic[T]):
@@ -177,7 +270,11 @@ class Pipe(Generic[T]):
     async def __aenter__(self) -> Pipe[T]:
         if self._iterators:
             raise UsageError("a pipe can be entered only once; create another with pipe(…)")
-        iterator, profiler = aiter(self._source), self._profiler
+        try:
+            iterator, profiler = aiter(self._source), self._profiler
+        except TypeError:
+            check_source(self._source)
+            raise
         self._iterators.append(iterator)
         if profiler is not None:
             iterator = profiler.source(iterator)
@@ -188,13 +285,11 @@ class Pipe(Generic[T]):
                     before.append(stage)
                     continue
                 iterator = (
-                    stage.over(iterator, self.report, before, profiler) if isinstance(stage, Stage) else stage(iterator)
+                    stage.over(iterator, self.report, before, profiler)
+                    if isinstance(stage, Stage)
+                    else _begun(stage, iterator)
                 )
                 before = []
-                if not hasattr(iterator, "__anext__"):
-                    raise UsageError(
-                        f"a stage must be an async generator function; {quoted(stage)} returned {type(iterator).__name__}"
-                    )
                 self._iterators.append(iterator)
                 if not isinstance(stage, Stage):
                     self._own += (iterator,)
@@ -253,10 +348,7 @@ def _check_order(stages: Sequence[StageFunction[Any, Any]]) -> None:
             and one.gives
             and other.takes
         ):
-            raise UsageError(
-                f"{other.name} takes {other.takes}, but {one.name} before it yields {one.gives}: the order is "
-                f"parse_sse (or another framing), decode, accumulate_tool_calls, check_json, encode"
-            )
+            raise UsageError(f"{other.name} takes {other.takes}, but {one.name} before it yields {one.gives}: {_ORDER}")
 
 
 async def source_of(items: Iterable[T]) -> AsyncIterator[T]:
@@ -292,56 +384,66 @@ class _Options(TypedDict, total=False):
 S: TypeAlias = StageFunction[A, B]  # a short name for the overloads
 
 
+# fmt: off
 @overload
 def pipe(source: AsyncIterable[T], /, **options: Unpack[_Options]) -> Pipe[T]: ...
 @overload
-def pipe(source: AsyncIterable[T], s1: S[T, T1], /, **options: Unpack[_Options]) -> Pipe[T1]: ...
+def pipe(source: AsyncIterable[T], s1: S[T, Out1], /, **options: Unpack[_Options]) -> Pipe[Out1]: ...
 @overload
-def pipe(source: AsyncIterable[T], s1: S[T, T1], s2: S[T1, T2], /, **options: Unpack[_Options]) -> Pipe[T2]: ...
-@overload
-def pipe(
-    source: AsyncIterable[T], s1: S[T, T1], s2: S[T1, T2], s3: S[T2, T3], /, **options: Unpack[_Options]
-) -> Pipe[T3]: ...
+def pipe(source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], /, **options: Unpack[_Options]) -> Pipe[Out2]: ...
 @overload
 def pipe(
-    source: AsyncIterable[T], s1: S[T, T1], s2: S[T1, T2], s3: S[T2, T3], s4: S[T3, T4], /, **options: Unpack[_Options]
-) -> Pipe[T4]: ...
+    source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], s3: S[Out2, Out3], /, **options: Unpack[_Options]
+) -> Pipe[Out3]: ...
 @overload
 def pipe(
-    source: AsyncIterable[T],
-    s1: S[T, T1],
-    s2: S[T1, T2],
-    s3: S[T2, T3],
-    s4: S[T3, T4],
-    s5: S[T4, T5],
-    /,
-    **options: Unpack[_Options],
-) -> Pipe[T5]: ...
+    source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], s3: S[Out2, Out3], s4: S[Out3, Out4], /,
+    **options: Unpack[_Options]
+) -> Pipe[Out4]: ...
 @overload
 def pipe(
-    source: AsyncIterable[T],
-    s1: S[T, T1],
-    s2: S[T1, T2],
-    s3: S[T2, T3],
-    s4: S[T3, T4],
-    s5: S[T4, T5],
-    s6: S[T5, T6],
-    /,
-    **options: Unpack[_Options],
-) -> Pipe[T6]: ...
+    source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], s3: S[Out2, Out3], s4: S[Out3, Out4], s5: S[Out4, Out5], /,
+    **options: Unpack[_Options]
+) -> Pipe[Out5]: ...
 @overload
 def pipe(
-    source: AsyncIterable[T],
-    s1: S[T, T1],
-    s2: S[T1, T2],
-    s3: S[T2, T3],
-    s4: S[T3, T4],
-    s5: S[T4, T5],
-    s6: S[T5, T6],
-    s7: S[T6, T7],
-    /,
-    **options: Unpack[_Options],
-) -> Pipe[T7]: ...
+    source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], s3: S[Out2, Out3], s4: S[Out3, Out4], s5: S[Out4, Out5],
+    s6: S[Out5, Out6], /, **options: Unpack[_Options]
+) -> Pipe[Out6]: ...
+@overload
+def pipe(
+    source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], s3: S[Out2, Out3], s4: S[Out3, Out4], s5: S[Out4, Out5],
+    s6: S[Out5, Out6], s7: S[Out6, Out7], /, **options: Unpack[_Options]
+) -> Pipe[Out7]: ...
+@overload
+def pipe(
+    source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], s3: S[Out2, Out3], s4: S[Out3, Out4], s5: S[Out4, Out5],
+    s6: S[Out5, Out6], s7: S[Out6, Out7], s8: S[Out7, Out8], /, **options: Unpack[_Options]
+) -> Pipe[Out8]: ...
+@overload
+def pipe(
+    source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], s3: S[Out2, Out3], s4: S[Out3, Out4], s5: S[Out4, Out5],
+    s6: S[Out5, Out6], s7: S[Out6, Out7], s8: S[Out7, Out8], s9: S[Out8, Out9], /, **options: Unpack[_Options]
+) -> Pipe[Out9]: ...
+@overload
+def pipe(
+    source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], s3: S[Out2, Out3], s4: S[Out3, Out4], s5: S[Out4, Out5],
+    s6: S[Out5, Out6], s7: S[Out6, Out7], s8: S[Out7, Out8], s9: S[Out8, Out9], s10: S[Out9, Out10], /,
+    **options: Unpack[_Options]
+) -> Pipe[Out10]: ...
+@overload
+def pipe(
+    source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], s3: S[Out2, Out3], s4: S[Out3, Out4], s5: S[Out4, Out5],
+    s6: S[Out5, Out6], s7: S[Out6, Out7], s8: S[Out7, Out8], s9: S[Out8, Out9], s10: S[Out9, Out10], s11: S[Out10, Out11], /,
+    **options: Unpack[_Options]
+) -> Pipe[Out11]: ...
+@overload
+def pipe(
+    source: AsyncIterable[T], s1: S[T, Out1], s2: S[Out1, Out2], s3: S[Out2, Out3], s4: S[Out3, Out4], s5: S[Out4, Out5],
+    s6: S[Out5, Out6], s7: S[Out6, Out7], s8: S[Out7, Out8], s9: S[Out8, Out9], s10: S[Out9, Out10], s11: S[Out10, Out11],
+    s12: S[Out11, Out12], /, **options: Unpack[_Options]
+) -> Pipe[Out12]: ...
+# fmt: on
 def pipe(
     source: AsyncIterable[Any],
     /,
@@ -352,7 +454,8 @@ def pipe(
     """Chain ``stages`` after ``source``. Enter the returned pipe with ``async with`` and iterate over it.
 
     The pipe owns every stage and the source: leaving the block closes them at once, in the caller's task, also after an error.
-    Up to seven stages are typed, and a wrong order does not type-check. With ``timings=True`` the report has the time that
+    Up to twelve stages are typed, and a wrong order does not type-check: mypy can't infer ``Out2`` where the output of the
+    second stage is not what the third one takes. With ``timings=True`` the report has the time that
     each stage took (``report.timings``). Raise UsageError for built-in stages in a wrong order.
     """
     _check_order(stages)

@@ -9,9 +9,11 @@ Source: quirks.md §16, dialects.md §7.6.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from attrs import frozen
+
+from streamkit.errors import check_type, check_words
 
 #: For a conversation that begins with the assistant, in a dialect that forbids this. ``bridge``: put a short user turn first,
 #: and count the repair. ``refuse``: reject the request.
@@ -56,12 +58,24 @@ class Policy:
     #: emitted in repaired form, and the report counts that repair alone.
     refuse_repairs: bool = False
 
+    def __attrs_post_init__(self) -> None:
+        """Raise UsageError for a word that a switch does not have."""
+        for switch, words in _WORDS.items():
+            check_words(switch, (getattr(self, switch),), words)
+        check_type("text_calls", self.text_calls, tuple, "('hermes',)")
+        check_words("each of text_calls", self.text_calls, get_args(TextCalls))
+        check_type("refuse_repairs", self.refuse_repairs, bool, "True or False")
+
     @property
     def reads_text(self) -> bool:
         """True if text is searched for thinking or calls from any provider, so that frames can't pass unread."""
         return self.think_tags in {"on", "opened"} or bool(self.text_calls)
 
 
+#: The words of each switch.
+_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    name: get_args(kind) for name, kind in get_type_hints(Policy).items() if get_origin(kind) is Literal
+}
 STRICT: Final = Policy(
     end_without_finish="refuse",
     missing_id="refuse",

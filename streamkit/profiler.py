@@ -16,6 +16,7 @@ from attrs import define
 
 from streamkit.machines import Link, link_of
 from streamkit.report import StageTiming
+from streamkit.text.quoting import name_of
 
 SOURCE: Final = "source"  #: name of the row for the time spent waiting for the source
 PIPE: Final = "pipe"  #: name of the row for the loop that drives the stages
@@ -42,7 +43,7 @@ class Profiler:
         return self._timed(iterator, self._source)
 
     def stage(self, iterator: AsyncIterator[Any], stage: Callable[..., Any]) -> AsyncIterator[Any]:
-        return self._timed(iterator, self._row(_name_of(stage)))
+        return self._timed(iterator, self._row(name_of(stage).rpartition(".")[2]))
 
     def driver(self, iterator: AsyncIterator[Any]) -> AsyncIterator[Any]:
         return self._timed(iterator, self._pipe)
@@ -84,6 +85,7 @@ class _TimedIterator:
         self.row = row
         self.within: _Row | None = None  # row of the iterator that pulls from this one; None for the last iterator
         self._iterator = iterator
+        self.name = name_of(iterator)  # for messages
 
     def __aiter__(self) -> _TimedIterator:
         return self
@@ -227,9 +229,3 @@ class _TimedMachine(Link):
 
 def _frames_of(item: Any) -> int:
     return 1 if isinstance(item, bytes) else len(item.payloads)
-
-
-def _name_of(stage: Callable[..., Any]) -> str:
-    """Return a function's name, also of a ``partial``."""
-    function = stage.func if isinstance(stage, partial) else stage
-    return str(getattr(function, "__name__", type(function).__name__))

@@ -8,6 +8,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from streamkit.conversation.messages import OutputFormat, Tool
+from streamkit.errors import check_type
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.policy import TOLERANT, Policy
 from streamkit.text.identifiers import random_id
@@ -32,6 +33,10 @@ class ReadOptions:
     output: OutputFormat | OutputCheck | None = None
     #: Makes an id with the given prefix for a call that has none on the wire. Pass a deterministic function for tests.
     make_id: Callable[[str], str] = random_id
+
+    def __attrs_post_init__(self) -> None:
+        check_type("policy", self.policy, Policy, "TOLERANT, STRICT, LENIENT or Policy(…)")
+        check_type("limits", self.limits, Limits, "Limits(…)")
 
     @property
     def callable_tools(self) -> Tools | None:
@@ -58,3 +63,4 @@ class ReadOptions:
 
 
 DEFAULT_OPTIONS: Final = ReadOptions()
+INSTEAD: Final = "ReadOptions(policy=…, limits=…, tools=…)"  #: what to write instead of other ``options``

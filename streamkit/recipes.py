@@ -17,13 +17,13 @@ from streamkit.dialects import client_named, decode_frames, encode_by, source_na
 from streamkit.dialects.base import Dialect
 from streamkit.dialects.profiles import DEFAULT_PROFILE, Encoding, Profile, Provider, report_for
 from streamkit.dialects.streams.encode_stage import EncodeStage
-from streamkit.errors import StreamError
+from streamkit.errors import StreamError, check_type
 from streamkit.events import Event
 from streamkit.framing.frame import Frame
 from streamkit.in_text import checked_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Joined, Pipe, Stage, StageFunction, pipe, stage_within
-from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
+from streamkit.read_options import DEFAULT_OPTIONS, INSTEAD, ReadOptions
 from streamkit.report import StreamReport
 from streamkit.rewrite.given import EventStage
 from streamkit.tool_calls.check import UncheckedChecker
@@ -57,6 +57,7 @@ def own_stages(stages: Sequence[EventStage], options: ReadOptions) -> Sequence[S
     """Return the user's stages, one that checks the calls whose arguments they changed, and one that checks the output."""
     if not stages:
         return ()
+    check_type("stages", stages, Sequence, "stages=[…]")
     limits, schemas = options.limits, options.schemas()
     check = partial(UncheckedChecker, limits=limits, tools=schemas)
     calls = stage_within("events", "check changed calls", lambda report: check(report=report))
@@ -103,6 +104,7 @@ def reading_stages(
     dialect: Dialect, provider: Provider | None, options: ReadOptions, *, join: bool
 ) -> list[Stage[Any, Any]]:
     """Return the stages from bytes to checked events; the first is the parser. Raise UsageError for a bad schema."""
+    check_type("options", options, ReadOptions, INSTEAD)
     limits = options.limits
     return [
         _parse(dialect, limits),
@@ -158,6 +160,7 @@ def transcode(
     asked = provider, options, profile or client, clock
     if dialect is not target and not stages and all(map(is_, asked, USUAL)):
         return Pipe(source, _usual_stages(dialect, target, join=join), report, timings=timings)
+    check_type("options", options, ReadOptions, INSTEAD)
     policy = options.policy
     encoding = Encoding(limits=options.limits, profile=profile or client, make_id=options.make_id, clock=clock)
     if (
@@ -173,6 +176,7 @@ def transcode(
             EncodeStage(
                 f"pass {dialect.name} through",
                 lambda report: PassThrough(dialect, encoding, policy, report, schemas, check),
+                takes="bytes",
             ),
             report=report,
             timings=timings,

@@ -10,13 +10,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import IntEnum
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from attrs import define, field, frozen
 
 from streamkit.errors import NeedsRepair, NotThisDialect, StreamkitError
 from streamkit.limits import LOST_NAMES, WITHHELD_TEXTS
 from streamkit.text.quoting import shortened
+
+if TYPE_CHECKING:  # 9 ms, and commands such as --version need no events
+    from streamkit.events import ProviderFailed, ResponseFinished, ResponseStarted, UsageReported
 
 STREAM_REPAIRS: Final[Mapping[str, str]] = {
     # framing
@@ -189,6 +192,12 @@ class Status(IntEnum):
     NOT_THIS_DIALECT = 5
     WOULD_BE_REPAIRED = 6
 
+    def __str__(self) -> str:
+        return self.name
+
+    def __format__(self, spec: str) -> str:
+        return format(self.name, spec)
+
 
 @define
 class Withheld:
@@ -241,11 +250,11 @@ class StreamReport:
     clean: bool | None = None
     error: Exception | None = None  #: the error that stopped the reading
     provider_error: tuple[str, str] | None = None  #: the provider's report of its failure: ``(type, message)``
-    failure: Any = None  #: the ``ProviderFailed`` event, if the provider reported a failure
-    started: Any = None  #: the ``ResponseStarted`` event, with the provider's response id and model name
-    #: The last ``UsageReported`` event, which counts all tokens so far. None: the provider reported no count, or only zeros.
-    usage: Any = None
-    stops: tuple[Any, ...] = ()  #: the ``ResponseFinished`` events of the finished choices, in order of arrival
+    failure: ProviderFailed | None = None  #: the event, if the provider reported a failure
+    started: ResponseStarted | None = None  #: the event, with the provider's response id and model name
+    #: The last event with usage, which counts all tokens so far. None: the provider reported no count, or only zeros.
+    usage: UsageReported | None = None
+    stops: tuple[ResponseFinished, ...] = ()  #: the events of the finished choices, in order of arrival
     #: True if the model has produced text, reasoning or a call. Until then the request can still go to another provider.
     spoken: bool = False
     #: Same as ``spoken``, but code that measures the time between outputs may reset it to False.

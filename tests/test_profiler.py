@@ -88,7 +88,7 @@ def own(clock, name, seconds):
             clock.take(seconds)
             yield batch
 
-    stage.__name__ = name
+    stage.__qualname__ = name
     return stage
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streamkit.conversation.messages import Media, Part, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.errors import check_type
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -56,6 +57,7 @@ def response_events(response: Response) -> list[Event]:
 
     A response that is not ``clean`` ends as its stream did: with its error, or without a stop reason.
     """
+    check_type("response", response, Response, "decode_response(body, dialect) or await collect(source, dialect)")
     started = ResponseStarted(response.id, response.model, response.created, response.vendor, response.extras or None)
     # all choices begin first: a stage may end the response after the last choice that it has seen
     events: list[Event] = [started, *(ChoiceStarted(choice.index, choice.role) for choice in response.choices)]

@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, cast
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
 from attrs import frozen
 
@@ -21,14 +22,14 @@ from streamkit.dialects.base import Dialect
 from streamkit.dialects.http import KEY_HEADERS, Endpoint
 from streamkit.dialects.profiles import DEFAULT_PROFILE, Encoding, KeepAliveForm, Prefill, Profile, Provider
 from streamkit.dialects.streams.encode_stage import EncodeStage
-from streamkit.errors import UsageError
+from streamkit.errors import UsageError, check_type, check_words
 from streamkit.events import Event, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
 from streamkit.report import describe
 from streamkit.text.identifiers import random_id
-from streamkit.text.quoting import quoted
+from streamkit.text.quoting import meant, quoted
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -70,7 +71,10 @@ class BuiltIn(Mapping[str, Dialect]):
         self._loaded: dict[str, Dialect | None] = dict.fromkeys(names)
 
     def __getitem__(self, name: str) -> Dialect:
-        found = self._loaded[name]
+        try:
+            found = self._loaded[name]
+        except TypeError:  # a list or a dict in the place of a name
+            raise KeyError(name) from None
         if found is None:
             package = import_module(f"streamkit.dialects.{name.replace('-', '_')}")
             found = self._loaded[name] = cast(Dialect, package.DIALECT)
@@ -91,11 +95,11 @@ class Registry(Mapping[str, Dialect]):
         self.find = find
         self._tried: dict[str, tuple[Candidate, ...]] = {}
 
-    def __getitem__(self, name: str) -> Dialect:
+    def __getitem__(self, name: Any) -> Dialect:
         found = self.built_in.get(name)
         if found is not None:
             return found
-        for candidate in self.named(name):
+        for candidate in self.named(name) if isinstance(name, str) else ():
             if candidate.dialect is not None:
                 return candidate.dialect
         raise KeyError(name)
@@ -181,14 +185,35 @@ DIALECTS = Registry(
 )
 
 
-def dialect_named(name: str) -> Dialect:
-    """Return the dialect of that name. Raises UsageError with the known names, or the reason why an installed one fails."""
+#: What has a name besides the dialects: the values of a dialect that have names.
+_OTHERS: Final[Mapping[str, Callable[[Dialect], Iterable[Provider | Profile]]]] = {
+    "provider": lambda dialect: dialect.providers,
+    "client": lambda dialect: dialect.clients,
+}
+
+
+def dialect_named(name: str, *others: Literal["provider", "client"]) -> Dialect:
+    """Return the dialect of that name. Raises UsageError that says what to write, or why an installed dialect fails.
+
+    The caller has looked for one of the ``others`` with that name.
+    """
     try:
         return DIALECTS[name]
     except KeyError:
-        if unusable := DIALECTS.named(name):
-            raise unusable[0].error() from unusable[0].cause
-        raise UsageError(f"no dialect is called {quoted(name)}; the dialects are {', '.join(DIALECTS)}") from None
+        check_type("the name of a dialect", name, str, "'openai-chat', for example")
+    if unusable := DIALECTS.named(name):
+        raise unusable[0].error() from unusable[0].cause
+    what = f"no {' or '.join(['dialect', *others])} is called {quoted(name)}"
+    named = {
+        kind: {each.name: dialect.name for dialect in DIALECTS.values() for each in having(dialect)}
+        for kind, having in _OTHERS.items()
+    }
+    for kind, dialects in named.items():
+        if name in dialects:
+            raise UsageError(f"{what}: it is a {kind}; write its dialect, {quoted(dialects[name])}")
+    lists = {"dialects": [*DIALECTS], **{f"{kind}s": [*named[kind]] for kind in others}}
+    known = "".join(f"; the {kind} are {', '.join(names)}" for kind, names in lists.items())
+    raise UsageError(what + (meant(name, chain(*lists.values())) or known))
 
 
 def source_named(name: str) -> tuple[Dialect, Provider | None]:
@@ -196,7 +221,7 @@ def source_named(name: str) -> tuple[Dialect, Provider | None]:
     if (named := DIALECTS.get(name)) is not None:
         return named, None
     known = ((dialect, each) for dialect in DIALECTS.values() for each in dialect.providers if each.name == name)
-    return next(known, None) or (dialect_named(name), None)
+    return next(known, None) or (dialect_named(name, "provider"), None)
 
 
 def prefill_of(name: str) -> Prefill | None:
@@ -210,7 +235,7 @@ def client_named(name: str) -> tuple[Dialect, Profile]:
     if (named := DIALECTS.get(name)) is not None:
         return named, DEFAULT_PROFILE
     known = ((dialect, each) for dialect in DIALECTS.values() for each in dialect.clients if each.name == name)
-    return next(known, None) or (dialect_named(name), DEFAULT_PROFILE)
+    return next(known, None) or (dialect_named(name, "client"), DEFAULT_PROFILE)
 
 
 def endpoints() -> Iterator[Endpoint]:
@@ -253,6 +278,7 @@ def keep_alive(dialect: str, form: KeepAliveForm = "dialect") -> bytes:
     JSON need an ``event``; others fail at events that they do not know. Empty if no client would read any form. Raises
     UsageError for an unknown name.
     """
+    check_words("keep_alive: form", [form], get_args(KeepAliveForm))
     forms = client_named(dialect)[0].keep_alive
     own = next(iter(forms.values()), b"")
     return own if form == "dialect" else forms.get(form, own)

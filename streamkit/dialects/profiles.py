@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from attrs import field, fields, frozen
 
+from streamkit.errors import check_type
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.policy import AssistantFirst, AssistantLast
 from streamkit.report import StreamReport
@@ -95,7 +96,10 @@ DEFAULT_PROFILE = Profile()
 
 def report_for(provider: Provider | None, report: StreamReport | None) -> StreamReport:
     """Return the report for a stream of ``provider``: the given report, or a new one."""
-    report = report if report is not None else StreamReport()
+    if report is None:
+        report = StreamReport()
+    else:
+        check_type("report", report, StreamReport, "StreamReport()")
     report.habits = provider.habits if provider is not None else {}
     return report
 
@@ -110,6 +114,9 @@ class Encoding:
     make_id: Callable[[str], str] = random_id
     #: Returns the time in seconds since the epoch, for a response without a time.
     clock: Callable[[], float] = time.time
+
+    def __attrs_post_init__(self) -> None:
+        check_type("profile", self.profile, Profile, "Profile(…)")
 
 
 DEFAULT_MAX_TOKENS = 4096

@@ -14,9 +14,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
-from streamkit.errors import EventTooLong, LineTooLong, NameTooLong, NeedsRepair, NotThisDialect, UsageError
+from streamkit.errors import (
+    EventTooLong,
+    LineTooLong,
+    NameTooLong,
+    NeedsRepair,
+    NotThisDialect,
+    UsageError,
+    check_words,
+)
 from streamkit.framing.frame import BEGINNING_BYTES, Beginning, Frame, FrameRun, Parser, cut_lines, describe_beginning
 from streamkit.framing.json_array import NOWHERE, ObjectScanner
 from streamkit.limits import DEFAULT_LIMITS, Limits
@@ -470,6 +478,7 @@ def parse_sse(
     ``bare_body``, also a bare JSON object that is the whole input. After the frames before the fault, raise ``LineTooLong``,
     ``EventTooLong``, ``NameTooLong`` or ``NotThisDialect``.
     """
+    check_words("parse_sse: last_event", [last_event], get_args(LastEvent))
     return Stage(
         "parse_sse",
         lambda report: SSEParser(

@@ -232,7 +232,8 @@ class Metrics:
                 self._count("tokens", upstream, route, kind, times=tokens)
             if not attempt.usage:
                 self._count("usage_unknown", upstream, record.ending)
-            for reason in [stop.reason for stop in attempt.report.stops] or ["none"]:
+            stops: list[str] = [stop.reason for stop in attempt.report.stops]
+            for reason in stops or ["none"]:
                 self._count("stops", upstream, reason)
         self._measure("first_output_seconds", attempt.first_output_s, upstream, route)
         if attempt.first_output_s is not None:

@@ -26,7 +26,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from streamkit.errors import ArgumentsTooLong, UsageError
+from streamkit.errors import ArgumentsTooLong, UsageError, check_words
 from streamkit.events import (
     Aside,
     MediaGenerated,
@@ -603,8 +603,9 @@ def find_text_calls(
     ``split_thinking`` if you use both. Each call counts as one repair, ``call_in_text``. Raise UsageError for no grammar or an
     unknown one.
     """
-    if not grammars or not set(grammars) <= GRAMMARS.keys():
+    if not grammars:
         raise UsageError(f"find_text_calls needs at least one of these grammars: {', '.join(GRAMMARS)}")
+    check_words("a grammar", grammars, GRAMMARS)
     known, tools = GrammarSet.named(grammars), OfferedTools(offered)
     return stage_within(
         "wire events",

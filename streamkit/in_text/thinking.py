@@ -15,10 +15,11 @@ Seed-OSS (``<seed:think>``), Gemini's endpoint for OpenAI clients (``<thought>``
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from attrs import define, field
 
+from streamkit.errors import check_words
 from streamkit.events import (
     Aside,
     MediaGenerated,
@@ -261,4 +262,5 @@ def split_thinking(*, mode: ThinkMode = "tags") -> Stage[list[WireEvent], list[W
     prompt: the text is then reasoning from its first character to the closing tag. Each choice with such thinking counts as
     one repair, ``thinking_in_text``.
     """
+    check_words("split_thinking: mode", [mode], get_args(ThinkMode))
     return stage_within("wire events", "split_thinking", lambda report: ThinkSplitter(mode=mode, report=report))

@@ -17,8 +17,7 @@ from typing import Any, Final, TypeAlias
 from streamkit.errors import UsageError
 from streamkit.events import Event
 from streamkit.pipeline import Stage, StageFunction
-from streamkit.rewrite.window import name_of
-from streamkit.text.quoting import quoted, without_secrets
+from streamkit.text.quoting import name_of, quoted, without_secrets
 
 #: A user's stage between the checked events and the encoder.
 EventStage: TypeAlias = StageFunction[list[Event], list[Event]]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from typing import Any, Final, Literal, TypeAlias
+from types import CoroutineType
+from typing import Any, Final, Literal, TypeAlias, get_args
 
-from streamkit.errors import UsageError, blame
+from streamkit.errors import UsageError, blame, check_words
 from streamkit.events import (
     Event,
     ProviderFailed,
@@ -22,13 +23,14 @@ from streamkit.pipeline import Stage, drive
 from streamkit.profiler import Profiler
 from streamkit.report import StreamReport
 from streamkit.rewrite.stage import Part, TextChanger, checked_parts
-from streamkit.rewrite.window import Window, name_of
-from streamkit.text.quoting import quoted
+from streamkit.rewrite.window import Window
+from streamkit.text.quoting import name_of, quoted
 
 #: Returns something true if a text must not be sent. A str is the message for the client.
 Check: TypeAlias = Callable[[str], object]
 Reply: TypeAlias = Literal["refusal", "error"]
 MESSAGE: Final = "The response was ended because its text is not allowed."
+RETURNS: Final = "a check must return a str, or True, for a text that must not be sent, else False or None"
 #: The label of the block with the message.
 BLOCK: Final = -1
 
@@ -44,8 +46,13 @@ class GuardWindow(Window):
         place = len(self._text)
         whole = self._text + text
         try:
-            if not self._check(whole[max(place - self._hold, 0) :]):
+            found = self._check(whole[max(place - self._hold, 0) :])
+            if not found:
                 return super().feed(text)
+            if isinstance(found, CoroutineType | bytes):
+                if isinstance(found, CoroutineType):
+                    found.close()  # or Python warns that nobody awaited it
+                raise UsageError(f"guard: {name_of(self._check)} returned {type(found).__qualname__}; {RETURNS}")
             for end in range(place + 1, len(whole) + 1):
                 found = self._check(whole[max(end - self._hold, 0) : end])
                 if found:
@@ -165,10 +172,11 @@ class _GuardStage(Stage[list[Event], list[Event]]):
         profiler: Profiler | None = None,
     ) -> AsyncGenerator[list[Event], None]:
         guard = self.make(report)
+        stages = [*before, self]
         links: Sequence[Any] = [*(stage.make(report) for stage in before), guard]
         if profiler is not None:
-            links = profiler.machines([*before, self], links)
-        return _until_over(guard, drive(Chain(*links), source))
+            links = profiler.machines(stages, links)
+        return _until_over(guard, drive(Chain(*links), source, stages[0]))
 
 
 async def _until_over(guard: Any, batches: AsyncGenerator[list[Event], None]) -> AsyncGenerator[list[Event], None]:
@@ -198,8 +206,7 @@ def guard(
     """
     if not callable(check):
         raise UsageError(f"guard: the first argument must be a function that gets a text, not {quoted(check)}")
-    if reply not in ("refusal", "error"):
-        raise UsageError(f"guard: reply must be 'refusal' or 'error', not {quoted(reply)}")
+    check_words("guard: reply", [reply], get_args(Reply))
     chosen = checked_parts("guard", parts, hold)
     if not hold:
         raise UsageError("guard: hold must be 1 or more: check gets the last hold characters")

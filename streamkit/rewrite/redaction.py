@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from streamkit.errors import UsageError
+from streamkit.errors import UsageError, check_type
 from streamkit.events import Event
 from streamkit.pipeline import Stage, stage_within
 from streamkit.rewrite.stage import PARTS, Part, TextChanger, checked_parts
@@ -113,12 +113,13 @@ def redact(
         raise UsageError(
             "redact: each pattern must be a compiled regular expression of text, or a str that is not empty"
         )
+    check_type("redact: replacement", replacement, str, "'[redacted]', for example")
     if literals:
         longest_first = sorted(literals, key=len, reverse=True)
         expressions.insert(0, re.compile("|".join(map(re.escape, longest_first))))
     found = [*map(_read, expressions)]
     longest = max(each.longest for each in found)
-    if hold is not None and hold < longest:
+    if hold is not None and (type(hold) is not int or hold < longest):
         raise UsageError(
             f"redact: hold must be at least {longest}, the length of the longest match, or left out; not {quoted(hold)}"
         )

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from attrs import define, evolve
 
-from streamkit.errors import UsageError
+from streamkit.errors import UsageError, check_words
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -39,7 +39,7 @@ from streamkit.pipeline import Stage, stage_within
 from streamkit.report import StreamReport
 from streamkit.rewrite.strings import JSONStrings
 from streamkit.rewrite.window import Change, Window
-from streamkit.text.quoting import quoted, quoted_all
+from streamkit.text.quoting import quoted
 
 #: What a stage changes. ``arguments`` are the strings in the JSON of tool calls, or the free text of custom tools;
 #: ``asides`` the strings in the data that only one vendor has, such as citations.
@@ -230,11 +230,8 @@ def map_text(change: Change, *, hold: int, parts: Iterable[Part] | Part = ("text
 
 def checked_parts(stage: str, parts: Iterable[Part] | Part, hold: int) -> frozenset[Part]:
     """Return the parts as a set. Raises UsageError for an unknown part, no part, or a ``hold`` that is no whole number."""
-    chosen = frozenset((parts,) if isinstance(parts, str) else parts)
-    if not chosen or not chosen <= set(PARTS):
-        raise UsageError(
-            f"{stage}: parts must be some of {quoted_all(PARTS)}, not {quoted_all(sorted(chosen)) or 'none'}"
-        )
+    chosen = (parts,) if isinstance(parts, str) or not isinstance(parts, Iterable) else (*parts,)
+    check_words(f"{stage}: each of parts", chosen or ("",), PARTS)
     if type(hold) is not int or hold < 0:
         raise UsageError(f"{stage}: hold must be a number of characters, 0 or more, not {quoted(hold)}")
-    return chosen
+    return frozenset(chosen)

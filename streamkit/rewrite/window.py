@@ -9,9 +9,11 @@ however the text arrived.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from types import CoroutineType
+from typing import Any, TypeAlias
 
 from streamkit.errors import UsageError, blame
+from streamkit.text.quoting import name_of
 
 #: Returns the changed text.
 Change: TypeAlias = Callable[[str], str]
@@ -101,7 +103,7 @@ class Window:
     def _changed(self, text: str) -> str:
         """Return the changed text. Raises UsageError if the function returns something else."""
         try:
-            after = self._change(text) if text else ""
+            after: Any = self._change(text) if text else ""
         except Exception as error:
             blame(error, f"map_text({name_of(self._change)})")
             raise
@@ -110,12 +112,9 @@ class Window:
         return after
 
     def _no_text(self, after: object) -> UsageError:
+        if isinstance(after, CoroutineType):
+            after.close()  # or Python warns that nobody awaited it
         name = name_of(self._change)
         error = UsageError(f"{name} returned {type(after).__name__}; a function that changes text must return a str")
         blame(error, f"map_text({name})")
         return error
-
-
-def name_of(function: object) -> str:
-    """Return the name of a function, without its address."""
-    return str(getattr(function, "__qualname__", type(function).__qualname__))

@@ -69,8 +69,8 @@ async def check_stage(
 
     ``equal`` compares, and ``succeeds`` judges, the whole flow: one list of events (all batches joined), or one ``bytes``. By
     default L3 is checked only if the input has a ``StreamEnded``; for a stage that reads or writes bytes, pass ``succeeds``.
-    ``exhaustive`` and ``seed`` are those of ``cuts``. Raises AssertionError that names the law and the cut, ValueError if
-    ``items`` is empty, and what ``stage`` raises on the whole input.
+    ``exhaustive`` and ``seed`` are those of ``cuts``. Raises AssertionError that names the law and the cut, or says that the
+    stage yields single events, ValueError if ``items`` is empty, and what ``stage`` raises on the whole input.
     """
     if not flat(items):
         raise ValueError("check_stage needs at least one item to cut")
@@ -105,7 +105,11 @@ async def _check_cuts(
     exhaustive: bool,
     seed: int,
 ) -> None:
-    whole = flat(await adrive(stage, [flat(items)]))
+    outputs = await adrive(stage, [flat(items)])
+    single = {type(output).__qualname__ for output in outputs if not isinstance(output, list | bytes)}
+    if single:
+        raise AssertionError(f"a stage must yield lists or bytes, not {', '.join(sorted(single))}: write yield [event]")
+    whole = flat(outputs)
     for batches in _regrouped(items, exhaustive=exhaustive, seed=seed):
         found = flat(await adrive(stage, batches))
         if not equal(found, whole):

@@ -107,7 +107,17 @@ def _without_keys(text: str) -> str:
 QUOTED_CHARS: Final = 80  #: maximum length of a quoted word: enough to recognise it
 STEP_CHARS: Final = 60  #: maximum length of a member's name in a path
 QUOTED_WORDS: Final = 8  #: maximum number of quoted words in a list
-_BRIEF: Final = Repr()  #: makes the short ``repr`` of a value that is no text
+
+
+class _Brief(Repr):
+    """Makes the short ``repr`` of a value that is no text. No address: it differs from run to run."""
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        shown = super().repr_instance(x, level)
+        return name_of(x) if " at 0x" in shown or callable(x) else shown
+
+
+_BRIEF: Final = _Brief()
 _BRIEF.maxlevel, _BRIEF.maxstring, _BRIEF.maxother = 2, 40, 40
 
 
@@ -124,6 +134,23 @@ def quoted_all(values: Collection[object]) -> str:
     """Quote the first few of several values, and add how many more there are."""
     more = [f"{len(values) - QUOTED_WORDS:,} more"] if len(values) > QUOTED_WORDS else []
     return ", ".join([*map(quoted, islice(values, QUOTED_WORDS)), *more])
+
+
+def name_of(thing: object) -> str:
+    """Return the name of a function, a class, a generator or a stage; for any other object, the name of its class."""
+    name = getattr(thing, "name", None) or getattr(getattr(thing, "func", thing), "__qualname__", None)
+    return str(name or type(thing).__qualname__).rpartition("<locals>.")[2]
+
+
+MEANT_CHARS: Final = 80  #: longest word that is compared with known words; the time grows with the square of the length
+
+
+def meant(word: object, known: Iterable[str], quote: Callable[[str], str] = quoted) -> str:
+    """Return ``; did you mean 'anthropic'?`` if ``word`` resembles a known word; "" if it resembles none."""
+    from difflib import get_close_matches  # noqa: PLC0415 - 2 ms, and only mistakes need it
+
+    near = get_close_matches(word, known, n=1) if isinstance(word, str) and len(word) <= MEANT_CHARS else []
+    return f"; did you mean {quote(near[0])}?" if near else ""
 
 
 def steps(path: Iterable[str | int]) -> str:

@@ -8,7 +8,6 @@ Source: limits.md T6.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterable
@@ -17,7 +16,7 @@ from typing import Final, TypeAlias
 from attrs import frozen
 
 from streamkit.errors import UsageError
-from streamkit.text.quoting import without_secrets
+from streamkit.text import quoting
 
 #: The keys that lead to a value, including indices of arrays: ``("routes", 0, "models", 1)``.
 KeyPath: TypeAlias = tuple[str | int, ...]
@@ -70,7 +69,7 @@ def dotted(path: KeyPath) -> str:
 
 def quoted(text: str, *, plain: bool = False) -> str:
     """Quote a word of the file for a message, escaped, and never anything that may be a key. ``plain``: without quotes."""
-    if without_secrets(text) != text:
+    if quoting.without_secrets(text) != text:
         return "(what looks like a key)"
     if len(text) > SHOWN_CHARS:
         return "(a long word)"
@@ -80,7 +79,5 @@ def quoted(text: str, *, plain: bool = False) -> str:
 def meant(word: str, known: Iterable[str]) -> str:
     """Return ``; did you mean "base_url"?`` if ``word`` resembles a known word, else a list of the known words."""
     known = list(known)
-    near = difflib.get_close_matches(word, known, n=1)
-    if near:
-        return f"; did you mean {quoted(near[0])}?"
-    return f"; known: {', '.join(map(quoted, known))}" if known else ""
+    near = quoting.meant(word, known, quoted)
+    return near or (f"; known: {', '.join(map(quoted, known))}" if known else "")

@@ -70,6 +70,8 @@ class Missing(Enum):
     def __repr__(self) -> str:
         return self.name
 
+    __str__ = __repr__
+
 
 MISSING: Final = Missing.MISSING
 

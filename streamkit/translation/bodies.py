@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import orjson
 from attrs import evolve
@@ -34,12 +34,12 @@ from streamkit.dialects.bodies.google import is_own_uri
 from streamkit.dialects.members.fields import fields_of
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Encoding, Prefill, Profile, Target, report_for
 from streamkit.dialects.streams.carrier import carried
-from streamkit.errors import BadRequest, StreamError, UsageError
+from streamkit.errors import BadRequest, StreamError, UsageError, check_type, check_whole, check_words
 from streamkit.in_text import checked_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Chain
 from streamkit.policy import AssistantFirst, AssistantLast, LinkedMedia
-from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
+from streamkit.read_options import DEFAULT_OPTIONS, INSTEAD, ReadOptions
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
 from streamkit.text.quoting import redacted
@@ -54,6 +54,7 @@ def decode_request(body: bytes, dialect: str, *, report: StreamReport | None = N
     Raises BadRequest if the body is invalid, and UsageError for an unknown name.
     """
     named, _ = client_named(dialect)
+    _check_body(body)
     report = report if report is not None else StreamReport()
     return _bodies_of(named).decode_request(fields_of(body, report), report)
 
@@ -88,6 +89,11 @@ def encode_request(
     """
     named, provider = source_named(dialect)
     bodies = _bodies_of(named)
+    check_type("request", request, Request, "decode_request(body, dialect)")
+    check_whole("max_tokens", max_tokens, 1)
+    check_words("assistant_first", [assistant_first], get_args(AssistantFirst))
+    check_words("assistant_last", [assistant_last], get_args(AssistantLast))
+    check_words("linked_media", [linked_media], get_args(LinkedMedia))
     report = report if report is not None else StreamReport()
     is_foreign = request.dialect != named.name
     if is_foreign:
@@ -191,6 +197,8 @@ def decode_response(
     and UsageError for an unknown name.
     """
     named, provider = source_named(dialect)
+    _check_body(body)
+    check_type("options", options, ReadOptions, INSTEAD)
     bodies, limits = _bodies_of(named), options.limits
     report = report_for(provider, report)
     report.bytes_in += len(body)
@@ -226,6 +234,7 @@ def encode_response(
     ``report``, by default the response's report. Raises UsageError for an unknown name.
     """
     named, client = client_named(dialect)
+    check_type("response", response, Response, "decode_response(body, dialect) or await collect(source, dialect)")
     write = _bodies_of(named).encode_response
     if write is None:
         raise UsageError(f"{named.name} has no whole responses: its responses are always streams")
@@ -233,6 +242,11 @@ def encode_response(
     report = report if report is not None else response.report
     response = carried(response, named.name, limits, report)
     return orjson.dumps(write(response, encoding, report))
+
+
+def _check_body(body: object) -> None:
+    if not isinstance(body, bytes | bytearray):
+        check_type("the body", body, bytes, "body.encode()" if isinstance(body, str) else "json.dumps(body).encode()")
 
 
 def _bodies_of(dialect: Dialect) -> Bodies:

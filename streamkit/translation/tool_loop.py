@@ -33,7 +33,7 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects import DIALECTS, dialect_named
 from streamkit.dialects.profiles import Target
-from streamkit.errors import UsageError
+from streamkit.errors import UsageError, check_type
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted, quoted_all
@@ -67,6 +67,8 @@ def request_with_results(
     counted in ``report``). Raises UsageError if the response is not clean, has no such choice or calls no tools, if a
     result's id is of no call or occurs twice, and if a call has no result. ``request`` and ``response`` are not changed.
     """
+    check_type("request", request, Request, "decode_request(body, dialect)")
+    check_type("response", response, Response, "decode_response(body, dialect) or await collect(source, dialect)")
     turn = _choice(response, choice)
     calls = turn.tool_calls
     if not calls:
@@ -126,12 +128,12 @@ def _choice(response: Response, index: int) -> Choice:
 def _by_call(results: Results, calls: list[ToolCall]) -> dict[str, ToolResult]:
     """Return the results by the id of their call. Raises UsageError for an unknown or repeated id."""
     if isinstance(results, Mapping):
-        results = [
-            ToolResult(call_id, [Text(said)] if isinstance(said, str) else [*said]) for call_id, said in results.items()
-        ]
+        results = [ToolResult(call_id, _parts(call_id, said)) for call_id, said in results.items()]
     known = {call.id for call in calls}
     by_call: dict[str, ToolResult] = {}
     for result in results:
+        check_type("each of the results", result, ToolResult, "ToolResult(call_id, [Text(…)])")
+        check_type("the parts of a result", result.parts, list, "[Text(…)]")
         if result.call_id not in known:
             raise UsageError(
                 f"there is no call {quoted(result.call_id)} for a result; the calls are {quoted_all(sorted(known))}"
@@ -140,6 +142,16 @@ def _by_call(results: Results, calls: list[ToolCall]) -> dict[str, ToolResult]:
             raise UsageError(f"the call {quoted(result.call_id)} has two results")
         by_call[result.call_id] = result
     return by_call
+
+
+def _parts(call_id: str, said: object) -> list[Text | Media | Aside]:
+    """Return the parts of a result. Raises UsageError if it is neither text nor parts."""
+    parts = [Text(said)] if isinstance(said, str) else said
+    if isinstance(parts, list | tuple) and all(isinstance(part, Text | Media | Aside) for part in parts):
+        return [*parts]
+    found = "a list of other things" if isinstance(said, list | tuple) else type(said).__qualname__
+    what = f"the result of the call {quoted(call_id)} must be text or a list of parts"
+    raise UsageError(f"{what}, not {found}: write json.dumps(…)")
 
 
 def _answer(call: ToolCall, result: ToolResult | None) -> ToolResult:

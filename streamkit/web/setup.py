@@ -18,7 +18,7 @@ from attrs import field, frozen
 
 from streamkit.dialects import client_named, source_named
 from streamkit.dialects.streams.event_encoder import failure_from
-from streamkit.errors import SourceFailed, UsageError
+from streamkit.errors import SourceFailed, UsageError, check_type
 from streamkit.events import ProviderFailed
 from streamkit.pipeline import Pipe
 from streamkit.recipes import transcode
@@ -229,6 +229,7 @@ def setup(
     aiohttp's default of 1 MiB is too small for prompts with images. ``setup`` may be called again for another upstream with
     another prefix. Raises UsageError for a dialect that can't be served, and for what is no stage.
     """
+    check_type("upstream", upstream, Upstream, "Upstream(name=…, dialect=…, base_url=…, key=…)")
     service = _OneUpstream(
         upstream=upstream,
         model=model,

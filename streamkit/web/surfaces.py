@@ -22,7 +22,7 @@ from aiohttp import web
 from attrs import define, field, frozen
 
 from streamkit.conversation.messages import Request, Tool, Turn
-from streamkit.dialects import DIALECTS, endpoints
+from streamkit.dialects import DIALECTS, dialect_named, endpoints
 from streamkit.dialects.http import Address, Operation, RequestLine, StoredForm, Surface
 from streamkit.errors import BadRequest, UsageError
 from streamkit.events import ProviderFailed
@@ -133,9 +133,8 @@ def surface_of(dialect: str) -> Surface:
     """Return the paths and formats for clients of ``dialect``. Raises UsageError if such clients are not served."""
     found = surfaces().get(dialect)
     if found is None:
-        raise UsageError(
-            f"clients of {quoted(dialect)} are not served; the served dialects are {', '.join(surfaces())}"
-        )
+        name = dialect_named(dialect).name
+        raise UsageError(f"clients of {quoted(name)} are not served; the served dialects are {', '.join(surfaces())}")
     return found
 
 

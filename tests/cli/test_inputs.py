@@ -255,7 +255,7 @@ def test_the_dialect_is_the_recordings_own_unless_it_is_named(tmp_path):
     path = kept(tmp_path, recorded(reads, "nonsense"))
     done = run("lint", path)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"streamkit: {path}:1: no dialect is called 'nonsense'".encode())
+    assert done.stderr.startswith(f"streamkit: {path}:1: no dialect or provider is called 'nonsense'".encode())
 
 
 def test_a_dialect_that_nothing_says_has_to_be_named():

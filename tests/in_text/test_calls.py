@@ -88,7 +88,7 @@ def arguments_of(events):
 def test_the_names_of_the_grammars_are_those_of_the_policy():
     assert set(GRAMMARS) == set(TextCalls.__args__)
     for names in (), ("hermes", "nothing"):
-        with pytest.raises(UsageError, match="hermes, qwen"):
+        with pytest.raises(UsageError, match=r"hermes.*qwen"):
             find_text_calls(*names)
 
 

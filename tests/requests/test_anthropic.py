@@ -335,7 +335,7 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "a message that is none": ({"messages": ["hi"]}, "messages[0]", "must be an object"),
     "a role": ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role", "no role 'tool'"),
     "no content": ({"messages": [{"role": "user"}]}, "messages[0].content", "must be a string or a list of blocks"),
-    "content": ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content", "must be a string, not a whole"),
+    "content": ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content", "must be a string or a list of objects, not an integer"),
     "a block": ({"messages": user("x")}, "messages[0].content[0]", "must be an object"),
     "no type": ({"messages": user({"text": "x"})}, "messages[0].content[0].type", "must be a string"),
     "a text": ({"messages": user({"type": "text"})}, "messages[0].content[0].text", "must be a string"),

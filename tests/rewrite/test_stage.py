@@ -162,8 +162,11 @@ def test_an_input_that_fails_gives_what_waits():
         (lambda: map_text("a", hold=1), "the first argument must be a function from str to str"),
         (lambda: map_text(str, hold=-1), "hold must be a number of characters, 0 or more, not -1"),
         (lambda: map_text(str, hold=1.5), "hold must be a number"),
-        (lambda: map_text(str, hold=1, parts="texts"), "parts must be some of 'text', .*, not 'texts'"),
-        (lambda: map_text(str, hold=1, parts=()), "parts must be some of .*, not none"),
+        (
+            lambda: map_text(str, hold=1, parts="texts"),
+            "each of parts must be one of 'text', .*, not 'texts'; did you mean 'text'",
+        ),
+        (lambda: map_text(str, hold=1, parts=()), "each of parts must be one of .*, not ''"),
         (redact, "each pattern must be"),
         (lambda: redact(""), "each pattern must be"),
         (lambda: redact(b"a"), "each pattern must be"),
@@ -174,7 +177,7 @@ def test_an_input_that_fails_gives_what_waits():
         (lambda: redact(re.compile("a{3,9}"), hold=8), "hold must be at least 9"),
         (lambda: redact(re.compile("a{0,9}")), "'a\\{0,9}' can match an empty text"),
         (lambda: guard("a", hold=1), "the first argument must be a function that gets a text"),
-        (lambda: guard(bool, hold=1, reply="silence"), "reply must be 'refusal' or 'error', not 'silence'"),
+        (lambda: guard(bool, hold=1, reply="silence"), "reply must be one of 'refusal', 'error', not 'silence'"),
     ],
 )
 def test_wrong_arguments_are_named(make, words):

@@ -42,6 +42,12 @@ async def forgets_between_batches(batches):
         yield [TextDelta(text.replace("ell", "ipp")), *(event for event in batch if not isinstance(event, TextDelta))]
 
 
+async def one_by_one(batches):
+    async for batch in batches:
+        for event in batch:
+            yield event
+
+
 async def always_ends_well(batches):
     async for batch in batches:
         yield [event for event in batch if not isinstance(event, StreamEnded)] or batch[:0]
@@ -118,6 +124,7 @@ async def test_every_built_in_stage_passes(dialect, stage_checker):
         (swallows_errors, "L3"),
         (swallows_cancellation, "L7"),
         (yields_while_closing, "L7"),
+        (one_by_one, r"a stage must yield lists or bytes, not StreamEnded, TextDelta, .*: write yield \[event\]"),
     ],
 )
 async def test_a_broken_stage_is_named_with_its_law(stage, law):

@@ -11,12 +11,14 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
+from streamkit import parse_sse
 from streamkit.dialects import DIALECTS
 from streamkit.errors import MESSAGE_CHARS, BadRequest, StreamkitError
 from streamkit.events import TOLD_CHARS, WORD_CHARS, ProviderFailed
@@ -92,6 +94,29 @@ def test_a_short_word_is_said_as_it_is():
     assert quoted(b"user\xff") == r"'user\\xff'"
     assert quoted(["a", 1, None]) == "['a', 1, None]"
     assert quoted_all(["a", "b"]) == "'a', 'b'"
+
+
+class Thing:
+    def method(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (lambda: None, "<lambda>"),
+        (json.dumps, "dumps"),
+        (Thing, "Thing"),
+        (Thing().method, "Thing.method"),
+        (partial(json.dumps, indent=1), "dumps"),
+        (parse_sse(), "parse_sse"),
+        (source_of([]), "source_of"),
+        (Thing(), "Thing"),
+        ([Thing()], "[Thing]"),
+    ],
+)
+def test_what_has_no_text_is_said_by_its_name_and_never_by_its_address(value, name):
+    assert quoted(value) == name
 
 
 def test_a_long_one_is_cut():

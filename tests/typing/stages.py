@@ -1,15 +1,20 @@
-"""Types are tested: mypy reads this file, nobody runs it.
+"""Types are tested: mypy and pyright read this file, nobody runs it.
 
-``warn_unused_ignores`` turns each ``type: ignore`` into an assertion that the line does not type-check.
+Both report a ``type: ignore`` that is not needed, which turns each into an assertion that the line does not type-check.
 """
+
+# mypy: allow-untyped-defs
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from typing import assert_type
 
 from streamkit import (
+    STRICT,
     Pipe,
+    Policy,
     Response,
     SyncPipe,
+    Tool,
     accumulate_tool_calls,
     check_json,
     check_output,
@@ -18,18 +23,30 @@ from streamkit import (
     decode,
     encode,
     find_text_calls,
+    guard,
+    map_text,
     parse_eventstream,
     parse_json_array,
     parse_ndjson,
     parse_sse,
     partial_output,
     pipe,
+    redact,
+    restore_calls,
     source_of,
     split_thinking,
     transcode,
     transcode_sync,
 )
-from streamkit.events import Event, TextDelta, WireEvent
+from streamkit.events import (
+    Event,
+    ProviderFailed,
+    ResponseFinished,
+    ResponseStarted,
+    TextDelta,
+    UsageReported,
+    WireEvent,
+)
 from streamkit.framing.frame import Frame
 from streamkit.report import StageTiming
 from streamkit.resume import Log, MemoryStore, Meta, StoredLog, keep, read
@@ -42,7 +59,17 @@ async def shout(batches: AsyncIterable[list[Event]]) -> AsyncIterator[list[Event
         yield [TextDelta(e.text.upper(), e.choice, e.block) if isinstance(e, TextDelta) else e for e in batch]
 
 
-async def untyped(batches):  # type: ignore[no-untyped-def]
+async def one_by_one(batches: AsyncIterable[list[Event]]) -> AsyncIterator[Event]:
+    async for batch in batches:
+        for event in batch:
+            yield event
+
+
+async def no_yield(batches: AsyncIterable[list[Frame]]) -> list[Frame]:
+    return [frame async for batch in batches for frame in batch]
+
+
+async def untyped(batches):
     async for batch in batches:
         yield batch
 
@@ -76,10 +103,32 @@ def right(source: AsyncIterable[bytes]) -> None:
         Pipe[list[SeenOutput]],
     )
     pipe(source, parse_sse(), decode("openai-chat"), accumulate_tool_calls(), untyped, encode("anthropic"))
+    assert_type(
+        pipe(
+            source,
+            parse_sse(),
+            decode("vllm"),
+            split_thinking(),
+            find_text_calls("hermes"),
+            accumulate_tool_calls(),
+            check_json(),
+            restore_calls([Tool("f")]),
+            map_text(str.upper, hold=0),
+            redact("secret"),
+            guard(bool, hold=9),
+            shout,
+            encode("anthropic"),
+        ),
+        Pipe[bytes],
+    )
     assert_type(transcode(source, "openai-chat", "ollama"), Pipe[bytes])
     timed = pipe(source, parse_sse(), decode("anthropic"), timings=True)
     assert_type(timed, Pipe[list[WireEvent]])
     assert_type(timed.report.timings, tuple[StageTiming, ...])
+    assert_type(timed.report.usage, UsageReported | None)
+    assert_type(timed.report.started, ResponseStarted | None)
+    assert_type(timed.report.stops, tuple[ResponseFinished, ...])
+    assert_type(timed.report.failure, ProviderFailed | None)
 
 
 def wrong(source: AsyncIterable[bytes], texts: AsyncIterable[str]) -> None:
@@ -91,6 +140,15 @@ def wrong(source: AsyncIterable[bytes], texts: AsyncIterable[str]) -> None:
     pipe(source, parse_sse(), decode("openai-chat"), shout)  # type: ignore[misc]
     pipe(source, parse_sse(), decode("openai-chat"), encode("anthropic"))  # type: ignore[misc]
     pipe(source, parse_sse(), decode("openai-chat"), accumulate_tool_calls(), decode("ollama"))  # type: ignore[misc]
+    pipe(source, parse_sse(), decode("openai-chat"), accumulate_tool_calls(), one_by_one, check_json())  # type: ignore[misc]
+    pipe(b"", parse_sse())  # type: ignore[call-overload]
+    pipe(source, parse_sse, decode("openai-chat"))  # type: ignore[arg-type]
+    pipe(source, parse_sse(), no_yield)  # type: ignore[arg-type]
+    transcode(source, "openai-chat", "anthropic", {"policy": STRICT})  # type: ignore[arg-type]
+    transcode(source, "openai-chat", "anthropic", stages=[one_by_one])  # type: ignore[list-item]
+    transcode(source, "openai-chat", "anthropic", stages=[redact])  # type: ignore[list-item]
+    Policy(missing_id="refus")  # type: ignore[arg-type]
+    map_text(str.upper, hold="9")  # type: ignore[arg-type]
 
 
 async def results(source: AsyncIterable[bytes]) -> None:

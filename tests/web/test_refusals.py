@@ -59,7 +59,7 @@ def test_a_status_of_its_own_stands_in_the_envelope_too(dialect, status):
 
 
 def test_a_dialect_without_errors_is_a_mistake_of_the_caller():
-    with pytest.raises(UsageError, match="no dialect is called"):
+    with pytest.raises(UsageError, match="no dialect or client is called"):
         with_status("auth", "no", 405, "nobody")
 
 

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import ClientSession, WSMsgType, WSServerHandshakeError, web
 
 from streamkit.errors import UsageError
-from streamkit.web import ModelCard, add_inventory, setup
+from streamkit.web import ModelCard, Upstream, add_inventory, setup
 from streamkit.web.socket import Message
 from tests.gateway.running import asking, upstream_at
 from tests.web.evil import EvilUpstream
@@ -111,10 +111,11 @@ async def test_bad_requests_and_refusals_are_in_the_clients_dialect():
 
 
 def test_a_dialect_without_a_surface_is_refused():
+    upstream = Upstream(name="a", dialect="ollama", base_url="http://host", auth="none")
     with pytest.raises(UsageError, match=r"clients: must be a list of dialects; write \['anthropic'\]"):
-        setup(web.Application(), None, clients="anthropic")
+        setup(web.Application(), upstream, clients="anthropic")
     with pytest.raises(UsageError, match="clients of 'bedrock' are not served; the served dialects are openai-chat"):
-        setup(web.Application(), None, clients=["bedrock"])
+        setup(web.Application(), upstream, clients=["bedrock"])
 
 
 async def test_a_websocket_is_refused_with_426_and_any_other_get_as_aiohttp_does():

@@ -20,7 +20,7 @@ from streamkit.resume import MemoryStore
 from streamkit.rewrite.given import given_stages
 from streamkit.testing import open_sources, source_of
 from streamkit.translation.bodies import encode_response
-from streamkit.web import Delivery, chat_ui, relay, setup
+from streamkit.web import Delivery, Upstream, chat_ui, relay, setup
 from streamkit.web.resume import Resuming, add_resuming
 from tests.asgi.test_messages import call
 from tests.gateway.running import asking, in_turn, upstream_at
@@ -292,10 +292,11 @@ async def no_generator(batches):
     ],
 )
 def test_what_is_no_stage_is_refused_at_once(stages, words):
+    upstream = Upstream(name="u", dialect="openai-chat", base_url="http://127.0.0.1:1", auth="none")
     for give in (
-        lambda: setup(web.Application(), None, stages=stages),
-        lambda: asgi.application(None, stages=stages),
-        lambda: chat_ui(web.Application(), None, model="m", stages=stages),
+        lambda: setup(web.Application(), upstream, stages=stages),
+        lambda: asgi.application(upstream, stages=stages),
+        lambda: chat_ui(web.Application(), upstream, model="m", stages=stages),
         lambda: asgi.relay(source_of([]), client="anthropic", stages=stages),
     ):
         with pytest.raises(UsageError, match=words):

@@ -231,7 +231,12 @@ class Fields:
 
     def text_or_each(self, name: str) -> str | list[Fields]:
         """Take a text, or the objects of a list, for content that may have both forms. ``""`` if it is missing."""
-        return self.each(name) if type(self._members.get(name)) is list else self.string(name) or ""
+        value = self._members.get(name)
+        if type(value) is list:
+            return self.each(name)
+        if value is None or type(value) is str:
+            return self.string(name) or ""
+        raise BadRequest(self.at(name), f"must be a string or a list of objects, not {kind_of(value)}")
 
     def text_of(self, name: str) -> str:
         """Take the JSON text of a member."""

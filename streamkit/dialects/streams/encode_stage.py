@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from streamkit.errors import StreamError
 from streamkit.machines import Chain, Foreign, Link, Machine
-from streamkit.pipeline import Flow, Stage
+from streamkit.pipeline import Flow, Stage, check_item
 from streamkit.profiler import Profiler
 from streamkit.report import StreamReport
 
@@ -85,21 +85,25 @@ class EncodeStage(Stage[A_contra, bytes]):
     ) -> AsyncGenerator[bytes, None]:
         machine: Any = self.make_encoder(report)
         encoder = machine if isinstance(machine, EncoderLink) else ForeignEncoder(machine)
-        links: list[Any] = [stage.make(report) for stage in before]
-        links.append(encoder)
+        stages = [*before, self]
+        links: list[Any] = [*(stage.make(report) for stage in before), encoder]
         if profiler is not None:
-            links = profiler.machines([*before, self], links)
+            links = profiler.machines(stages, links)
             encoder = links[-1]
-        return _drive(Chain(*links), encoder, source, report)
+        return _drive(Chain(*links), encoder, source, report, stages[0])
 
 
 async def _drive(
-    chain: Chain, encoder: EncoderLink, source: AsyncIterable[Any], report: StreamReport
+    chain: Chain, encoder: EncoderLink, source: AsyncIterable[Any], report: StreamReport, first: Stage[Any, Any]
 ) -> AsyncGenerator[bytes, None]:
-    """Run machines over ``source``. The last machine is the encoder."""
+    """Run machines over ``source``. The last machine is the encoder; the first one is that of the stage ``first``."""
     push, waiting, parts = chain.links[0].push_batch, chain.waiting, encoder.parts
+    unchecked = first.takes is not None
     try:
         async for item in source:
+            if unchecked:  # as in ``drive``
+                check_item(item, first.name, first.takes, source)
+                unchecked = not item
             try:  # ``Chain.push_batch``, inlined to save a function call for each network read
                 push(item)
                 for link in waiting:
@@ -108,6 +112,7 @@ async def _drive(
             except Exception as error:  # noqa: BLE001 - raised below, after what the machines held
                 chain.failed(error)
             if chain.fault is not None:
+                check_item(item, first.name, first.takes, source)
                 raise chain.fault  # the output before it is written together with the error frame
             if parts and (output := encoder.written()):
                 yield output

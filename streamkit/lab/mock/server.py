@@ -42,8 +42,7 @@ from streamkit.lab.mock.writing import AT_ONCE, CREATED, Answer, Timing, Writer,
 from streamkit.lab.server import reset
 from streamkit.report import StreamReport
 from streamkit.testing.serving import served
-from streamkit.text.quoting import quoted
-from streamkit.toml.findings import meant
+from streamkit.text.quoting import meant, quoted
 from streamkit.translation.bodies import decode_request
 from streamkit.web.client_dialect import refuse_in_dialect
 from streamkit.web.hosts import Hosts, guarded
@@ -81,7 +80,8 @@ class Mock:
             if not any(kind in having for having in known.values()):
                 whose = f"{names[0]} has" if len(names) == 1 else "there is"
                 words = sorted({each for having in known.values() for each in having})
-                raise UsageError(f"{whose} no quirk {quoted(kind)}{meant(kind, words)}")
+                near = meant(kind, words) or "; streamkit mock --list-quirks lists them"
+                raise UsageError(f"{whose} no quirk {quoted(kind)}{near}")
         self._quirks = {name: [having[kind] for kind in quirks if kind in having] for name, having in known.items()}
         self._script, self._timing, self._seed = script, timing, seed
         self._watch = Watch(clock)

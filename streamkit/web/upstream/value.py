@@ -21,7 +21,7 @@ from streamkit.dialects import key_headers, source_named
 from streamkit.dialects.base import Dialect
 from streamkit.dialects.http import KEY_HEADERS, Endpoint, SocketEndpoint, TokenCount
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Provider
-from streamkit.errors import UsageError
+from streamkit.errors import UsageError, check_type
 from streamkit.policy import AssistantFirst, AssistantLast, TextCalls, ThinkTags
 from streamkit.text.quoting import quoted
 from streamkit.web.source import DEFAULT_TIMEOUTS, Timeouts
@@ -38,6 +38,7 @@ class Secret:
     __slots__ = ("_text",)
 
     def __init__(self, text: str) -> None:
+        check_type("the text of a Secret", text, str, "the key, as in os.environ[…]")
         self._text = text
 
     def reveal(self) -> str:
@@ -80,11 +81,19 @@ def auths() -> tuple[Auth, ...]:
     return "none", *KEY_HEADERS, "sigv4", "google", *(name for name in key_headers() if name not in KEY_HEADERS)
 
 
-def _lower(headers: Mapping[str, str]) -> dict[str, str]:
+def _lower(headers: Any) -> dict[str, str]:
+    if not isinstance(headers, Mapping) or not all(map(_is_str, (*headers, *headers.values()))):
+        raise UsageError("headers: write a dict of names and values, both str")
     return {name.lower(): value for name, value in headers.items()}
 
 
+def _is_str(value: object) -> bool:
+    return isinstance(value, str)
+
+
 def _is_base_url(_upstream: Upstream, _field: Attribute[str], text: str) -> None:
+    if not _is_str(text):
+        raise UsageError(f"base_url: write a str, not {type(text).__qualname__}")
     if re.search(r"[\s\\\x00-\x1f\x7f]", text) or not text.startswith(("http://", "https://")):
         raise UsageError("base_url: write a full URL that begins with https:// or http://, such as https://host/v1")
     if "@" in text.partition("//")[2].partition("/")[0]:
@@ -98,6 +107,22 @@ def _is_base_url(_upstream: Upstream, _field: Attribute[str], text: str) -> None
         raise UsageError("base_url: the host or port is invalid; write https://host:port/path") from error
     if not known:
         raise UsageError("base_url: the host is missing; write https://host/v1")
+
+
+#: The types of an upstream's fields that no other check looks at, and what to write.
+_KINDS: Final[Mapping[str, tuple[Any, str]]] = {
+    **dict.fromkeys(("name", "dialect", "auth"), (str, "a str")),
+    **dict.fromkeys(("api_version", "region"), (str | None, "a str")),
+    **dict.fromkeys(("tools", "emulate", "propagate_trace"), (bool, "True or False")),
+    "timeouts": (Timeouts, "Timeouts(…)"),
+    "text_calls": (tuple | list, "a tuple"),
+}
+_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("assistant_first", "assistant_last"), get_args(AssistantFirst)),
+    "linked_media": get_args(FetchedMedia),
+    "think_tags": get_args(ThinkTags),
+    "transport": get_args(Transport),
+}
 
 
 @frozen(kw_only=True)
@@ -143,6 +168,9 @@ class Upstream:
     )
 
     def __attrs_post_init__(self) -> None:
+        for name, (kinds, written) in _KINDS.items():
+            if not isinstance(value := getattr(self, name), kinds):
+                raise UsageError(f"{name}: write {written}, not {type(value).__qualname__}")
         if not _NAME.fullmatch(self.name):
             raise UsageError(
                 "name: write letters, digits and any of `.`, `:`, `-`, `_`, since logs and metrics show the name"
@@ -156,11 +184,12 @@ class Upstream:
         pasted = self.endpoint.pasted if self.endpoint is not None else ""
         if pasted and self.base_url.rstrip("/").endswith(pasted):
             raise UsageError(f"base_url: leave `{pasted}` out; it is added to each request")
-        if self.think_tags not in get_args(ThinkTags):
-            raise UsageError(f"think_tags: write one of {', '.join(get_args(ThinkTags))}")
+        for name, words in _WORDS.items():
+            if getattr(self, name) not in words:
+                raise UsageError(f"{name}: write one of {', '.join(words)}")
         if not set(self.text_calls) <= set(get_args(TextCalls)):
             raise UsageError(f"text_calls: write a list of any of {', '.join(get_args(TextCalls))}")
-        if self.max_tokens < 1:
+        if type(self.max_tokens) is not int or self.max_tokens < 1:
             raise UsageError("max_tokens: write a number above 0")
         self._check_transport()
         self._check_key()
@@ -213,8 +242,6 @@ class Upstream:
         return self.endpoint is not None and self.endpoint.deployment is not None
 
     def _check_transport(self) -> None:
-        if self.transport not in get_args(Transport):
-            raise UsageError(f"transport: write one of {', '.join(get_args(Transport))}")
         socket = None if self.transport == "http" else self.socket_endpoint
         if socket is not None and self.auth == "sigv4":
             raise UsageError('transport: leave it out, or write "http"; auth = "sigv4" signs requests with a body')

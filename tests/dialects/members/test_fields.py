@@ -64,7 +64,7 @@ def test_an_object_of_another_type_stays_where_it_is(value, found):
         (lambda read: read.number("flag"), "flag", "must be a number, not a boolean"),
         (lambda read: read.strings("list"), "list[0]", "must be a string, not an integer"),
         (lambda read: list(read.each("list")), "list[0]", "must be an object, not an integer"),
-        (lambda read: read.text_or_each("number"), "number", "must be a string, not an integer"),
+        (lambda read: read.text_or_each("number"), "number", "must be a string or a list of objects, not an integer"),
         (lambda read: read.fields_of_type("number", {"x"}), "number", "must be an object, not an integer"),
         (lambda read: read.needed_fields("inner").needed("a"), "inner.a", "must be a string"),
     ],

@@ -297,8 +297,8 @@ async def test_an_answer_that_is_none_of_the_dialect_has_no_quirks(serve, steps,
 @pytest.mark.parametrize(
     ("dialect", "reason"),
     [
-        ("any", "there is no quirk 'index_mising'; did you mean \"index_missing\""),
-        ("ollama", "ollama has no quirk 'index_mising'; "),
+        ("any", "there is no quirk 'index_mising'; did you mean 'index_missing'"),
+        ("ollama", "ollama has no quirk 'index_mising'; did you mean 'list_missing'"),
     ],
 )
 def test_a_quirk_that_there_is_not_is_refused(dialect, reason):

@@ -51,7 +51,7 @@ def test_what_is_nothing_that_is_read_is_refused(size):
 
 
 def test_an_unknown_dialect_is_named():
-    with pytest.raises(UsageError, match="no dialect is called 'nonsense'"):
+    with pytest.raises(UsageError, match="no dialect or provider is called 'nonsense'"):
         parse_any(b"data: {}\n\n", dialect="nonsense")
 
 

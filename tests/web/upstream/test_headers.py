@@ -130,7 +130,7 @@ def test_a_feature_that_cannot_be_sent_is_told_to_the_client(value: str):
 
 
 def test_an_unknown_client_is_an_error():
-    with pytest.raises(UsageError, match="no dialect is called 'nobody'"):
+    with pytest.raises(UsageError, match="no dialect or client is called 'nobody'"):
         request_headers(upstream("anthropic"), "nobody")
 
 

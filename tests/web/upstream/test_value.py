@@ -23,7 +23,7 @@ AZURE = {**CHAT, "auth": "azure", "api_version": "2024-10-21"}
     [
         ({**CHAT, "name": ""}, "name: write letters"),
         ({**CHAT, "name": "a\nb"}, "name: write letters"),
-        ({**CHAT, "dialect": "opena"}, "dialect: no dialect is called 'opena'"),
+        ({**CHAT, "dialect": "opena"}, "dialect: no dialect or provider is called 'opena'"),
         ({**CHAT, "base_url": ""}, "base_url: write a full URL"),
         ({**CHAT, "base_url": "api.openai.com/v1"}, "base_url: write a full URL"),
         ({**CHAT, "base_url": "ftp://h/v1"}, "base_url: write a full URL"),
