@@ -149,9 +149,8 @@ async def drive(chain: Chain, source: AsyncIterable[Any], first: Stage[Any, Any]
                 unchecked = not item
             chain.push_batch(item)
             if out:
-                yield (
-                    b"".join(out) if type(out[0]) is bytes else out[:]
-                )  # ``_flow``, inlined: a tenth of a stage's cost
+                # ``_flow``, inlined: its call took a tenth of what a user's stage after this one costs
+                yield b"".join(out) if type(out[0]) is bytes else out[:]
                 out.clear()
             if chain.fault is not None:
                 check_item(item, first.name, first.takes, source)
