@@ -35,8 +35,10 @@ class ReadOptions:
     make_id: Callable[[str], str] = random_id
 
     def __attrs_post_init__(self) -> None:
-        check_type("policy", self.policy, Policy, "TOLERANT, STRICT, LENIENT or Policy(…)")
-        check_type("limits", self.limits, Limits, "Limits(…)")
+        if self.policy is not TOLERANT:
+            check_type("policy", self.policy, Policy, "TOLERANT, STRICT, LENIENT or Policy(…)")
+        if self.limits is not DEFAULT_LIMITS:
+            check_type("limits", self.limits, Limits, "Limits(…)")
 
     @property
     def callable_tools(self) -> Tools | None:

@@ -48,6 +48,7 @@ def events_of(
 
     ``stages`` and ``join`` are as in ``transcode``, ``timings`` as in ``pipe``.
     """
+    check_type("options", options, ReadOptions, INSTEAD)
     named, provider = source_named(dialect)
     reading = reading_stages(named, provider, options_before(stages, options), join=join)
     return Pipe(source, (*reading, *own_stages(stages, options)), report_for(provider, report), timings=timings)
@@ -104,7 +105,6 @@ def reading_stages(
     dialect: Dialect, provider: Provider | None, options: ReadOptions, *, join: bool
 ) -> list[Stage[Any, Any]]:
     """Return the stages from bytes to checked events; the first is the parser. Raise UsageError for a bad schema."""
-    check_type("options", options, ReadOptions, INSTEAD)
     limits = options.limits
     return [
         _parse(dialect, limits),
@@ -181,8 +181,11 @@ def transcode(
             report=report,
             timings=timings,
         )
-    reading = _translating(dialect, provider, target, options_before(stages, options), join=join)
     writing = encode_by(f"encode {to_dialect}", target, encoding)
+    if not stages:
+        reading = _translating(dialect, provider, target, options, join=join)
+        return Pipe(source, (*reading, writing), report, timings=timings)
+    reading = _translating(dialect, provider, target, options_before(stages, options), join=join)
     return Pipe(source, (*reading, *own_stages(stages, options), writing), report, timings=timings)
 
 

@@ -116,7 +116,8 @@ class Encoding:
     clock: Callable[[], float] = time.time
 
     def __attrs_post_init__(self) -> None:
-        check_type("profile", self.profile, Profile, "Profile(…)")
+        if self.profile is not DEFAULT_PROFILE:
+            check_type("profile", self.profile, Profile, "Profile(…)")
 
 
 DEFAULT_MAX_TOKENS = 4096

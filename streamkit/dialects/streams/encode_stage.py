@@ -85,12 +85,12 @@ class EncodeStage(Stage[A_contra, bytes]):
     ) -> AsyncGenerator[bytes, None]:
         machine: Any = self.make_encoder(report)
         encoder = machine if isinstance(machine, EncoderLink) else ForeignEncoder(machine)
-        stages = [*before, self]
-        links: list[Any] = [*(stage.make(report) for stage in before), encoder]
+        links: list[Any] = [stage.make(report) for stage in before]
+        links.append(encoder)
         if profiler is not None:
-            links = profiler.machines(stages, links)
+            links = profiler.machines([*before, self], links)
             encoder = links[-1]
-        return _drive(Chain(*links), encoder, source, report, stages[0])
+        return _drive(Chain(*links), encoder, source, report, before[0] if before else self)
 
 
 async def _drive(
@@ -102,7 +102,8 @@ async def _drive(
     try:
         async for item in source:
             if unchecked:  # as in ``drive``
-                check_item(item, first.name, first.takes, source)
+                if type(item) is not bytes or first.takes != "bytes":
+                    check_item(item, first.name, first.takes, source)
                 unchecked = not item
             try:  # ``Chain.push_batch``, inlined to save a function call for each network read
                 push(item)
