@@ -243,8 +243,8 @@ class ToolCallDoomed:
 class Verdict:
     """The result of a check: of a finished call (``check_json``) or of a response's text (``check_output``).
 
-    ``complete``: the text is one JSON value, of arguments an object. ``empty``: there is none, which means the arguments
-    ``{}``; for a response's text it means no JSON at all. ``truncated``: it begins a value and ends too early. ``malformed``:
+    ``complete``: the text is one JSON value, of arguments an object. ``empty``: there are no arguments, which means
+    ``{}``; a response's text without JSON is ``malformed``. ``truncated``: it begins a value and ends too early. ``malformed``:
     it is not JSON. ``not_an_object``: it is another JSON value. ``schema_invalid``: it is complete and the schema rejects it,
     or the tool is unknown (``unknown_tool``). ``unchecked``: it is complete, but it was not checked against the schema, or the
     text is too long to be kept: don't run such a call. ``position`` is a character offset in the text.
@@ -256,7 +256,7 @@ class Verdict:
 
     @property
     def ok(self) -> bool:
-        """True if the arguments can be used: the verdict is ``complete``, or ``empty`` (no arguments)."""
+        """True if the arguments or the text can be used: the verdict is ``complete``, or ``empty`` (no arguments)."""
         return self.kind in {"complete", "empty"}
 
 

@@ -216,7 +216,7 @@ class OutputChecker(Link):
             text, is_cut = texts.whole(), event.reason in CUTTING
             verdict = check.verdict(text, self._limits.json_depth)
             if verdict.kind == "empty":
-                verdict = Verdict("truncated" if is_cut else "empty", NO_TEXT, len(text))
+                verdict = Verdict("truncated" if is_cut else "malformed", NO_TEXT, len(text))
             elif is_cut and text.lstrip()[0] in _NUMBERS and verdict.kind not in {"malformed", "not_an_object"}:
                 verdict = Verdict("truncated", CUT_NUMBER, len(text))
         self._judge(verdict, event.choice)

@@ -103,7 +103,7 @@ CASES = [
     row("words", JSON, said("Sure! ", '{"a": 1}'), "stop", "malformed", "a character that begins no value", 0),
     row("a fence", CITY, said("```json\n", "{}\n```"), "stop", "malformed", "a character that begins no value", 0),
     row("words after it", JSON, said('{"a": 1}', " Done."), "stop", "malformed", "text after the end of the value", 9),
-    row("no text", JSON, said(" "), "stop", "empty", NO_TEXT, 1),
+    row("no text", JSON, said(" "), "stop", "malformed", NO_TEXT, 1),
     row("no text for its length", JSON, said(""), "length", "truncated", NO_TEXT, 0),
     row("matches the schema", CITY, said('{"city":', '"Oslo"}'), "stop", "complete"),
     row("breaks the schema", CITY, said('{"city":', "3}"), "stop", "schema_invalid", 'at /city: the value is not of type "string"'),
