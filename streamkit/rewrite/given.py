@@ -20,7 +20,8 @@ from streamkit.pipeline import Stage, StageFunction
 from streamkit.rewrite.window import name_of
 from streamkit.text.quoting import quoted, without_secrets
 
-#: A user's stage between the checked events and the encoder.
+#: A stage for ``stages=``: an async generator function that takes batches of events and yields them, or what ``redact``,
+#: ``map_text`` or ``guard`` returns.
 EventStage: TypeAlias = StageFunction[list[Event], list[Event]]
 _USE: Final = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)")
 FORM: Final = '"package.module:name"'
