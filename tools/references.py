@@ -64,6 +64,7 @@ SIGN = re.compile(r"\.md|§|issue", re.IGNORECASE)
 LINK = re.compile(r"\]\((?P<target>[^()\s]+(?:\([^()\s]*\))?)\)")
 URL = re.compile(r"\w+://[^\s)>\]`\"']+")
 HEADING = re.compile(r"^(#{1,6}) (.*)$", re.MULTILINE)
+BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)  #: a block of code
 COMMENT = re.compile(r"(?<=\n)[ \t]*(?:#:?|//)[ \t]?")
 
 
@@ -131,8 +132,7 @@ class Library:
     def anchors(self, page: Path) -> set[str]:
         """The anchors of a page's headings, as GitHub makes them."""
         found: set[str] = set()
-        text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
-        for heading in HEADING.finditer(text):
+        for heading in HEADING.finditer(BLOCK.sub("", page.read_text("utf-8"))):
             plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading[2]).lower()
             anchor = re.sub(r"[^\w\- ]", "", plain).strip().replace(" ", "-")
             copies = 1
@@ -215,7 +215,7 @@ def line_starts(text: str) -> Callable[[int], int]:
 
 def links(text: str, page: Path, shelf: Library) -> Iterator[tuple[int, str, str]]:
     """Links of a page to files and headings: where, to what, and the fault."""
-    for found in LINK.finditer(re.sub(r"`[^`\n]*`", blank, text)):
+    for found in LINK.finditer(re.sub(r"`[^`\n]*`", blank, BLOCK.sub(blank, text))):
         target = found["target"]
         if re.match(r"[a-z]+:", target):
             continue

@@ -19,7 +19,6 @@ from tests.docs.pages import DEMO, PAGES, ROOT, blocks, commands, run, write_fil
 
 TUTORIAL = ROOT / "docs" / "tutorial" / "first-stage.md"
 README = ROOT / "README.md"
-LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 
 @pytest.fixture
@@ -38,12 +37,6 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_examples_of_a_page_run(page, folder):
     run(page, folder)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_links_of_a_page_lead_somewhere(page):
-    for target in LINK.findall(page.read_text("utf-8")):
-        assert (page.parent / target).exists(), target
 
 
 def test_the_pages_have_examples():

@@ -118,6 +118,11 @@ def test_a_link_that_leads_nowhere_is_found(repository, text, found):
     )
 
 
+def test_code_has_no_links(repository):
+    assert repository("`f[it](it)`\n```python\nf[it](it)\n```\n", "docs/page.md") == []
+    assert repository("```python\nf\n```\n[it](it)\n", "docs/page.md") == [(4, "it")]
+
+
 def test_a_name_that_two_documents_have_is_found_without_a_place(repository):
     repository("# Other dialects", "docs/reference/dialects.md")
     assert repository("# dialects.md says so") == [(1, "dialects.md")]

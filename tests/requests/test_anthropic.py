@@ -333,7 +333,7 @@ SEALED = [
 BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "no messages": ({"messages": None}, "messages", "must be a list"),
     "a message that is none": ({"messages": ["hi"]}, "messages[0]", "must be an object"),
-    "a role": ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role", "no role 'tool'"),
+    "a role": ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role", "unknown role 'tool'; must be 'system', 'user' or 'assistant'"),
     "no content": ({"messages": [{"role": "user"}]}, "messages[0].content", "must be a string or a list of blocks"),
     "content": ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content", "must be a string or a list of objects, not an integer"),
     "a block": ({"messages": user("x")}, "messages[0].content[0]", "must be an object"),
@@ -718,7 +718,7 @@ ROWS = {
     "systems in front": ANTHROPIC.of_another(
         {"turns": [by_system(Text("a")), by_system(Text("b"), native_role="developer"), HI]}, {"system": [text("a"), text("b")]}
     ),
-    "the system alone": ANTHROPIC.unwritable({"turns": [by_system(Text("be"))]}, "messages", "a message of the user"),
+    "the system alone": ANTHROPIC.unwritable({"turns": [by_system(Text("be"))]}, "messages", "Anthropic requires a user message in addition to the system's"),
     "the system alone, as the user": ANTHROPIC.of_another(
         {"turns": [by_system(Text("be"))]}, {"messages": [{"role": "user", "content": "be"}]}, {"system_place": 1}, target={"emulate": True}
     ),
@@ -728,7 +728,7 @@ ROWS = {
     "members of another dialect": ANTHROPIC.of_another(
         {"extras": {"logit_bias": {"1": 2}, "thinking": {"type": "enabled"}, "store": None}}, {}, parameters("logit_bias", "thinking")
     ),
-    "several choices": ANTHROPIC.unwritable({"options": Options(choices=2)}, "n", "2 are asked for"),
+    "several choices": ANTHROPIC.unwritable({"options": Options(choices=2)}, "n", "Anthropic returns one choice, not 2"),
     **rows("tools", TOOLS, tool_row),
     **rows("choices", CHOICES, lambda choice, written: ANTHROPIC.of_another(
         {"tools": [LOOK, Tool("a.b", None, SCHEMA)], "tool_choice": choice},

@@ -364,7 +364,7 @@ SEALED = [
 BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "no messages": ({"messages": None}, "messages", "must be a list"),
     "a message that is none": ({"messages": ["hi"]}, "messages[0]", "must be an object"),
-    "a role": ({"messages": [{"role": "tool", "content": []}]}, "messages[0].role", "no role 'tool'"),
+    "a role": ({"messages": [{"role": "tool", "content": []}]}, "messages[0].role", "unknown role 'tool'; must be 'system', 'user' or 'assistant'"),
     "content as text": ({"messages": [{"role": "user", "content": "hi"}]}, "messages[0].content", "must be a list, not a string"),
     "no content": ({"messages": [{"role": "user"}]}, "messages[0].content", "must be a list"),
     "a block of two kinds": (
@@ -408,7 +408,7 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "a stop": ({"inferenceConfig": {"stopSequences": [1]}}, "inferenceConfig.stopSequences[0]", "must be a string"),
     "no budget": (
         {"additionalModelRequestFields": {"thinking": {"type": "enabled"}}}, "additionalModelRequestFields.thinking.budget_tokens",
-        "a whole number",
+        "is missing; must be an integer",
     ),
     "a schema that is no JSON": (
         {"outputConfig": {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": {"schema": "{"}}}}},
@@ -779,7 +779,7 @@ ROWS = {
         {"system": [{"text": "be"}, {"text": "brief"}, {"text": "now"}], "messages": [user({"text": "a"}, {"text": "b"})]},
         {"system_place": 1}, {"turns_joined": 1},
     ),
-    "the system alone": BEDROCK.unwritable({"turns": [by_system(Text("be"))]}, "messages", "a message of the user"),
+    "the system alone": BEDROCK.unwritable({"turns": [by_system(Text("be"))]}, "messages", "Bedrock requires a user message in addition to the system's"),
     "the system alone, as the user": BEDROCK.of_another(
         {"turns": [by_system(Text("be"))]}, {"messages": [user({"text": "be"})]}, {"system_place": 1}, target={"emulate": True}
     ),
@@ -788,7 +788,7 @@ ROWS = {
         {"messages": [user({"text": "a"}, HOUR)], "toolConfig": {"tools": [spec("f", {"type": "object"}), POINT]}},
     ),
     "members of another dialect": BEDROCK.of_another({"extras": {"logit_bias": {"1": 2}, "store": True}}, {}, parameters("logit_bias", "store")),
-    "several choices": BEDROCK.unwritable({"options": Options(choices=2)}, "n", "2 are asked for"),
+    "several choices": BEDROCK.unwritable({"options": Options(choices=2)}, "n", "Bedrock returns one choice, not 2"),
     "a tool of another provider": BEDROCK.of_another(
         {"tools": [Tool("web", kind="server", raw={"type": "web"})]}, {}, [("tool_definition", "web")]
     ),

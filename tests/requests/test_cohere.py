@@ -195,7 +195,7 @@ MEMBERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"messages": ...}, "messages", "must be a list"),
-    ({"messages": [{"role": "developer", "content": "a"}]}, "messages[0].role", "no role 'developer'"),
+    ({"messages": [{"role": "developer", "content": "a"}]}, "messages[0].role", "unknown role 'developer'"),
     ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content", "not an integer"),
     ({"messages": said({})}, "messages[0].content[0].type", "must be a string"),
     ({"messages": said({"type": "text"})}, "messages[0].content[0].text", "must be a string"),
@@ -399,7 +399,7 @@ ROWS = {
         {"options": Options(thinking=thinking)}, {"thinking": written or ...}, None
     )),
     "one choice": COHERE.of_another({"options": Options(choices=1)}, {}),
-    "several choices": COHERE.unwritable({"options": Options(choices=2)}, "n", "2 are asked for"),
+    "several choices": COHERE.unwritable({"options": Options(choices=2)}, "n", "Cohere returns one choice, not 2"),
     "plans are one text in front": COHERE.of_another(
         {"dialect": "cohere", "turns": answered(Reasoning("a", "summary"), Text("b"), Reasoning("c", "summary"), CALL)},
         {"messages": calling(tool_plan="a\n\nc", tool_calls=[function()], content="b")}, {"block_boundary": 1, "block_order": 1},

@@ -848,11 +848,11 @@ ROWS = {
         {"systemInstruction": {"parts": [{"text": "a"}, {"text": "b"}, {"text": "c"}]}, "contents": [HI, model({"text": "so"})]},
         {"system_place": 1},
     ),
-    "the system alone": GEMINI.unwritable({"turns": [by_system(Text("rules"))]}, "contents", "a content of the user"),
+    "the system alone": GEMINI.unwritable({"turns": [by_system(Text("rules"))]}, "contents", "Gemini requires a user content in addition to the system's"),
     "the system alone, as the user": GEMINI.of_another(
         {"turns": [by_system(Text("rules"))]}, {"contents": [user({"text": "rules"})]}, {"system_place": 1}, target={"emulate": True}
     ),
-    "nothing": GEMINI.unwritable({"turns": []}, "contents", "a content of the user", emulate=True),
+    "nothing": GEMINI.unwritable({"turns": []}, "contents", "Gemini requires a user content in addition to the system's", emulate=True),
     "members of another dialect": GEMINI.of_another(
         {"extras": {"logit_bias": {"1": 2}, "store": None}, "stream": True, "stream_usage": True}, {}, parameters("logit_bias")
     ),

@@ -375,8 +375,8 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"messages": "hi"}, "messages", "must be a list, not a string"),
     ({"messages": ["hi"]}, "messages[0]", "must be an object, not a string"),
     ({"messages": [{}]}, "messages[0].role", "must be a string"),
-    ({"messages": [{"role": "bot"}]}, "messages[0].role", "no role 'bot'"),
-    ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content", "not a whole number"),
+    ({"messages": [{"role": "bot"}]}, "messages[0].role", "unknown role 'bot'"),
+    ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content", "must be a string, not an integer"),
     ({"messages": said({})}, "messages[0].content[0].type", "must be a string"),
     ({"messages": said({"type": "text"})}, "messages[0].content[0].text", "must be a string"),
     ({"messages": said({"type": "image_url"})}, "messages[0].content[0].image_url", "must be an object"),
@@ -386,7 +386,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ),
     (
         {"messages": said({"type": "image_url", "image_url": {"url": "data:image/png;base64,a?c"}})},
-        "messages[0].content[0].image_url.url", "no base64",
+        "messages[0].content[0].image_url.url", "must be base64: ",
     ),
     ({"messages": said({"type": "file", "file": {"file_data": "data:x"}})}, "messages[0].content[0].file.file_data", "base64"),
     (
@@ -408,7 +408,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ),
     (
         {"messages": [{"role": "tool", "tool_call_id": "c", "content": [{"type": "refusal", "refusal": "no"}]}]}, "messages[0].content[0]",
-        "can't refuse",
+        "must not contain a refusal",
     ),
     ({"messages": [{"role": "function", "content": "a"}]}, "messages[0].name", "must be a string"),
     ({"temperature": "hot"}, "temperature", "must be a number, not a string"),

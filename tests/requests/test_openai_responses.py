@@ -811,7 +811,7 @@ ROWS = {
         ],
         {"name_rewritten": 1},
     ),
-    "several choices": RESPONSES.unwritable({"options": Options(choices=2)}, "n", "2 are asked for"),
+    "several choices": RESPONSES.unwritable({"options": Options(choices=2)}, "n", "Responses returns one choice, not 2"),
     "marks and ids of OpenAI's other dialect": RESPONSES.of_another(
         {"dialect": "openai-chat", "model": "gpt-5.6-sol", "turns": [by_user(Text("a", cache="short"), Media("file", file_id="f"))]},
         {"model": "gpt-5.6-sol", "input": [said(

@@ -14,16 +14,19 @@ from aiohttp import ClientSession, web
 from streamkit import asgi, collect, decode_response, guard, map_text, parse_sse, pipe, redact, transcode
 from streamkit.conversation.messages import Choice, Response, Text
 from streamkit.errors import StreamError, UsageError
-from streamkit.events import TextDelta
+from streamkit.events import OutputChecked, TextDelta
 from streamkit.gateway.routing import RouteStage
 from streamkit.resume import MemoryStore
 from streamkit.rewrite.given import given_stages
 from streamkit.testing import open_sources, source_of
 from streamkit.translation.bodies import encode_response
 from streamkit.web import Delivery, Upstream, chat_ui, relay, setup
+from streamkit.web.exchange import Exchange
 from streamkit.web.resume import Resuming, add_resuming
 from tests.asgi.test_messages import call
 from tests.gateway.running import asking, in_turn, upstream_at
+from tests.gateway.test_continuing import body_of
+from tests.gateway.test_continuing import whole as streamed
 from tests.web.asking import ASKS
 from tests.web.evil import EvilUpstream, Hang, Script
 from tests.web.faults import CALL, TEXT, as_asked, good, refuse, status, whole
@@ -58,12 +61,19 @@ def raises(_text):
     raise ValueError("a secret text")
 
 
+async def spoils_json(batches):
+    """Make JSON with the word malformed, and drop the verdict on the text before."""
+    async for batch in redact("Oslo", replacement='"')(batches):
+        yield [event for event in batch if not isinstance(event, OutputChecked)]
+
+
 #: Stages by the names that a configuration gives them: the gateway loads a stage by its name.
 STAGES = {
     "HIDE": HIDE,
     "raises_at_once": raises_at_once,
     "raises_late": raises_late,
     "in_text": map_text(raises, hold=0),
+    "spoils_json": spoils_json,
 }
 in_text = STAGES["in_text"]
 refuses = guard(lambda text: "Oslo" in text, hold=4)
@@ -71,17 +81,17 @@ fails = guard(lambda text: "Oslo" in text and "not there", hold=4, reply="error"
 STAGES |= {"refuses": refuses, "fails": fails}
 
 
-def asked(client, *, stream):
+def asked(client, *, stream, **members):
     if client == "ai-sdk":
         return ASKS[client][0], orjson.dumps(ASKS[client][1])
     path, body = asking(client, stream=stream)
-    return path, orjson.dumps(body)
+    return path, orjson.dumps({**body, **members})
 
 
-async def by_setup(evil, dialect, stage, client, stream):
+async def by_setup(evil, dialect, stage, client, stream, **members):
     app = web.Application()
     setup(app, upstream_at(evil, dialect), stages=[STAGES[stage]], delivery=QUICK)
-    path, body = asked(client, stream=stream)
+    path, body = asked(client, stream=stream, **members)
     async with serving(app) as port:
         return await ask(f"http://127.0.0.1:{port}", path, body=body)
 
@@ -128,8 +138,8 @@ async def by_asgi_relay(evil, dialect, stage, client, _stream):
         return answer_in(await call(asgi.relay(source, stages=[STAGES[stage]], **names), "POST"))
 
 
-async def by_gateway(evil, dialect, stage, client, stream):
-    path, body = asked(client, stream=stream)
+async def by_gateway(evil, dialect, stage, client, stream, **members):
+    path, body = asked(client, stream=stream, **members)
     stages = (RouteStage(f"{__name__}:{stage}"),)
     async with in_turn(upstream_at(evil, dialect), stages=stages) as running:
         return await ask(running.url, path, body=body)
@@ -163,9 +173,9 @@ async def nothing_left():
     await eventually(lambda: len(asyncio.all_tasks()) <= before)
 
 
-async def answered(way, client, stream, stage, play=None):
-    async with nothing_left(), EvilUpstream(play or as_asked("openai-chat")) as evil:
-        answer = await WAYS[way](evil, "openai-chat", stage, client, stream)
+async def answered(way, client, stream, stage, play=None, dialect="openai-chat", **members):
+    async with nothing_left(), EvilUpstream(play or as_asked(dialect)) as evil:
+        answer = await WAYS[way](evil, dialect, stage, client, stream, **members)
         await eventually(lambda: all(each.left_at or each.played_at for each in evil.requests))
     return answer
 
@@ -270,6 +280,36 @@ async def test_a_long_response_passes_in_pieces(monkeypatch):
     answer = await answered("setup", "openai-chat", False, "both", play)
     assert longest == 65_536
     assert answer.json()["choices"][0]["message"]["content"] == text.replace("Oslo", "there")
+
+
+# -- the verdict on a text that was to be JSON --------------------------------------------------------------------------
+
+
+def in_one_body(dialect, text):
+    return whole(dialect, body_of(dialect, text))
+
+
+@pytest.mark.parametrize(
+    ("stream", "play"),
+    [(True, streamed), (False, in_one_body), (True, in_one_body), (False, streamed)],
+    ids=["stream", "whole", "a body for a stream", "a stream for a body"],
+)
+@pytest.mark.parametrize("dialect", ["openai-chat", "anthropic"])
+@pytest.mark.parametrize("way", ["setup", "gateway"])
+async def test_the_only_verdict_is_on_the_text_that_the_stages_have_changed(way, dialect, stream, play, monkeypatch):
+    exchanges, init = [], Exchange.__init__
+
+    def kept(exchange, *values, **named):
+        init(exchange, *values, **named)
+        exchanges.append(exchange)
+
+    monkeypatch.setattr(Exchange, "__init__", kept)
+    form = {"response_format": {"type": "json_object"}}
+    text = '{"city": "Oslo"}'
+    answer = await answered(way, "openai-chat", stream, "spoils_json", play(dialect, text), dialect, **form)
+    assert (await read(answer, "openai-chat", stream)).text == text.replace("Oslo", '"')
+    [exchange] = exchanges
+    assert exchange.report.output_verdicts == {"malformed": 1}
 
 
 # -- where it is refused -----------------------------------------------------------------------------------------------
