@@ -172,6 +172,8 @@ def test_an_input_that_fails_gives_what_waits():
         (lambda: redact(re.compile("a+")), "'a\\+' can match text of any length"),
         (lambda: redact(re.compile("a(?=.*b)")), "can match text of any length"),
         (lambda: redact(re.compile("a{3,9}"), hold=8), "hold must be at least 9"),
+        (lambda: redact("a", hold=1.5), "hold must be a number of characters, 0 or more, not 1.5"),
+        (lambda: redact("a", replacement=None), "replacement must be a str, not None"),
         (lambda: redact(re.compile("a{0,9}")), "'a\\{0,9}' can match an empty text"),
         (lambda: guard("a", hold=1), "the first argument must be a function that gets a text"),
         (lambda: guard(bool, hold=1, reply="silence"), "reply must be 'refusal' or 'error', not 'silence'"),
