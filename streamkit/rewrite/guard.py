@@ -131,6 +131,7 @@ class Guard(TextChanger):
             )
         for each in ended:
             self._runs.pop(each, None)
+            self._piecewise.pop(each, None)
         self._blocked |= ended
         self._done |= ended
         if self._reply == "error":

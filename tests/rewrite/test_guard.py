@@ -49,6 +49,12 @@ def test_what_is_allowed_passes():
     assert run(*events) == joined(events)
 
 
+def test_a_text_in_asides_is_checked_whole():
+    pieces = [Aside("v", "server_tool", "d", {"delta": text}) for text in ("a sec", "ret", "ly")]
+    *sent, refusal, _, _ = run(*pieces, StreamEnded(clean=True), parts="asides")
+    assert ("".join(each.raw["delta"] for each in sent), refusal) == ("a", REFUSED[0])
+
+
 def test_the_message_may_be_the_checks_own():
     assert run(TextDelta("secret"), check=lambda text: bad(text) and "Not that.")[0].text == "Not that."
 
