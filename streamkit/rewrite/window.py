@@ -86,7 +86,7 @@ class Window:
     def _forget(self, whole: str) -> None:
         """Forget released text where it may be split without another change, except the last ``hold`` characters of it.
 
-        A change that depends on more text (``\\s+``) may allow no such place. It then sees only these characters.
+        A change that depends on more text (all of a run of spaces) may allow no such place. It then sees only these.
         """
         last = self._released - self._hold
         for place in range(last, max(last - self._hold, 1) - 1, -1):

@@ -44,6 +44,12 @@ def test_what_is_sent_does_not_depend_on_the_pieces(size):
     assert run(*pieces, StreamEnded(clean=True)) == [TextDelta("You may know the"[:16]), *REFUSED]
 
 
+def test_a_long_piece_is_checked_a_few_times():
+    seen = []
+    out = run(TextDelta("You may know. " * 1000 + "a secret"), check=lambda text: seen.append(text) or bad(text))
+    assert (out[0].text, len(seen) < 20) == (("You may know. " * 1000 + "a secret")[: -HOLD - 1], True)
+
+
 def test_what_is_allowed_passes():
     events = [TextDelta("a sec"), TextDelta("tion"), ResponseFinished("stop"), StreamEnded(clean=True)]
     assert run(*events) == joined(events)
