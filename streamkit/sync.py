@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from typing import Generic, TypeVar
+from contextlib import suppress
+from typing import Final, Generic, TypeVar
 
 from streamkit.conversation.messages import Response
 from streamkit.dialects.profiles import Profile
@@ -149,17 +150,25 @@ class BlockingSource:
                 close()
 
 
+#: How often a stage may catch the error that it must not wait, and wait again.
+TRIES: Final = 100
+
+
+class _WaitsForEver(BaseException):
+    pass
+
+
 def _at_once(awaitable: Awaitable[T]) -> T:
     """Return the result of ``awaitable``. If it waits, raise UsageError at the place where it waits."""
     steps = awaitable.__await__()
+    waits = UsageError("a stage or the source waits for an event loop; run it in one, with transcode, collect or pipe")
     try:
         next(steps)
-        while True:  # a stage may catch the error, and wait again
-            steps.throw(
-                UsageError(
-                    "a stage or the source waits for an event loop; run it in one, with transcode, collect or pipe"
-                )
-            )
+        for _ in range(TRIES):  # a stage may catch the error, and wait again
+            steps.throw(waits)
+        with suppress(_WaitsForEver):
+            steps.throw(_WaitsForEver())
     except StopIteration as done:
         result: T = done.value
         return result
+    raise waits

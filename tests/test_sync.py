@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -136,7 +137,15 @@ async def waits_again(source):
         yield batch
 
 
-@pytest.mark.parametrize("stage", [waits, waits_again])
+async def waits_for_ever(source):
+    async for batch in source:
+        while True:
+            with suppress(Exception):
+                await asyncio.sleep(0)
+        yield batch
+
+
+@pytest.mark.parametrize("stage", [waits, waits_again, waits_for_ever])
 def test_a_stage_that_waits_is_told_where_to_run(stage):
     chunks = Chunks(BODY)
     with pytest.raises(UsageError, match=r"^a stage or the source waits for an event loop; run it in one"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from types import CoroutineType
@@ -53,16 +54,16 @@ class GuardWindow(Window):
                 if isinstance(found, CoroutineType):
                     found.close()  # or Python warns that nobody awaited it
                 raise UsageError(f"guard: {name_of(self._check)} returned {type(found).__qualname__}; {RETURNS}")
-            for end in range(place + 1, len(whole) + 1):
-                found = self._check(whole[max(end - self._hold, 0) : end])
-                if found:
-                    self.blocked = found if isinstance(found, str) else MESSAGE
-                    self._text = whole[:end]
-                    return self._release(end - 1 - self._hold)
+            # the first end of a text that is rejected; a text is rejected with more text around it, too
+            start, ends = max(place - self._hold, 0), range(place + 1, len(whole))
+            end = place + 1 + bisect_left(ends, True, key=lambda end: bool(self._check(whole[start:end])))
+            found = self._check(whole[start:end])
+            self.blocked = found if isinstance(found, str) else MESSAGE
+            self._text = whole[:end]
+            return self._release(end - 1 - self._hold)
         except Exception as error:
             blame(error, f"guard({name_of(self._check)})")
             raise
-        return super().feed(text)
 
 
 class Guard(TextChanger):
@@ -138,6 +139,7 @@ class Guard(TextChanger):
             )
         for each in ended:
             self._runs.pop(each, None)
+            self._piecewise.pop(each, None)
         self._blocked |= ended
         self._done |= ended
         if self._reply == "error":

@@ -78,8 +78,9 @@ class RedactionWindow(Window):
 
     def _final(self, place: int) -> int:
         """Return the first place from ``place`` on at which a match may have begun."""
+        place = max(place, len(self._text) - self._hold)
         begun = (each.begun.search(self._text, place) for each in self._patterns)
-        return max(min(match.start() for match in begun if match is not None), len(self._text) - self._hold)
+        return min(match.start() for match in begun if match is not None)
 
     def _release(self, place: int) -> Iterator[object]:
         while self._marks and self._marks[0][0] <= place:
@@ -123,7 +124,9 @@ def redact(
         raise UsageError(
             f"redact: hold must be at least {longest}, the length of the longest match, or left out; not {quoted(hold)}"
         )
-    chosen = checked_parts("redact", parts, longest)
+    if not isinstance(replacement, str):
+        raise UsageError(f"redact: replacement must be a str, not {quoted(replacement)}")
+    chosen = checked_parts("redact", parts, longest if hold is None else hold)
     return stage_within(
         "events", "redact", lambda report: TextChanger(lambda: RedactionWindow(found, replacement), chosen, report)
     )
@@ -163,7 +166,7 @@ def _codes(parsed: Any) -> Iterator[tuple[Any, Any]]:
     """Yield each code of a parsed expression with its argument."""
     for code, argument in parsed:
         yield code, argument
-        for inner in argument if isinstance(argument, tuple | list) else ():
+        for inner in argument if isinstance(argument, tuple | list) else [argument]:
             for each in inner if isinstance(inner, list) else [inner]:
                 if isinstance(each, _PARSER.SubPattern):
                     yield from _codes(each)
@@ -181,16 +184,20 @@ _REPEATS: Final = {_OP.MAX_REPEAT, _OP.MIN_REPEAT, _OP.POSSESSIVE_REPEAT}
 _ASSERTIONS: Final = {_OP.ASSERT, _OP.ASSERT_NOT}
 _CHARACTERS: Final = {_OP.LITERAL, _OP.NOT_LITERAL, _OP.IN, _OP.ANY}
 _BEGINNINGS: Final = {_OP.AT_BEGINNING, _OP.AT_BEGINNING_STRING, _OP.AT_BEGINNING_LINE}
-#: Codes that ``_loose`` changes: inside a negative assertion, it would then match too little.
+#: Codes that may look at the text after their place.
+_LOOKING: Final = {*_ASSERTIONS, _OP.AT}
+#: Codes that ``_loose`` changes: a negative assertion would then match too little, and a look-behind have no fixed width.
 _LOOSENED: Final = {_OP.POSSESSIVE_REPEAT, _OP.ATOMIC_GROUP, _OP.GROUPREF, _OP.GROUPREF_EXISTS}
 
 
 def _begun(parsed: Any) -> Any:
     """Return an expression that matches where an attempt to match ``parsed`` reaches the end of the text."""
-    begun = _sequence([_NEVER])
-    for code in reversed([*parsed]):
-        begun = _sequence([(_OP.BRANCH, (None, [_sequence(_reaching(*code)), _sequence([*_loose([code]), *begun])]))])
-    return begun
+    codes = [*parsed]
+    if len(codes) < 2:
+        return _sequence(_reaching(*codes[0]) if codes else [_NEVER])
+    # in halves: the compiler calls itself for each branch within a branch, and a literal text may have 10,000 characters
+    first, rest = codes[: len(codes) // 2], codes[len(codes) // 2 :]
+    return _sequence([(_OP.BRANCH, (None, [_begun(first), _sequence([*_loose(first), *_begun(rest)])]))])
 
 
 def _reaching(code: Any, argument: Any) -> Iterator[tuple[Any, Any]]:
@@ -208,7 +215,12 @@ def _reaching(code: Any, argument: Any) -> Iterator[tuple[Any, Any]]:
     elif code is _OP.BRANCH:
         yield _OP.BRANCH, (None, [*map(_begun, argument[1])])
     elif code in _ASSERTIONS:
-        yield (_OP.ASSERT, (1, _begun(argument[1]))) if argument[0] > 0 else _NEVER
+        if argument[0] > 0:
+            yield _OP.ASSERT, (1, _begun(argument[1]))
+        elif any(each in _LOOKING for each, _ in _codes(argument[1])):  # a look-behind that looks ahead: ``(?<!x\b)``
+            yield from (_ANY_TEXT, _END)
+        else:
+            yield _NEVER
     elif code is _OP.AT:  # ``$`` matches before a line break at the end too
         line_break = _OP.MAX_REPEAT, (0, 1, _sequence([(_OP.LITERAL, ord("\n"))]))
         yield _NEVER if argument in _BEGINNINGS else (_OP.ASSERT, (1, _sequence([line_break, _END])))
@@ -230,9 +242,7 @@ def _loosened(code: Any, argument: Any) -> Iterator[tuple[Any, Any]]:
         yield from _loose(argument)
     elif code is _OP.BRANCH:
         yield _OP.BRANCH, (None, [*map(_loose, argument[1])])
-    elif code is _OP.ASSERT:
-        yield code, (argument[0], _loose(argument[1]))
-    elif code is _OP.ASSERT_NOT:
+    elif code in _ASSERTIONS:
         if not any(each in _LOOSENED for each, _ in _codes(argument[1])):
             yield code, (argument[0], _loose(argument[1]))
     elif code in {_OP.GROUPREF, _OP.GROUPREF_EXISTS}:

@@ -1,6 +1,7 @@
 """The stage that changes text, ``map_text``, and the machine that it shares with ``redact`` and ``guard``.
 
-A text is the text, reasoning or refusal of one choice and block, or a string in the arguments of one call. ``INSIDE`` lists
+A text is the text, reasoning or refusal of one choice and block, a string in the arguments of one call, or a string that
+several asides continue: a vendor's code, the transcript of audio. The next aside of another kind ends that. ``INSIDE`` lists
 the events that may arrive within a text. Any other event of the same choice ends the text: what waits of it is emitted first.
 ``ENDS_ALL`` lists the events that end the texts of all choices. The arguments of a call end with its ``ToolCallFinished``.
 
@@ -60,6 +61,16 @@ class _Run:
     emit: Callable[[str], object]  #: emits a released piece
 
 
+@define
+class _Piecewise:
+    """A text that arrives in asides: code that a provider runs, the transcript of audio."""
+
+    key: tuple[Any, ...]  #: what its asides have in common
+    window: Window
+    last: Aside
+    path: tuple[str, ...]
+
+
 class TextChanger(Link):
     """The machine of ``map_text``: events to events. ``window`` makes the window for each text."""
 
@@ -68,6 +79,7 @@ class TextChanger(Link):
         self._parts = frozenset(parts)
         self._report = report
         self._runs: dict[int, _Run] = {}  # by choice
+        self._piecewise: dict[int, _Piecewise] = {}  # by choice
         self._calls: dict[tuple[int, int], JSONStrings] = {}  # the open calls, by choice and call
         self._changed: set[tuple[int, int]] = set()  # choice and block of changed reasoning
 
@@ -112,7 +124,7 @@ class TextChanger(Link):
                 self._emit_after(event)
 
     def push_end(self) -> None:
-        for choice in [*self._runs]:
+        for choice in {**self._runs, **self._piecewise}:
             self._end(choice)
 
     def push_rest(self) -> None:
@@ -141,7 +153,9 @@ class TextChanger(Link):
         self._send(run, run.window.feed(text), choice)
 
     def _end(self, choice: int) -> None:
-        """End the open text of a choice."""
+        """End the open texts of a choice."""
+        if choice in self._piecewise:
+            self._end_piecewise(choice)
         run = self._runs.pop(choice, None)
         if run is not None:
             self._send(run, run.window.end(), choice)
@@ -161,10 +175,41 @@ class TextChanger(Link):
         if aside.kind == "logprobs" and self._parts & {"text", "refusal", "reasoning"}:
             self._report.lose("logprobs")
             return
-        if "asides" in self._parts:
-            aside = evolve(aside, raw=self._changed_strings(aside.raw, aside.choice))
-            if self.is_ended(aside.choice):
-                return
+        if "asides" not in self._parts:
+            self._place(aside)
+            return
+        path = _path_to_piece(aside)
+        key, open_text = (aside.type, aside.block, path), self._piecewise.get(aside.choice)
+        if open_text is not None and open_text.key != key:
+            self._end_piecewise(aside.choice)
+        if not path:
+            changed = evolve(aside, raw=self._changed_strings(aside.raw, aside.choice))
+            if not self.is_ended(aside.choice):
+                self._place(changed)
+            return
+        if open_text is None or open_text.key != key:
+            open_text = self._piecewise[aside.choice] = _Piecewise(key, self._make(), aside, path)
+        open_text.last = aside
+        self._send_piece(open_text, open_text.window.feed(_piece_at(aside.raw, path)), is_rest=False)
+
+    def _end_piecewise(self, choice: int) -> None:
+        text = self._piecewise.pop(choice)
+        self._send_piece(text, text.window.end(), is_rest=True)
+
+    def _send_piece(self, text: _Piecewise, pieces: Iterator[object], *, is_rest: bool) -> None:
+        """Emit the last aside with the released piece of its text; a rest in an aside like it."""
+        aside, piece = text.last, "".join(map(str, pieces))
+        if piece or not is_rest:
+            sent = {"data"} if is_rest else set[str]()  # audio
+            raw = {name: value for name, value in aside.raw.items() if name not in sent}
+            others = self._changed_strings(_with_piece(raw, text.path, ""), aside.choice)
+            if not self.is_ended(aside.choice):
+                self._place(evolve(aside, raw=_with_piece(others, text.path, piece)))
+        if text.window.blocked is not None and not self.is_ended(aside.choice):
+            self.block(text.window.blocked, aside.choice)
+
+    def _place(self, aside: Aside) -> None:
+        """Emit an aside in its place within the open text."""
         run = self._runs.get(aside.choice)
         if run is None or not run.window.mark(aside):
             self.emit(aside)
@@ -209,6 +254,33 @@ class TextChanger(Link):
         if event.verdict is not None:
             self._report.verdicts[event.verdict.kind] -= 1
         return evolve(event, arguments="".join(strings.sent), verdict=None)  # the verdict was about another text
+
+
+def _path_to_piece(aside: Aside) -> tuple[str, ...]:
+    """Return the path to the string in an aside that continues a string of the aside before: a delta, or a transcript."""
+    raw = aside.raw if isinstance(aside.raw, dict) and aside.kind != "citation" else {}
+    if aside.kind == "audio" and "transcript" not in aside.type:  # the audio itself is base64
+        return ("transcript",) if isinstance(raw.get("transcript"), str) else ()
+    value: Any = raw.get("delta")
+    path: tuple[str, ...] = ("delta",)
+    while isinstance(value, dict):
+        names = [name for name in value if name != "type"]
+        if len(names) != 1:
+            return ()
+        path += (names[0],)
+        value = value[names[0]]
+    return path if isinstance(value, str) else ()
+
+
+def _piece_at(value: Any, path: tuple[str, ...]) -> str:
+    for name in path:
+        value = value[name]
+    return str(value)
+
+
+def _with_piece(value: Any, path: tuple[str, ...], piece: str) -> Any:
+    """Return a JSON value with another string at ``path``."""
+    return {**value, path[0]: _with_piece(value[path[0]], path[1:], piece)} if path else piece
 
 
 def map_text(change: Change, *, hold: int, parts: Iterable[Part] | Part = ("text",)) -> Stage[list[Event], list[Event]]:

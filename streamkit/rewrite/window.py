@@ -86,13 +86,19 @@ class Window:
             yield after
 
     def _forget(self, whole: str) -> None:
-        """Forget released text where it may be split without another change, except the last ``hold`` characters of it."""
-        for place in range(self._released - self._hold, 0, -1):
+        """Forget released text where it may be split without another change, except the last ``hold`` characters of it.
+
+        A change that depends on more text (all of a run of spaces) may allow no such place. It then sees only these.
+        """
+        last = self._released - self._hold
+        for place in range(last, max(last - self._hold, 1) - 1, -1):
             before = self._changed(self._text[:place])
             if before + self._changed(self._text[place:]) == whole:
                 self._sent -= len(before)
                 self._drop(place)
                 return
+        self._drop(last)
+        self._sent = len(self._changed(self._text[: self._released]))
 
     def _drop(self, place: int) -> None:
         """Drop the released text before ``place``."""

@@ -293,9 +293,13 @@ class Reply:
                 if not self._goes_on():
                     raise
         if work.cancelled():
-            if self.interrupted is None:
+            if self.interrupted is not None:
+                await self._break_off(failure_from(self.interrupted))
+            elif self.ending is None:  # neither the client nor the server ended it: a stage raised CancelledError
+                log.error("the response to %s failed: a stage or a source was cancelled", quoted(self._request.path))
+                await self._break_off(FAILED)
+            else:
                 raise ClientLeftError
-            await self._break_off(failure_from(self.interrupted))
         elif isinstance(error := work.exception(), ClientLeftError):
             raise error
         elif error is not None:

@@ -44,9 +44,21 @@ def test_what_is_sent_does_not_depend_on_the_pieces(size):
     assert run(*pieces, StreamEnded(clean=True)) == [TextDelta("You may know the"[:16]), *REFUSED]
 
 
+def test_a_long_piece_is_checked_a_few_times():
+    seen = []
+    out = run(TextDelta("You may know. " * 1000 + "a secret"), check=lambda text: seen.append(text) or bad(text))
+    assert (out[0].text, len(seen) < 20) == (("You may know. " * 1000 + "a secret")[: -HOLD - 1], True)
+
+
 def test_what_is_allowed_passes():
     events = [TextDelta("a sec"), TextDelta("tion"), ResponseFinished("stop"), StreamEnded(clean=True)]
     assert run(*events) == joined(events)
+
+
+def test_a_text_in_asides_is_checked_whole():
+    pieces = [Aside("v", "server_tool", "d", {"delta": text}) for text in ("a sec", "ret", "ly")]
+    *sent, refusal, _, _ = run(*pieces, StreamEnded(clean=True), parts="asides")
+    assert ("".join(each.raw["delta"] for each in sent), refusal) == ("a", REFUSED[0])
 
 
 def test_the_message_may_be_the_checks_own():

@@ -151,6 +151,40 @@ def test_asides_are_changed_inside():
     assert run(Aside("v", "citation", "c", raw))[0].raw == {"secret": [{"text": "a ***"}, 1, None]}
 
 
+#: Asides with a piece of a text: code that a provider runs, the input of its tool, what a model says aloud.
+PIECES = {
+    "code": lambda text: Aside("v", "server_tool", "code.delta", {"type": "code.delta", "item": "i", "delta": text}),
+    "input": lambda text: Aside("v", "server_tool", "d", {"index": 1, "delta": {"type": "input", "json": text}}),
+    "a tool's input": lambda text: Aside("v", "server_tool", "d", {"delta": {"tool": {"input": text}}}),
+    "a transcript": lambda text: Aside("v", "audio", "audio", {"id": "secret", "transcript": text}),
+    "an event of a transcript": lambda text: Aside("v", "audio", "transcript.delta", {"delta": text}),
+}
+AFTER = [Aside("v", "server_tool", "code.done", {}), ResponseFinished("stop"), END]
+
+
+@pytest.mark.parametrize("after", AFTER, ids=lambda event: type(event).__name__)
+@pytest.mark.parametrize("piece", PIECES.values(), ids=PIECES)
+def test_a_text_in_asides_is_changed_whole(piece, after):
+    out = run(piece("my sec"), HALVES[0], piece("ret, a sec"), UsageReported(1), HALVES[1], after)
+    released = ["my ", "***, a ", "sec"]
+    assert [event for event in out if isinstance(event, Aside) and event != after] == [
+        piece(text) if "id" not in piece("").raw else Aside("v", "audio", "audio", {"id": "***", "transcript": text})
+        for text in released
+    ]
+    assert "".join(event.text for event in out if isinstance(event, TextDelta)) == "my ***"
+    assert out[-1] == after
+
+
+def test_audio_is_sent_once():
+    said = Aside("v", "audio", "audio", {"transcript": "sec", "data": "AAAA"})
+    assert [event.raw for event in run(said, END)[:-1]] == [{"transcript": "", "data": "AAAA"}, {"transcript": "sec"}]
+
+
+def test_texts_of_two_blocks_in_asides_are_two_texts():
+    first, other = (Aside("v", "server_tool", "d", {"delta": text}, block=n) for n, text in enumerate(("sec", "ret")))
+    assert [event.raw["delta"] for event in run(first, other, END)[:-1]] == ["", "sec", "ret"]
+
+
 def test_an_input_that_fails_gives_what_waits():
     machine = redact("secret").make(StreamReport())
     assert joined(machine.feed([HALVES[0]]) + machine.abandon()) == [HALVES[0]]
@@ -175,6 +209,8 @@ def test_an_input_that_fails_gives_what_waits():
         (lambda: redact(re.compile("a+")), "'a\\+' can match text of any length"),
         (lambda: redact(re.compile("a(?=.*b)")), "can match text of any length"),
         (lambda: redact(re.compile("a{3,9}"), hold=8), "hold must be at least 9"),
+        (lambda: redact("a", hold=1.5), "hold must be a number of characters, 0 or more, not 1.5"),
+        (lambda: redact("a", replacement=None), "replacement must be a str, not None"),
         (lambda: redact(re.compile("a{0,9}")), "'a\\{0,9}' can match an empty text"),
         (lambda: guard("a", hold=1), "the first argument must be a function that gets a text"),
         (lambda: guard(bool, hold=1, reply="silence"), "reply must be one of 'refusal', 'error', not 'silence'"),

@@ -59,12 +59,13 @@ def test_at_most_as_many_characters_wait_as_are_held():
         assert len(sent) == max(3 * (number + 1) - HOLD, 0)
 
 
-def test_of_a_long_text_only_its_end_is_kept():
+@pytest.mark.parametrize("change", [str, lambda text: re.sub("[abc]+", "a", text)], ids=["none", "of any length"])
+def test_of_a_long_text_only_its_end_is_kept(change):
     seen = []
-    window = Window(lambda text: (seen.append(len(text)), text)[1], HOLD)
-    for _ in range(1000):
-        list(window.feed("abc"))
+    window = Window(lambda text: (seen.append(len(text)), change(text))[1], HOLD)
+    sent = "".join("".join(window.feed("abc")) for _ in range(300))
     assert max(seen) <= (CONTEXT + 2) * HOLD
+    assert sent + "".join(window.end()) == change("abc" * 300)
 
 
 def test_an_item_keeps_its_place_in_the_text():

@@ -57,6 +57,13 @@ async def distrusts(batches):
         yield batch
 
 
+async def is_cancelled(batches):
+    async for batch in batches:
+        yield batch
+        if any(isinstance(event, TextDelta) for event in batch):
+            raise asyncio.CancelledError
+
+
 def raises(_text):
     raise ValueError("a secret text")
 
@@ -72,6 +79,7 @@ STAGES = {
     "HIDE": HIDE,
     "raises_at_once": raises_at_once,
     "raises_late": raises_late,
+    "is_cancelled": is_cancelled,
     "in_text": map_text(raises, hold=0),
     "spoils_json": spoils_json,
 }
@@ -210,6 +218,14 @@ async def test_a_stage_that_raises_is_an_error_without_its_text(way, client, str
         assert (response.clean, response.error is not None) == (False, True)
     told = [record.getMessage() for record in caplog.records if "failed in the stage" in record.getMessage()]
     assert [message.rpartition(" ")[2] for message in told] == ["map_text(raises)" if stage == "in_text" else stage]
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=FORMS.get)
+async def test_a_stage_that_is_cancelled_is_no_client_that_left(stream, caplog):
+    answer = await answered("setup", "openai-chat", stream, "is_cancelled")
+    assert (answer.status, answer.end) == ((200, "cut") if stream else (500, "complete"))
+    assert b'"error"' in answer.body
+    assert "a stage or a source was cancelled" in caplog.text
 
 
 async def test_a_stage_that_raises_within_a_json_array_is_named(caplog):
