@@ -276,7 +276,7 @@ class ToolCallFinished:
 
 @define
 class OutputDoomed:
-    """The text of an unfinished choice is already no valid output, whatever follows (``check_schema_early``).
+    """The text of an unfinished choice can no longer become valid, whatever follows (``check_schema_early``).
 
     ``path`` leads to the invalid value. Emitted once for a choice, which continues; no dialect writes this event.
     """
