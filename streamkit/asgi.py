@@ -42,17 +42,17 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _OF_CONNECTION: Final = frozenset(
     {b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"te", b"trailer", b"expect", b"date", b"server"}
 )
-#: A path that may stand in a request as it is.
+#: A path that may be written into a request unchanged.
 _RAW: Final = re.compile(rb"/[^\x00-\x20?#\x7f-\xff]*")
 _RELAY: Final = "streamkit.relay"
 
 
 class ASGIApplication:
-    """Runs an aiohttp application, or what a function makes, under ASGI.
+    """Runs an aiohttp application under ASGI, or the application that a function returns.
 
-    aiohttp binds an application to one event loop; a function is called for each loop, and again after a stop. The
-    application starts with the first request, or before with ``lifespan``, and stops with ``lifespan``. A server runs the
-    lifespan of the outermost application only: give the method to a framework's own, ``FastAPI(lifespan=mounted.lifespan)``.
+    aiohttp binds an application to one event loop, so the function is called for each loop, and again after a stop. The
+    application starts with ``lifespan``, or else with the first request, and stops with ``lifespan``. A server runs the
+    lifespan of the outermost application only, so pass this one to a framework: ``FastAPI(lifespan=mounted.lifespan)``.
     """
 
     def __init__(self, app: web.Application | Callable[[], web.Application]) -> None:
@@ -70,7 +70,7 @@ class ASGIApplication:
 
     @asynccontextmanager
     async def lifespan(self, _app: object = None) -> AsyncGenerator[None, None]:
-        """Start the application, and stop it in the end: live streams get the time to finish that ``setup`` was given."""
+        """Start the application, and stop it at the end: live streams get the ``grace_s`` of ``setup`` to finish."""
         loop = asyncio.get_running_loop()
         try:
             await self.start()
@@ -92,7 +92,7 @@ class ASGIApplication:
         return runner
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, extra: Mapping[str, Any] | None = None) -> None:
-        """Answer one HTTP request. ``extra`` is for ``request.transport.get_extra_info``."""
+        """Respond to one HTTP request. ``extra`` is for ``request.transport.get_extra_info``."""
         server = (await self.start()).server
         if server is None:
             raise RuntimeError("the application has been stopped")
@@ -334,7 +334,7 @@ def application(
     """Return an application that serves clients of the dialects ``clients`` from ``upstream``, to mount or to run.
 
     The arguments are those of ``setup``; ``body_bytes`` limits the body of a request. Raises UsageError for a dialect that
-    can't be served, and for what is no stage.
+    can't be served, and for an object that is not a stage.
     """
     stages = given_stages(stages, "application")
 
@@ -357,7 +357,7 @@ def application(
 
 
 class Relay:
-    """A response that can be returned from a handler. ``relay`` makes it."""
+    """A response to return from a handler. ``relay`` makes it."""
 
     status_code = 200
     background: Any = None  #: what a framework runs after the response
@@ -371,7 +371,7 @@ class Relay:
             await self.background()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Answer with aiohttp's ``relay``."""
+        """Respond with aiohttp's ``relay``."""
         return await answer(request, *self._given, **self._options)
 
 
@@ -386,10 +386,10 @@ def relay(
     delivery: Delivery = DEFAULT_DELIVERY,
     headers: Mapping[str, str] | None = None,
 ) -> Relay:
-    """Return a response that streams ``source`` to ``client``: return it from a handler, or await it as ASGI.
+    """Return a response that streams ``source`` to ``client``. Return it from a handler, or await it as an ASGI application.
 
-    The arguments and errors are those of ``streamkit.web.relay``. If Starlette is loaded, the response is one of its responses
-    too, which FastAPI requires.
+    The arguments and errors are those of ``streamkit.web.relay``. If Starlette is loaded, the response is also an instance of
+    its ``Response``, which FastAPI requires.
     """
     pipeline = pipeline_of(pipeline, client, provider, stages)
     starlette = sys.modules.get("starlette.responses")
@@ -405,7 +405,7 @@ def _relay_of(response: type) -> type[Relay]:
 
 
 def _relays() -> web.Application:
-    """Return an application that answers for each ``Relay``."""
+    """Return the application that runs the ``answer`` of each ``Relay``."""
     app = web.Application()
     app.router.add_route("*", "/", _answer_relay)
     return app

@@ -1,8 +1,8 @@
 """The exceptions of this package. Each carries its data as attributes.
 
-What the stream itself reports is an event: a provider's error, or an end that is not clean. What stops the *reading* is an
-exception of this tree, raised after all events before it were emitted. Errors caused by bad input are ``StreamError``;
-``UsageError`` is a mistake of the caller.
+Failures that the stream itself reports are events: a provider's error, or an end that is not clean. A failure that stops the
+reading is an exception of this module, raised after all events before it were emitted. ``StreamError`` means that the input is
+bad; ``UsageError`` means that the caller made a mistake.
 
 Source: design.md §2.
 """
@@ -38,23 +38,23 @@ _RAISED_BY: Final = "raised by the stage "
 
 
 def blame(error: Exception, stage: str) -> None:
-    """Note on an exception which stage raised it. Only the first name counts."""
+    """Add a note to an exception that names the stage that raised it, unless it has such a note."""
     if stage_of(error) is None:
         error.add_note(_RAISED_BY + stage)
 
 
 def stage_of(error: BaseException | None) -> str | None:
-    """Return the name of the user's stage that raised an exception; None: no such stage did."""
+    """Return the name of the user's stage that raised an exception, or None if no such stage did."""
     notes = (str(note) for note in getattr(error, "__notes__", ()))
     return next((note.removeprefix(_RAISED_BY) for note in notes if note.startswith(_RAISED_BY)), None)
 
 
 class UsageError(StreamkitError):
-    """The caller asked for something impossible: an unknown dialect, or a pipe that was not entered."""
+    """The caller made a mistake: an unknown dialect, an argument of the wrong type, a pipe that was not entered."""
 
 
 def check_type(what: str, value: object, kind: type, instead: str) -> None:
-    """Raise UsageError if the argument ``what`` is no ``kind``; the message ends with what to write ``instead``."""
+    """Raise UsageError if the argument ``what`` is not a ``kind``. The message says what to write ``instead``."""
     if not isinstance(value, kind):
         raise UsageError(f"{what} must be {kind.__qualname__}, not {type(value).__qualname__}: write {instead}")
 
@@ -66,7 +66,7 @@ def check_whole(what: str, value: object, least: int) -> None:
 
 
 def check_words(what: str, words: Iterable[object], known: Collection[str]) -> None:
-    """Raise UsageError if one of the ``words`` that the argument ``what`` has is not a known word."""
+    """Raise UsageError if one of the ``words`` in the argument ``what`` is not a known word."""
     for word in words:
         if word not in known:
             raise UsageError(
@@ -187,7 +187,7 @@ class TotalTimeout(TimedOut):
 
 
 class Interrupted(SourceFailed):
-    """The reading was stopped from outside, for instance because the server is shutting down."""
+    """Reading was stopped from outside, for example because the server shuts down."""
 
     type = "unavailable"
     end: ClassVar[Literal["shut_down", "cancelled", "abandoned"]] = "shut_down"  #: as in ``streamkit.resume.End``
@@ -200,7 +200,7 @@ class Stopped(Interrupted):
 
 
 class Unattended(Interrupted):
-    """The client left, the response went on without it, and no client came back in time."""
+    """The client left, the response continued without it, and no client resumed it in time."""
 
     end = "abandoned"
 

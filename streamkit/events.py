@@ -243,11 +243,11 @@ class ToolCallDoomed:
 class Verdict:
     """The result of a check: of a finished call (``check_json``) or of a response's text (``check_output``).
 
-    ``complete``: the text is one JSON value, of arguments an object. ``empty``: there are no arguments, which means
-    ``{}``; a response's text without JSON is ``malformed``. ``truncated``: it begins a value and ends too early. ``malformed``:
-    it is not JSON. ``not_an_object``: it is another JSON value. ``schema_invalid``: it is complete and the schema rejects it,
-    or the tool is unknown (``unknown_tool``). ``unchecked``: it is complete, but it was not checked against the schema, or the
-    text is too long to be kept: don't run such a call. ``position`` is a character offset in the text.
+    ``complete``: the text is one JSON value, of arguments an object. ``empty``: there are no arguments, which means ``{}``.
+    ``truncated``: the text begins a value and ends too early. ``malformed``: it is not JSON. ``not_an_object``: it is another
+    JSON value. ``schema_invalid``: it is complete and the schema rejects it, or the tool is unknown (``unknown_tool``).
+    ``unchecked``: it is complete, but it was not checked against the schema, or it is too long to be kept: don't run such a
+    call. ``position`` is a character offset in the text.
     """
 
     kind: VerdictKind
@@ -276,7 +276,7 @@ class ToolCallFinished:
 
 @define
 class OutputDoomed:
-    """The text of an unfinished choice is already no valid output, whatever follows (``check_schema_early``).
+    """The text of an unfinished choice can no longer become valid, whatever follows (``check_schema_early``).
 
     ``path`` leads to the invalid value. Emitted once for a choice, which continues; no dialect writes this event.
     """

@@ -38,7 +38,7 @@ B_co = TypeVar("B_co", covariant=True)
 A = TypeVar("A")
 B = TypeVar("B")
 T = TypeVar("T")
-# mypy names them: Out2 that can't be inferred is the output of the second stage, which does not fit the third
+# mypy's message has these names. If it can't infer Out2, the output of the second stage does not fit the third stage.
 Out1 = TypeVar("Out1")
 Out2 = TypeVar("Out2")
 Out3 = TypeVar("Out3")
@@ -53,7 +53,7 @@ Out11 = TypeVar("Out11")
 Out12 = TypeVar("Out12")
 
 
-#: What flows between two stages: bytes, or lists of frames, of wire events (from ``decode``) or of events (from
+#: The kind of items between two stages: bytes, or lists of frames, of wire events (from ``decode``) or of events (from
 #: ``accumulate_tool_calls``).
 Flow: TypeAlias = Literal["bytes", "frames", "wire events", "events"]
 StageFunction: TypeAlias = Callable[[AsyncIterable[A]], AsyncIterator[B]]
@@ -63,8 +63,8 @@ StageFunction: TypeAlias = Callable[[AsyncIterable[A]], AsyncIterator[B]]
 class Stage(Generic[A_contra, B_co]):
     """A configured built-in stage. It may be used in any number of pipes: each pipe gets its own machine.
 
-    ``pipe`` passes its report to the stage; called as a plain function without a report, the stage makes one and drops it. A
-    pipe compares ``takes`` and ``gives``, if set, with those of the neighbouring stages.
+    ``pipe`` passes its report to the stage. If the stage is called as a function without a report, it counts in a report of
+    its own. A pipe compares ``takes`` and ``gives``, if set, with those of the neighbouring stages.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ async def drive(chain: Chain, source: AsyncIterable[Any], first: Stage[Any, Any]
     """Run machines over ``source``. This is the body of every built-in stage except ``encode``.
 
     An error of the input or of a machine is raised after the held items were yielded; cancellation and closing pass at once.
-    Raise UsageError if the stage of the first machine, ``first``, can't take an item.
+    Raise UsageError if ``first``, the stage of the first machine, can't take an item.
     """
     out: list[Any] = []
     chain.emit = out.append
@@ -172,7 +172,7 @@ def _flow(out: list[Any]) -> Any:
     return b"".join(out) if isinstance(out[0], bytes) else out[:]
 
 
-#: The modules of the items that are never in a list of the flow: items of another flow, or no items of a stage at all.
+#: Modules whose objects are never in the lists of a flow: objects of another flow, and built-in types.
 _WRONG: Final[Mapping[Flow, Collection[str]]] = {
     "frames": {"builtins", "streamkit.events"},
     "wire events": {"builtins", "streamkit.framing.frame"},
@@ -182,7 +182,7 @@ _ORDER: Final = "the order is parse_sse (or another framing), decode, accumulate
 
 
 def check_item(item: Any, name: str, flow: Flow | None, source: object) -> None:
-    """Raise UsageError if ``source`` has yielded an item that the stage ``name`` can't take, which takes ``flow``."""
+    """Raise UsageError if ``source`` yielded an item that is not ``flow``, which the stage ``name`` takes."""
     is_bytes = isinstance(item, bytes | bytearray)
     if flow is None or (is_bytes and flow == "bytes"):
         return
@@ -200,14 +200,14 @@ def check_item(item: Any, name: str, flow: Flow | None, source: object) -> None:
 
 
 def check_source(source: Any) -> None:
-    """Raise UsageError for an object that is no async iterable."""
+    """Raise UsageError for an object that is not an async iterable."""
     if hasattr(source, "__aiter__"):
         return
     hint = "write an async generator, or streamkit.source_of([…]) for bytes in memory"
     if isinstance(source, Stage):
-        hint = "write it before the stages"
+        hint = "write a source before the stages"
     elif isinstance(source, CoroutineType):
-        hint = "write await before it"
+        hint = "await it first"
         source.close()  # or Python warns that nobody awaited it
     elif callable(source):
         hint = f"write {name_of(source)}(…)"
@@ -215,7 +215,7 @@ def check_source(source: Any) -> None:
 
 
 def _begun(stage: Any, source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """Return the iterator of a user-written stage. Raise UsageError for an object that is no such stage."""
+    """Return the iterator of a user-written stage. Raise UsageError for an object that is not a stage."""
     try:
         iterator = stage(source)
     except Exception:
@@ -233,7 +233,7 @@ def _begun(stage: Any, source: AsyncIterator[Any]) -> AsyncIterator[Any]:
 
 
 def _check_stage(stage: Any) -> None:
-    """Raise UsageError for an object that can't be called, and for a function that makes a stage."""
+    """Raise UsageError for an object that can't be called, or that makes a stage instead of being one."""
     if not callable(stage):
         hint = "; write *stages" if isinstance(stage, list | tuple) else ""
         raise UsageError(f"a stage must be an async generator function, not {quoted(stage)}{hint}") from None
@@ -245,8 +245,8 @@ def _check_stage(stage: Any) -> None:
 class Pipe(Generic[T]):
     """A chain of stages, made by ``pipe``: an async context manager and an async iterator.
 
-    One task must enter, iterate and leave the pipe. ``report`` is filled in as the stream is read. An exception that a
-    user-written stage raised gets a note with the stage's name.
+    One task must enter, iterate and leave the pipe. ``report`` is filled in as the stream is read. If a user-written stage
+    raises an exception, the exception gets a note with the stage's name.
     """
 
     _own: tuple[AsyncIterator[Any], ...] = ()  # the iterators of user-written stages
@@ -324,7 +324,7 @@ class Pipe(Generic[T]):
             await close_each(*reversed(self._iterators), self._source)
 
     def _blame(self, error: Exception) -> None:
-        """Note which user-written stage raised the error: the one of the innermost iterator that the error came through."""
+        """Add a note to the error if a user-written stage raised it: if the innermost iterator that it passed is a stage's."""
         iterators = {_code_of(iterator): iterator for iterator in self._iterators}
         passed = [iterators[frame.f_code] for frame, _ in walk_tb(error.__traceback__) if frame.f_code in iterators]
         if passed and passed[-1] in self._own:
@@ -351,7 +351,7 @@ def _check_order(stages: Sequence[StageFunction[Any, Any]]) -> None:
 
 
 async def source_of(items: Iterable[T]) -> AsyncIterator[T]:
-    """Yield the items, as a source that never waits: reads of bytes, or batches of events for a stage."""
+    """Yield the items, as a source that never waits. An item is the bytes of one read, or a batch of events for a stage."""
     for item in items:
         yield item
 
@@ -453,9 +453,9 @@ def pipe(
     """Chain ``stages`` after ``source``. Enter the returned pipe with ``async with`` and iterate over it.
 
     The pipe owns every stage and the source: leaving the block closes them at once, in the caller's task, also after an error.
-    Up to twelve stages are typed, and a wrong order does not type-check: mypy can't infer ``Out2`` where the output of the
-    second stage is not what the third one takes. With ``timings=True`` the report has the time that
-    each stage took (``report.timings``). Raise UsageError for built-in stages in a wrong order.
+    Up to twelve stages are typed, and a wrong order does not type-check: if mypy can't infer ``Out2``, the third stage does
+    not take the output of the second. With ``timings=True``, ``report.timings`` has the time of each stage. Raise UsageError
+    for built-in stages in a wrong order.
     """
     _check_order(stages)
     return Pipe(source, stages, report, timings=timings)

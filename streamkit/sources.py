@@ -1,9 +1,9 @@
 """Responses of HTTP libraries as sources, and the words for a connection that fails.
 
 ``iter_httpx`` is for httpx, and for the SDKs that are built on it; aiohttp's responses have ``streamkit.web.iter_upstream``.
-No HTTP library is imported. A source yields bytes as the network delivered them, and closes the response when it is closed. An
+No HTTP library is imported. A source yields bytes as the network delivered them. Closing the source closes the response. An
 error of the transport becomes ``SourceFailed``, so that encoders can report it in the client's dialect. Its message has the
-operating system's text (``Connection refused``). The cause is chained; its text may name hosts and is not shown.
+operating system's text (``Connection refused``). The cause is chained, but not shown to clients, since it may name hosts.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ def iter_httpx(response: Any) -> HTTPXSource:
     """Return the body of a streamed response of httpx or httpx2 as a source of bytes, for ``async for`` or for ``for``.
 
     ``response`` comes from ``AsyncClient.stream`` for ``transcode`` and other pipes, or from ``Client.stream`` for
-    ``transcode_sync``. The response of an SDK that is built on httpx will do (``with_streaming_response`` of ``openai`` and
+    ``transcode_sync``. The response of an SDK that is built on httpx works too (``with_streaming_response`` of ``openai`` and
     ``anthropic``). Raise UsageError for any other object.
 
-    Reading raises SourceFailed where httpx raises RequestError: broken connections, time-outs, bodies that do not decompress.
-    Closing the source closes the response and its connection. A status other than 200 is not looked at.
+    Reading raises SourceFailed if httpx raises RequestError: for a broken connection, a time-out, a body that can't be
+    decompressed. Closing the source closes the response and its connection. The response's status is not checked.
     """
     return HTTPXSource(response)
 
@@ -73,7 +73,7 @@ def _failures(response: object) -> type[Exception]:
             return failures
     raise UsageError(
         f"iter_httpx takes a streamed response of httpx, not {type(response).__name__}; "
-        "of aiohttp, take streamkit.web.iter_upstream"
+        "for a response of aiohttp, use streamkit.web.iter_upstream"
     )
 
 

@@ -1,8 +1,8 @@
 """Pipes in programs without an event loop.
 
-A pipe itself never waits: only its source does, and a stage may. So over bytes that are there, or that a blocking read brings,
-a pipe runs to its next output in one step, and a plain ``for`` can drive it. It is the same pipe, with the same stages, report
-and errors.
+A pipe never waits, unless its source or a stage of the user does. With a source that blocks instead of waiting for an event
+loop, a pipe runs to its next output in one step, so a plain ``for`` can drive it. It is the same pipe, with the same stages,
+report and errors.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ def transcode_sync(
     """Convert a stream as ``transcode`` does, without an event loop: an iterable of bytes in, an iterator of bytes out.
 
     The arguments are those of ``transcode``. ``source`` yields bytes as they are read, and raises SourceFailed if its
-    transport fails: ``[data]``, an open file, ``iter_httpx(response)`` or a generator. A stage must not wait. The result has
-    the ``report``. Read it to the end or leave it with ``with``: both close the source. Raise UsageError for an unknown name,
-    a bad schema, or bytes in the place of an iterable. Every other failure is reported in the output and in the report.
+    transport fails: ``[data]``, an open file, ``iter_httpx(response)`` or a generator. A stage must not wait for an event
+    loop. The returned iterator has the ``report``. Read it to its end, or use it in a ``with`` block: both close the source.
+    Raise UsageError for an unknown name, a bad schema, or bytes instead of an iterable of bytes. Every other failure is
+    reported in the output and in the report.
     """
     return SyncPipe(
         transcode(
@@ -81,7 +82,7 @@ def collect_sync(
 class SyncPipe(Generic[T]):
     """A pipe without an event loop: an iterator, and a context manager that closes the stages and the source.
 
-    Reading to the end, and an error, close them as well. ``report`` is filled in as the stream is read. Reading raises
+    The end of the stream and an error close them too. ``report`` is filled in as the stream is read. Reading raises
     UsageError if a stage or the source waits for an event loop.
     """
 
@@ -126,7 +127,7 @@ class SyncPipe(Generic[T]):
 
 
 class BlockingSource:
-    """An iterable of bytes as a source that blocks its caller. Closing it closes what has ``close``, as a generator has."""
+    """A source that reads an iterable of bytes, and blocks meanwhile. Closing it calls ``close`` of the iterable."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         if isinstance(chunks, bytes | bytearray | memoryview | str):
@@ -161,7 +162,9 @@ class _WaitsForEver(BaseException):
 def _at_once(awaitable: Awaitable[T]) -> T:
     """Return the result of ``awaitable``. If it waits, raise UsageError at the place where it waits."""
     steps = awaitable.__await__()
-    waits = UsageError("a stage or the source waits for an event loop; run it in one, with transcode, collect or pipe")
+    waits = UsageError(
+        "a stage or the source waits for an event loop; in an event loop, use transcode, collect or pipe"
+    )
     try:
         next(steps)
         for _ in range(TRIES):  # a stage may catch the error, and wait again

@@ -57,7 +57,7 @@ ORDER = "the order is parse_sse (or another framing), decode, accumulate_tool_ca
 NO_SOURCE = "write an async generator, or streamkit.source_of([…]) for bytes in memory"
 NO_STAGE = "a stage must be an async generator function"
 NO_OPTIONS = "write ReadOptions(policy=…, limits=…, tools=…)"
-RETURNS = "a check must return a str, or True, for a text that must not be sent, else False or None"
+RETURNS = "a check must return a message (str) or True for text that must not be sent, else False or None"
 A_RESPONSE = "write decode_response(body, dialect) or await collect(source, dialect)"
 GRAMMARS = "'hermes', 'qwen', 'glm', 'kimi', 'deepseek', 'minimax', 'claude', 'mistral', 'llama'"
 PARTS = "'text', 'reasoning', 'refusal', 'arguments', 'asides'"
@@ -183,8 +183,8 @@ ROWS = [
     (lambda: translated(source=BODY.decode()), f"a source must be an async iterable, not str: {NO_SOURCE}"),
     (lambda: detect(BODY), f"a source must be an async iterable, not bytes: {NO_SOURCE}"),
     (lambda: collected(source=texts), "a source must be an async iterable, not function: write texts(…)"),
-    (lambda: collected(source=no_yield(1)), "a source must be an async iterable, not coroutine: write await before it"),
-    (lambda: read(pipe(parse_sse(), decode("ollama"))), "a source must be an async iterable, not Stage: write it before the stages"),
+    (lambda: collected(source=no_yield(1)), "a source must be an async iterable, not coroutine: await it first"),
+    (lambda: read(pipe(parse_sse(), decode("ollama"))), "a source must be an async iterable, not Stage: write a source before the stages"),
     # stages that are missing, or not called
     (lambda: piped(decode("openai-chat")), f"decode openai-chat takes frames, but source_of before it yields bytes: {ORDER}"),
     (lambda: piped(accumulate_tool_calls()), f"accumulate_tool_calls takes wire events, but source_of before it yields bytes: {ORDER}"),

@@ -148,7 +148,7 @@ async def waits_for_ever(source):
 @pytest.mark.parametrize("stage", [waits, waits_again, waits_for_ever])
 def test_a_stage_that_waits_is_told_where_to_run(stage):
     chunks = Chunks(BODY)
-    with pytest.raises(UsageError, match=r"^a stage or the source waits for an event loop; run it in one"):
+    with pytest.raises(UsageError, match=r"^a stage or the source waits for an event loop; in an event loop, use"):
         list(transcode_sync(chunks, *NAMES, stages=[stage]))
     assert chunks.closed == 1
 

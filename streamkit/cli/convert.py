@@ -29,8 +29,8 @@ are the same, frames are copied byte for byte; --reencode decodes and encodes th
 If the input is interrupted or fails, everything that arrived is written, then an error frame of the output dialect, and no
 success terminator. Repairs and losses are reported on standard error.
 
---stage passes the events through a stage before they are encoded: the name of one in a module of this directory or of a
-package, or of a function that returns one, with its arguments in a table of TOML.
+--stage passes the events through a stage before they are encoded. Name a stage of a package or of a module in this directory,
+or a function that returns a stage; with arguments, write a table of TOML, as in the last example.
 
 A recording (*.stream.jsonl) states its dialect. It fails as the recorded response did: with an interrupted connection, a
 timeout, or an error status. Recordings are recognised by their first bytes, also on standard input.

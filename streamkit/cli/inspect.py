@@ -33,9 +33,9 @@ DETAIL = """\
 Reads one or more streams and shows a timeline of what arrived, the tool calls with their verdicts, the stop reason, the usage,
 and the repairs. The dialect is detected unless --from names it. With several files the exit status is the highest one.
 
---profile adds a table of the stages: the time of each stage alone, its share of the work, and the reads, frames and events
-that went in and out. Waiting for the input counts for the source and is no work. The times are those of one run, so repeat the
-command on a busy machine.
+--timings adds a table of the stages: the time of each stage alone, its share of the work, and the reads, frames and events
+that went in and out. The wait for the input is the time of the source, and not part of the work. The times are those of one
+run, so repeat the command on a busy machine.
 
 --tools names a JSON file with the request's tools, or the whole request. Arguments are then checked against their schemas.
 

@@ -26,6 +26,7 @@ KEY_VARIABLE = "STREAMKIT_INSPECT_KEY"
 DETAIL = f"""\
 Serves clients from the upstreams in a configuration file, with streamed and whole responses, in these dialects:
 {CLIENTS}.
+`stages` of a route in that file change what its clients read: they redact text, end responses, or run your own code.
 Without a file a built-in demo upstream answers, without a key or network, and three commands to try are printed.
 Its models: demo answers and calls the offered tools, demo-reasoning thinks first, demo-slow is silent for a minute, demo-cut
 is interrupted, demo-error answers with status 500; any other name answers as demo does.

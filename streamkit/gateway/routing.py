@@ -88,10 +88,10 @@ class Route:
     models: tuple[str, ...] = field(validator=[_some, _names])
     #: The upstreams, the preferred one first. Each is a name, or `{ upstream = "b", model = "renamed" }`.
     targets: tuple[Target, ...] = field(validator=_some)
-    #: What each response passes before the client gets it, streamed or whole: your own stages and streamkit's, in this order.
-    #: Each is `"package.module:name"`, a stage or a function that returns one, or `{ use = "package.module:name", … }` with
-    #: the function's arguments: positional ones in the array `args`, and the others by name. `{ regex = "…" }` is a regular
-    #: expression. Modules of the working directory are found too. Such a route never passes responses on unparsed.
+    #: The stages that each streamed or whole response passes, in this order, before the client gets it: streamkit's or your
+    #: own. `"package.module:name"` names a stage, or a function that returns one. `{ use = "package.module:name", … }` calls
+    #: the function: `args` has the positional arguments, and each other key is a keyword argument. `{ regex = "…" }` is a
+    #: regular expression. Modules of the working directory are found too. On such a route nothing passes byte for byte.
     stages: tuple[RouteStage, ...] = ()
     #: What to do if a request requires a tool call and a whole response has none: send the response and count it (`report`),
     #: or try the `next` upstream.

@@ -1,7 +1,7 @@
 """Check the stages that a user gives, and load those that a configuration names.
 
 A stage is an async generator function that takes batches of events, or what ``redact``, ``map_text`` and ``guard`` return.
-A configuration names one as ``package.module:name``: the stage itself, or a function that returns it.
+A configuration names a stage as ``package.module:name``: the stage itself, or a function that returns it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FORM: Final = '"package.module:name"'
 
 
 def given_stages(stages: Iterable[EventStage], where: str) -> tuple[EventStage, ...]:
-    """Return the stages. Raise UsageError for one that is no stage of events; ``where`` names what they were given to."""
+    """Return the stages. Raise UsageError for an object that is not a stage of events; ``where`` begins the message."""
     if callable(stages) or not isinstance(stages, Iterable):
         raise UsageError(f"{where}: stages must be a list of stages; for one stage, write stages=[stage]")
     given = tuple(stages)
@@ -38,7 +38,7 @@ def given_stages(stages: Iterable[EventStage], where: str) -> tuple[EventStage, 
             )
         if not _is_stage(stage):
             raise UsageError(
-                f"{where}: {name_of(stage)} is no stage; give an async generator function that takes batches of events and "
+                f"{where}: {name_of(stage)} is not a stage; give an async generator function that takes batches of events and "
                 "yields them, or what redact, map_text or guard returns"
             )
     return given
@@ -49,9 +49,9 @@ def _is_stage(stage: Any) -> bool:
         return True
     if not callable(stage) or inspect.iscoroutinefunction(stage):
         return False
-    try:  # what else is callable may return an async iterator; no generator runs before its first step
+    try:  # any other callable may return an async iterator; no generator runs before its first step
         return hasattr(stage(_nothing()), "__anext__")
-    except Exception:  # noqa: BLE001 - whatever it raises, it is no stage
+    except Exception:  # noqa: BLE001 - whatever it raises, it is not a stage
         return False
 
 
@@ -67,15 +67,15 @@ async def _nothing() -> AsyncGenerator[list[Event], None]:
 def load_stage(given: str | Mapping[str, Any]) -> EventStage:
     """Return the stage that a configuration names, as ``"package.module:name"`` or a table.
 
-    The table has that text as ``use``, the positional arguments of the function as ``args``, and its keyword arguments as
-    further members. Within them, a table ``{ regex = "…" }`` is a compiled regular expression. Modules of the working
-    directory can be imported too. Raises UsageError.
+    In a table, ``use`` has the name, ``args`` the positional arguments of the function, and each other member is a keyword
+    argument. In the arguments, a table ``{ regex = "…" }`` is a compiled regular expression. Modules of the working directory
+    can be imported too. Raises UsageError.
     """
     options = {"use": given} if isinstance(given, str) else dict(given)
     use, args = str(options.pop("use", "")), options.pop("args", list[Any]())
     found = _USE.fullmatch(use)
     if found is None or not isinstance(args, list):
-        raise UsageError(f"must be {FORM}, or a table with that as use, and a list of arguments as args")
+        raise UsageError(f"must be {FORM}, or a table with this name in use and a list of arguments in args")
     made = _imported(*found.groups())
     if args or options or not (isinstance(made, Stage) or _is_generator_function(made)):
         made = _called(
@@ -120,5 +120,5 @@ def _value(value: Any) -> Any:
         try:
             return re.compile(value["regex"])
         except re.error as error:
-            raise UsageError(f"{quoted(value['regex'])} is no regular expression: {error}") from error
+            raise UsageError(f"{quoted(value['regex'])} is not a regular expression: {error}") from error
     return value

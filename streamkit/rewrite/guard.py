@@ -1,4 +1,4 @@
-"""``guard``: end a response before a text is sent that must not be sent."""
+"""``guard``: end a response before text that is not allowed is sent."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from streamkit.rewrite.stage import Part, TextChanger, checked_parts
 from streamkit.rewrite.window import Window
 from streamkit.text.quoting import name_of, quoted
 
-#: Returns something true if a text must not be sent. A str is the message for the client.
+#: Returns something true for text that must not be sent. A str is the message for the client.
 Check: TypeAlias = Callable[[str], object]
 Reply: TypeAlias = Literal["refusal", "error"]
 MESSAGE: Final = "The response was ended because its text is not allowed."
-RETURNS: Final = "a check must return a str, or True, for a text that must not be sent, else False or None"
+RETURNS: Final = "a check must return a message (str) or True for text that must not be sent, else False or None"
 #: The label of the block with the message.
 BLOCK: Final = -1
 
@@ -88,7 +88,7 @@ class Guard(TextChanger):
         choice = getattr(event, "choice", None)
         if self.over or (choice is not None and not self._goes_on(choice)):
             return
-        if isinstance(event, StreamEnded):  # the stages before have told how the provider ended each choice
+        if isinstance(event, StreamEnded):  # the stages before have reported how the provider ended each choice
             self._tell_stops()
         if isinstance(event, ToolCallStarted):
             self._started[event.choice, event.call] = event
@@ -124,7 +124,7 @@ class Guard(TextChanger):
         return self.over or choice in self._blocked
 
     def block(self, why: str, choice: int) -> None:
-        """End a choice with a refusal, or the response with an error, and what was open in it."""
+        """End a choice with a refusal, or the response with an error. End the calls in progress too."""
         report = self._report
         report.lose("blocked")
         ended = {choice} if self._reply == "refusal" else (self._seen - self._done) | {choice}
@@ -197,14 +197,14 @@ def guard(
     reply: Reply = "refusal",
     choices: int = 1,
 ) -> Stage[list[Event], list[Event]]:
-    """Create a stage that ends the response before a text is sent that ``check`` rejects, however its deltas cut it.
+    """Create a stage that ends the response before text that ``check`` rejects is sent, however its deltas cut it.
 
-    ``check`` gets the last ``hold`` characters of a text, or more, and returns something true if they must not be sent: the
-    message for the client, or True for a usual message. At most ``hold`` characters of each text wait. The client gets the
-    text before them, and then a ``refusal`` of the choice or an ``error`` (``reply``) in its own dialect. A call in progress
-    is reported as truncated. The rest is not read, or dropped if other choices go on (loss ``blocked``). ``choices`` is how
-    many choices the response may have: after a refusal, the rest is read for those that have not begun. Raises UsageError for
-    wrong arguments.
+    ``check`` gets the last ``hold`` characters of a text, or more. If they must not be sent, it returns the message for the
+    client, or True for a default message. At most ``hold`` characters of each text are held back. The client gets the text
+    before them, and then a refusal of the choice, or with ``reply="error"`` an error, in its own dialect. A call in progress
+    is reported as truncated. The rest is not read, or is dropped if other choices continue (loss ``blocked``). ``choices`` is
+    the number of choices that the request asked for: after a refusal, choices that have not begun are still read. Raises
+    UsageError for wrong arguments.
     """
     if not callable(check):
         raise UsageError(f"guard: the first argument must be a function that gets a text, not {quoted(check)}")

@@ -40,7 +40,7 @@ class _Pattern:
 
 
 class RedactionWindow(Window):
-    """A window that replaces matches. What waits may be the beginning of a match."""
+    """A window that replaces matches. The text that it holds back may be the beginning of a match."""
 
     def __init__(self, patterns: Sequence[_Pattern], replacement: str) -> None:
         super().__init__(str, max(each.longest for each in patterns))
@@ -100,13 +100,14 @@ def redact(
     hold: int | None = None,
     parts: Iterable[Part] | Part = PARTS,
 ) -> Stage[list[Event], list[Event]]:
-    """Create a stage that replaces each match of the patterns: a ``str`` is literal text, a compiled pattern an expression.
+    """Create a stage that replaces each match of the patterns, however the deltas cut the text.
 
-    Of two matches that overlap, the one that begins first is replaced; of two that begin together, the one of the earlier
-    pattern, literal texts first and of these the longest. Text that may be the beginning of a match waits, so each pattern
-    must have a longest match: ``[a-z]{1,64}`` instead of ``[a-z]+``. ``hold`` is the most characters that may wait (by
-    default, as many as the patterns need). By default, all ``parts`` are redacted, but not the numbers and names of members
-    in arguments. Raises UsageError for wrong arguments.
+    A ``str`` is literal text, a compiled pattern a regular expression. If two matches overlap, the match that begins first is
+    replaced. If both begin at the same place, literal texts come before expressions, longer texts before shorter ones, and
+    earlier expressions before later ones. Text that may be the beginning of a match is held back, so each pattern must have a
+    longest match: ``[a-z]{1,64}`` instead of ``[a-z]+``. ``hold`` is the most characters that may be held back (by default,
+    as many as the patterns need). By default, all ``parts`` are redacted; in arguments, numbers and names of members are not.
+    Raises UsageError for wrong arguments.
     """
     literals = [each for each in patterns if isinstance(each, str)]
     expressions = [each for each in patterns if isinstance(each, re.Pattern) and isinstance(each.pattern, str)]
@@ -142,8 +143,8 @@ def _read(pattern: re.Pattern[str]) -> _Pattern:
     longest += sum(_asserted(parsed))
     if longest >= _PARSER.MAXREPEAT:
         raise UsageError(
-            f"redact: {quoted(pattern.pattern)} can match text of any length, which can't wait; limit its repetitions, as in "
-            "{1,64} instead of +"
+            f"redact: {quoted(pattern.pattern)} can match text of any length, which can't be held back; limit its "
+            "repetitions, as in {1,64} instead of +"
         )
     if not shortest:
         raise UsageError(

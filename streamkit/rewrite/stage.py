@@ -2,11 +2,11 @@
 
 A text is the text, reasoning or refusal of one choice and block, a string in the arguments of one call, or a string that
 several asides continue: a vendor's code, the transcript of audio. The next aside of another kind ends that. ``INSIDE`` lists
-the events that may arrive within a text. Any other event of the same choice ends the text: what waits of it is emitted first.
+the events that may arrive within a text. Any other event of the same choice ends the text: text held back is emitted first.
 ``ENDS_ALL`` lists the events that end the texts of all choices. The arguments of a call end with its ``ToolCallFinished``.
 
-What repeats a text would contradict the changed text. So log probabilities, which have the text token by token, are lost
-(``logprobs``), and so is the signature of changed reasoning (``reasoning_signature``), which its vendor would refuse.
+Log probabilities repeat a text token by token, and would contradict the changed text, so they are dropped (loss ``logprobs``).
+The signature of changed reasoning is dropped because its vendor would refuse it (loss ``reasoning_signature``).
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from streamkit.rewrite.strings import JSONStrings
 from streamkit.rewrite.window import Change, Window
 from streamkit.text.quoting import quoted
 
-#: What a stage changes. ``arguments`` are the strings in the JSON of tool calls, or the free text of custom tools;
-#: ``asides`` the strings in the data that only one vendor has, such as citations.
+#: A part that a stage changes. ``arguments`` are the strings in the JSON of tool calls, or the free text of custom tools;
+#: ``asides`` are the strings in data of a single vendor, such as citations.
 Part: TypeAlias = Literal["text", "reasoning", "refusal", "arguments", "asides"]
 PARTS: Final[tuple[Part, ...]] = get_args(Part)
 #: Events that may arrive within a text. An aside keeps its place in the text; the others are emitted at once.
@@ -286,13 +286,13 @@ def _with_piece(value: Any, path: tuple[str, ...], piece: str) -> Any:
 def map_text(change: Change, *, hold: int, parts: Iterable[Part] | Part = ("text",)) -> Stage[list[Event], list[Event]]:
     """Create a stage that changes text, however its deltas cut it: the output is ``change`` of each whole text.
 
-    ``change`` gets a text and returns the changed text. It is called with pieces of a text, several times each, so it must
-    depend on nothing else, and each change may depend on at most ``hold`` characters next to each other. At most ``hold``
-    characters of each text wait; they are sent before the event that ends the text. ``parts`` selects what is changed
-    (``PARTS``): the arguments of calls stay the JSON they are, only strings that are values change.
+    ``change`` gets a text and returns the changed text. It must be a pure function, since it is called several times with
+    pieces of a text. Each change may depend on at most ``hold`` neighbouring characters. At most ``hold`` characters of each
+    text are held back; they are sent before the event that ends the text. ``parts`` selects the texts to change (``PARTS``).
+    In the arguments of calls, only strings that are values change, so the arguments stay JSON.
 
-    Put the stage after ``accumulate_tool_calls`` and, for ``arguments``, before ``check_json``: a verdict on arguments that
-    were changed is dropped. Raises UsageError for wrong arguments, and if ``change`` does not return a str.
+    Put the stage after ``accumulate_tool_calls`` and, for ``arguments``, before ``check_json``: if arguments change, the
+    verdict on them is dropped. Raises UsageError for wrong arguments, and if ``change`` does not return a str.
     """
     if not callable(change):
         raise UsageError(f"map_text: the first argument must be a function from str to str, not {quoted(change)}")

@@ -1,9 +1,9 @@
 """Change a text that arrives in pieces, as if it were changed whole.
 
-A window keeps the end of the text: a change there may depend on text that is still to come. If a change depends on at most
-``hold`` characters, the text before the last ``hold`` characters is final up to a place where the text could be split: where
-``change(before) + change(after)`` is the change of all text so far. Everything released is then ``change`` of the whole text,
-however the text arrived.
+A window holds back the end of the text, because a change there may depend on text that has not arrived. If a change depends on
+at most ``hold`` characters, the text before the last ``hold`` characters can be released, up to a place where the text can be
+split: where ``change(before) + change(after)`` is the change of all text so far. So the released text is ``change`` of the
+whole text, wherever the pieces were cut.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Window:
         return self._release(len(self._text))
 
     def take(self) -> str:
-        """Return the text that waits, as it was received, which then waits no more."""
+        """Remove the waiting text, and return it as it was received."""
         waiting, self._text = self._text[self._released :], self._text[: self._released]
         return waiting
 

@@ -456,9 +456,9 @@ def check_schema_early(
 
     Use it to stop a response before you pay for the rest. The stage adds one ``ToolCallDoomed`` for such a call, after the
     event that decided it; the call itself continues. If ``output``, the output format of the request, asks for JSON, it adds
-    one ``OutputDoomed`` for the text of such a choice. (Text before a call of a tool may be no JSON: the choice then has no
-    verdict.) ``check_json`` and ``check_output`` with the same arguments never contradict these events. The absence of an
-    event means nothing, since only cheap checks are made. A schema needs the extra ``schema``; raise UsageError at once
+    one ``OutputDoomed`` for the text of such a choice. (Text before a tool call may be doomed too, although such a choice has
+    no verdict.) ``check_json`` and ``check_output`` with the same arguments never contradict these events. Not every fault is
+    found early, since only cheap checks are made. A schema needs the extra ``schema``; raise UsageError at once
     without it or for an invalid schema.
     """
     schemas = None if tools is None else compiled(tools, limits)

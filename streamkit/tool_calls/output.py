@@ -1,13 +1,14 @@
-"""Give the text of a response a verdict, if the request asked for JSON: whether the text is what was asked for.
+"""Check the text of a response whose request asked for JSON, and give it a verdict.
 
-The text is that of all text blocks of a choice, in the order in which they began, as ``Choice.text`` joins them. It is checked
-once, at the choice's end, as the arguments of a call are (``check.py``, ``schema.py``). At an unclean end it is ``truncated``,
-whatever it looks like. A text that the stop reason may have truncated is judged by its JSON; a number is then truncated.
+The text of a choice is that of all its text blocks, in the order in which they began, as ``Choice.text`` joins them. It is
+checked once, at the choice's end, like the arguments of a call (``check.py``, ``schema.py``). If the stream ends unclean, the
+verdict is ``truncated``, even if the JSON is complete. If the stop reason says that the text may be truncated, the verdict is
+that on the JSON, except that a number is ``truncated``: it may have had more digits.
 
 A choice has no verdict if its text is not the response: the model refused, called a tool of the client, or paused.
 
-Kept are the texts of the choices whose request asked for JSON, up to ``Limits.arguments_chars`` each and
-``Limits.stream_arguments_chars`` together; a longer text is ``unchecked``.
+If the request asked for JSON, texts are kept up to ``Limits.arguments_chars`` each and ``Limits.stream_arguments_chars``
+together; a longer text is ``unchecked``.
 
 Source: design.md §4.
 """
@@ -69,7 +70,7 @@ class AskedFormat(Protocol):
 
 @frozen
 class OutputCheck:
-    """The check that a request's output format asks for. ``unchecked``: why the schema of the format is not used, if so."""
+    """The check of a request's output format. ``unchecked`` is the reason why the schema is not used, or None if it is."""
 
     root: Root
     schemas: ToolSchemas | None = None  #: the schema, with the name ``OUTPUT``
@@ -89,7 +90,7 @@ def output_check(
 ) -> OutputCheck | None:
     """Return the check for an output format, or None if the format is not JSON. The schema is compiled.
 
-    ``unchecked``: don't use the schema, and why. Raise UsageError for an invalid schema, or for a schema without the extra
+    ``unchecked`` is a reason not to use the schema. Raise UsageError for an invalid schema, or for a schema without the extra
     ``schema``.
     """
     if output is None or isinstance(output, OutputCheck):
@@ -113,9 +114,9 @@ def output_check(
 
 
 def served_check(output: AskedFormat | None, limits: Limits, *, schema: bool) -> OutputCheck | None:
-    """Return the check for a client's output format, or None if the format is not JSON. Raise nothing.
+    """Return the check for a client's output format, or None if the format is not JSON. Raise nothing for a bad schema.
 
-    Without ``schema``, or if the schema is unusable, JSON that has a schema is ``unchecked``.
+    Without ``schema``, or if the client's schema can't be used, valid JSON is ``unchecked``.
     """
     if schema:
         try:
@@ -157,7 +158,7 @@ class OutputChecker(Link):
                     self._grow(event.text, event.choice, event.block)
                 case RefusalDelta() | ToolCallStarted():
                     self._choice(event.choice).is_answered = True
-                case OutputChecked():  # of a stage before, about a text that may have changed since
+                case OutputChecked():  # from an earlier stage, about a text that may have changed since
                     self._report.output_verdicts -= Counter([event.verdict.kind])
                     return
                 case ResponseFinished():
@@ -237,9 +238,9 @@ def check_output(
 ) -> Stage[list[Event], list[Event]]:
     """Create the stage after ``accumulate_tool_calls`` that gives the text of each choice a verdict, and counts the verdicts.
 
-    ``output`` is the request's output format (``Request.options.output``). If it asks for JSON, an ``OutputChecked`` precedes
-    the ``ResponseFinished`` of each choice whose text is the response: not of a choice that refuses or calls a tool. If it
-    asks for text, or is None, nothing is checked. Put this stage after stages that change the text. A schema needs the extra
-    ``schema`` and is compiled at once: raise UsageError without the extra, or for an invalid schema.
+    ``output`` is the request's output format (``Request.options.output``). If it asks for JSON, the stage adds an
+    ``OutputChecked`` before the ``ResponseFinished`` of each choice, except a choice that refuses, calls a tool or pauses. If
+    it asks for text, or is None, nothing is checked. Put this stage after stages that change the text. A schema is compiled
+    at once, and needs the extra ``schema``. Raise UsageError without the extra, or for an invalid schema.
     """
     return output_stage(output_check(output, limits), limits)

@@ -253,7 +253,8 @@ def chat_ui(
 
     As with ``setup``, the application's middlewares decide who may send requests, live streams end within ``grace_s`` seconds
     at shutdown, and ``client_max_size`` limits the bodies. ``setup`` may serve clients at the same path; then choose another
-    path for one of them. Raises ValueError for a path that aiohttp does not accept, and UsageError for what is no stage.
+    path for one of them. Raises ValueError for a path that aiohttp does not accept, and UsageError for an object that is not
+    a stage.
     """
     client, form = next((name, surface.chat) for name, surface in surfaces().items() if surface.chat is not None)
     chat = _Chat(

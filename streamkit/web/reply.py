@@ -71,8 +71,8 @@ class Delivery:
     #: (``Dialect.failed_end``). A client that reads more slowly than this loses the bytes that it has not read.
     linger_s: float = field(default=2.0, validator=ge(0))
     policy: Policy = TOLERANT
-    #: Whether a text whose request has a JSON schema is checked against it (needs the extra ``schema``). Without it, or if the
-    #: schema is unusable, only its JSON is checked, and the verdict on valid JSON is ``unchecked``.
+    #: Whether a response's text is checked against the JSON schema of its request (needs the extra ``schema``). If False, or
+    #: if the schema can't be used, the text is only checked to be JSON, and the verdict on valid JSON is ``unchecked``.
     check_schemas: bool = False
     timings: bool = (
         False  #: whether the report of a stream shows the time that each stage took (``StreamReport.timings``)

@@ -1,7 +1,7 @@
-"""Answer requests in an aiohttp application: ``relay`` with a pipeline, ``setup`` with ready-made routes to one upstream.
+"""Serve LLM clients in an aiohttp application: ``setup`` adds routes for one upstream, ``relay`` sends one stream.
 
 The gateway does the same as ``setup`` for many upstreams. ``setup`` has no configuration file, client keys, metrics or choice
-among upstreams: the application does those itself. ``inventory.py`` adds the routes that list models.
+of upstreams: the application does these itself. ``inventory.py`` adds the routes that list models.
 
 Source: design.md §6, §8; clients.md §5.
 """
@@ -43,7 +43,7 @@ from streamkit.web.upstream.sending import in_time
 Pipeline: TypeAlias = Callable[[AsyncIterable[bytes]], Pipe[bytes]]
 
 
-#: What ``relay`` reads: a response, one that is still to come (``session.post(…)``), or bytes.
+#: A source of ``relay``: a response, an unsent request (``session.post(…)``), or bytes.
 Source: TypeAlias = ClientResponse | Awaitable[ClientResponse] | AsyncIterable[bytes]
 
 
@@ -59,15 +59,15 @@ async def relay(
     delivery: Delivery = DEFAULT_DELIVERY,
     headers: Mapping[str, str] | None = None,
 ) -> web.StreamResponse:
-    """Answer ``request`` with a stream in the dialect of ``client``. The handler must return the returned response.
+    """Respond to ``request`` with a stream in the dialect of ``client``. The handler must return the returned response.
 
     ``client`` names the client's dialect, or the client itself; it selects the media type, keep-alives and error format. The
-    source has the dialect of ``provider``, by default that of ``client``. It is transcoded, and its events pass ``stages``;
-    or ``pipeline`` returns the pipe that does all of that.
+    source has the dialect of ``provider``, by default that of ``client``. It is transcoded, and its events pass ``stages``.
+    To build the pipe yourself, give ``pipeline`` instead of ``stages``.
 
-    ``source`` is an upstream's response, what ``session.post(…)`` returns, or any async iterable of bytes. A response whose
-    status is not 200, and a request that fails, become an error in the client's dialect. The response's rate-limit headers and
-    ``headers`` are sent to the client. The source is closed before this function returns, and at once when the client
+    ``source`` is an upstream's response, an unsent request (``session.post(…)``), or any async iterable of bytes. A failed
+    request and a status other than 200 become an error in the client's dialect. The client also gets the response's
+    rate-limit headers, and ``headers``. The source is closed before this function returns, and at once when the client
     disconnects, unless the application keeps responses (``add_resuming``) and the client asked to be able to resume this one.
     Raises UsageError for an unknown name, and for stages together with a pipeline.
     """
@@ -180,9 +180,9 @@ async def answered(
     model: str | None,
     stages: Sequence[EventStage] = (),
 ) -> web.StreamResponse:
-    """Send ``ask`` to ``upstream`` and return its response, as ``stages`` change it.
+    """Send ``ask`` to ``upstream``, and its response through ``stages`` to the client.
 
-    ``model`` is the upstream's model name; None: the client's name.
+    ``model`` is the upstream's model name, or None for the name that the client sent.
     """
     exchange = Exchange(ask, upstream, request.config_dict[SESSION], reply, model, stages=stages)
 
@@ -218,16 +218,16 @@ def setup(
     * ``prefix``: text before every path.
     * ``grace_s``: seconds in which live streams must end when the application shuts down.
     * ``count_tokens``: the response if the upstream can't count tokens. ``estimate``: an estimate, marked as one.
-      ``upstream``: an error. ``off``: always an error, and the upstream is not asked.
+      ``upstream``: an error. ``off``: always an error; the upstream gets no such request.
     * ``max_sockets``: how many WebSockets may be open at once in the application, in dialects that have them. Further ones are
-      refused with 426, after which clients use HTTP. A message may be as large as a body. A browser lets any page open a
-      WebSocket and sends this application's cookies with it, so WebSockets from pages of other sites are refused.
-    * ``stages``: what each response passes before the client gets it, streamed or whole: ``redact``, or your own stages, as in
-      ``transcode``. If one raises an exception, the response ends with an error, which does not show the exception.
+      refused with 426; clients then use HTTP. A message may be as large as a body. A browser lets any page open a WebSocket
+      and sends this application's cookies with it, so WebSockets from pages of other sites are refused.
+    * ``stages``: the stages that each streamed or whole response passes before the client gets it, as in ``transcode``:
+      ``redact``, or your own. If one raises an exception, the client gets an error that does not show the exception.
 
     The application's middlewares decide which clients may send requests. Its ``client_max_size`` limits request bodies;
     aiohttp's default of 1 MiB is too small for prompts with images. ``setup`` may be called again for another upstream with
-    another prefix. Raises UsageError for a dialect that can't be served, and for what is no stage.
+    another prefix. Raises UsageError for a dialect that can't be served, and for an object that is not a stage.
     """
     check_type("upstream", upstream, Upstream, "Upstream(name=…, dialect=…, base_url=…, key=…)")
     service = _OneUpstream(
@@ -243,7 +243,7 @@ def setup(
 
 
 def add_answering(app: web.Application, *, grace_s: float) -> None:
-    """Add to an application what ``answered`` needs and is not there yet: a session, a budget, an end of its streams."""
+    """Add to an application what ``answered`` needs, unless it has it: a session, a budget, an end of its streams."""
     if BUDGET not in app:
         app[BUDGET] = Budget()
     if SESSION not in app and _connected not in app.cleanup_ctx:

@@ -37,7 +37,7 @@ def test_the_steps_and_their_fields_are_those_there_are():
 
 
 def test_the_faults_and_notes_are_those_there_are():
-    assert [names(cells[0])[0] for cells in rows("| fault | is found where |\n")] == list(FAULTS)
+    assert [names(cells[0])[0] for cells in rows("| fault | found if |\n")] == list(FAULTS)
     assert all(f"`{note}`" in TEXT for note in NOTES)
     assert f"{READ_TIMEOUT_S:g} s, or `bound_s`" in TEXT
     assert f"{LEAVE_S:g} s, or `bound_s`" in TEXT
