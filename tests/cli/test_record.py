@@ -90,7 +90,7 @@ def test_a_file_can_be_read_however_the_process_ends(tmp_path, number, ending):
         arguments = [*COMMAND, "record", "--to", url, "--dir", str(kept), "--port", "0"]
         with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             said = process.stdout.readline().decode()
-            host, port = re.search(r"ask http://([\d.]+):(\d+) ", said).groups()
+            host, port = re.search(r"use http://([\d.]+):(\d+) ", said).groups()
             with socket.create_connection((host, int(port))) as client:
                 client.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}")
                 came = b""

@@ -66,7 +66,10 @@ class Case:
 
 
 def case_of(stream: Any, body: bytes, what: str, *, passing: bool = False) -> Case:
-    """What is expected comes from another encoder: that of Chat, which has a place for calls of every kind."""
+    """What is expected comes from another encoder: that of Chat, which has a place for calls of every kind.
+
+    The reasoning comes from the source: Chat has one string for it, with a blank line between blocks.
+    """
     written, report = translate(stream.dialect, "ai-sdk", [body], passing=passing)
     said = read("openai-chat", [translate(stream.dialect, "openai-chat", [body], passing=False)[0]])
     source = read(stream.dialect, [body])
@@ -78,7 +81,7 @@ def case_of(stream: Any, body: bytes, what: str, *, passing: bool = False) -> Ca
         written,
         bool(report.clean),
         said.text(choice=first) + refusal_of(said, first),
-        "".join(event.text for event in said.events if isinstance(event, ReasoningDelta) and event.choice == first),
+        "".join(event.text for event in events if isinstance(event, ReasoningDelta) and event.choice == first),
         tuple(arguments_of(call)["input"] if call.id in custom else arguments_of(call) for call in good),
     )
 

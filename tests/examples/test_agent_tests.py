@@ -59,7 +59,7 @@ def test_its_tests_see_an_agent_that_asks_otherwise(copy):
     )
     done = run(copy)
     assert done.returncode == 1, done.stdout
-    assert "messages[2].content: '-3 degrees' is asked, '-3 °C' was recorded (recordings/oslo/" in done.stdout
+    assert "messages[2].content: '-3 degrees' in the request, '-3 °C' in the recording (recordings/oslo/" in done.stdout
 
 
 def test_its_recordings_are_of_the_demo_model_and_hold_no_key():
