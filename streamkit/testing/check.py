@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from streamkit.errors import StreamError
+from streamkit.errors import StreamError, UsageError
 from streamkit.events import ResponseFinished, StreamEnded
 from streamkit.pipeline import StageFunction, pipe
 from streamkit.testing.cuts import cuts, sampled_cuts
@@ -61,7 +61,7 @@ async def check_stage(
 
     * L1: however the input is split into batches (or reads), ``equal`` says that the output is the same.
     * L3: if the input, cut anywhere, does not report success, the output does not either. An exception of the input
-      passes through.
+      passes through. Neither is asked of what comes after a stage ended the response itself, as ``guard`` does.
     * L11: wherever the text of deltas and fragments is cut, with usage and asides in it, and with two choices in turn, the
       output is the same. Not checked if the output is bytes.
     * L7: if the consumer leaves early, is cancelled, or the input fails, the source is closed on the line after the ``async
@@ -70,16 +70,35 @@ async def check_stage(
     ``equal`` compares, and ``succeeds`` judges, the whole flow: one list of events (all batches joined), or one ``bytes``. By
     default L3 is checked only if the input has a ``StreamEnded``; for a stage that reads or writes bytes, pass ``succeeds``.
     ``exhaustive`` and ``seed`` are those of ``cuts``. Raises AssertionError that names the law and the cut, or says that the
-    stage yields single events, ValueError if ``items`` is empty, and what ``stage`` raises on the whole input.
+    stage yields no batches or changed an event in place, UsageError if an item of ``items`` is neither a list nor bytes,
+    ValueError if ``items`` is empty, and what ``stage`` raises on the whole input.
     """
-    if not flat(items):
+    for item in items:
+        if not isinstance(item, list | bytes):
+            raise UsageError(
+                f"check_stage takes a list of batches, or of bytes, not of {type(item).__qualname__}: write [[event, …], …]"
+            )
+    flow = flat(items)
+    if not flow:
         raise ValueError("check_stage needs at least one item to cut")
-    await _check_cuts(stage, items, equal, exhaustive=exhaustive, seed=seed)
-    await _check_texts(stage, items, equal, seed=seed)
-    await _check_success(stage, items, succeeds)
-    await _check_failure(stage, items, succeeds)
-    await _check_early_exit(stage, items)
-    await _check_cancellation(stage, items)
+    given = _shown_each(flow)
+    try:
+        await _check_cuts(stage, items, equal, exhaustive=exhaustive, seed=seed)
+        await _check_texts(stage, items, equal, seed=seed)
+        await _check_success(stage, items, succeeds)
+        await _check_failure(stage, items, succeeds)
+        await _check_early_exit(stage, items)
+        await _check_cancellation(stage, items)
+    finally:  # a changed input breaks other laws, too, and is why
+        for before, after in zip(given, _shown_each(flow), strict=True):
+            if before != after:
+                raise AssertionError(
+                    f"the stage changed an event that it was given; use attrs.evolve\n  {before}\nbecame\n  {after}"
+                ) from None
+
+
+def _shown_each(flow: Any) -> list[str]:
+    return [] if isinstance(flow, bytes) else [repr(event) for event in flow]
 
 
 def _regrouped(items: Sequence[Any], *, exhaustive: bool, seed: int) -> Iterator[list[Any]]:
@@ -110,12 +129,17 @@ async def _check_cuts(
     if single:
         raise AssertionError(f"a stage must yield lists or bytes, not {', '.join(sorted(single))}: write yield [event]")
     whole = flat(outputs)
+    if any(isinstance(one, list) for one in whole):
+        raise AssertionError(
+            "a stage must yield lists of events, not lists of lists: each item of its input is a list, "
+            "so write for event in batch"
+        )
     for batches in _regrouped(items, exhaustive=exhaustive, seed=seed):
         found = flat(await adrive(stage, batches))
         if not equal(found, whole):
             sizes = [len(batch) for batch in batches]
             raise AssertionError(
-                f"L1, chunk invariance: cut into {_shown(sizes)} the stage yields\n  {found!r}\nand in one piece\n  {whole!r}"
+                f"L1, chunk invariance: if the input is cut into {_shown(sizes)}, the stage {_difference(found, whole)}"
             )
 
 
@@ -138,18 +162,48 @@ async def _check_texts(
         for choice in (0, 1):
             found, wanted = of_choice(both, choice), of_choice(whole, 0)
             if not equal(found, wanted):
+                _, ended, _ = await _run(stage, FaultySource([[e for e in doubled if not isinstance(e, StreamEnded)]]))
+                if ended:
+                    return  # the stage ended the response for one choice, and dropped the rest of the other
                 raise AssertionError(
                     f"L11, text across deltas: if two choices come in turn, the stage {_difference(found, wanted)} "
                     f"for choice {choice}"
                 )
 
 
-def _difference(found: list[Any], wanted: list[Any]) -> str:
+def _difference(found: Any, wanted: Any) -> str:
     """Return the first difference of two flows."""
-    one, other = joined(found), joined(wanted)
+    is_bytes = isinstance(found, bytes) or isinstance(wanted, bytes)
+    one, other = (found or b"", wanted or b"") if is_bytes else (joined(found), joined(wanted))
     place = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    shown = [repr(each[place]) if place < len(each) else "nothing" for each in (one, other)]
-    return f"yields\n  {shown[0]}\ninstead of\n  {shown[1]}\nas item {place} (adjacent deltas joined)"
+    if is_bytes:
+        shown, where = [repr(each[max(place - 40, 0) : place + 40]) for each in (one, other)], f"around byte {place}"
+    else:
+        shown = [repr(each[place]) if place < len(each) else "nothing" for each in (one, other)]
+        where = f"as item {place} (adjacent deltas joined)"
+    return f"yields\n  {shown[0]}\ninstead of\n  {shown[1]}\n{where}"
+
+
+async def _run(stage: StageFunction[Any, Any], source: FaultySource[Any]) -> tuple[Any, bool, Exception | None]:
+    """Return the output, whether a ``StreamEnded`` came out before the source had ended, and the exception."""
+    output: list[Any] = []
+    ended = False
+    try:
+        async with pipe(source, stage) as stream:
+            async for batch in stream:
+                output.append(batch)
+                ended = ended or (not source.ended and any(isinstance(one, StreamEnded) for one in batch))
+    except Exception as error:  # noqa: BLE001 - the caller judges every exception
+        return flat(output), ended, error
+    return flat(output), ended, None
+
+
+def _ends_itself(flow: Any, output: Any) -> bool:
+    """Return whether the output, which has a ``StreamEnded``, ends a response that the input had not ended."""
+    given = [*flow]  # of bytes, too
+    return not any(isinstance(event, StreamEnded) for event in given) and any(
+        isinstance(event, ResponseFinished) and event not in given for event in output
+    )
 
 
 async def _check_success(stage: StageFunction[Any, Any], items: Sequence[Any], succeeds: Callable[[Any], bool]) -> None:
@@ -162,11 +216,14 @@ async def _check_success(stage: StageFunction[Any, Any], items: Sequence[Any], s
         if succeeds(cut):
             continue
         for batch in [cut, [*cut, StreamEnded(clean=False)]] if says_ends else [cut]:
-            try:
-                output = flat(await adrive(stage, [batch] if batch else []))
-            except StreamError:
+            output, ended, raised = await _run(stage, FaultySource([batch] if batch else []))
+            if isinstance(raised, StreamError):
                 continue  # the stage reported no success, which is right
+            if raised is not None:
+                raise raised
             if succeeds(output):
+                if ended and _ends_itself(batch, output):
+                    break  # the stage needs no more of the input, and how that ends does not matter
                 raise AssertionError(
                     f"L3, success is never invented: the input is cut after {end} of {len(flow)} "
                     f"and the stage yields {output!r}"
@@ -176,21 +233,17 @@ async def _check_success(stage: StageFunction[Any, Any], items: Sequence[Any], s
 async def _check_failure(stage: StageFunction[Any, Any], items: Sequence[Any], succeeds: Callable[[Any], bool]) -> None:
     for count in _spread(len(items)):
         source = FaultySource(items, fail_after=count)
-        output, raised = [], None
         try:
-            async with pipe(source, stage) as stream:
-                async for batch in stream:
-                    output.append(batch)  # noqa: PERF401 - the output before the failure counts
-        except Exception as error:  # noqa: BLE001 - every exception is judged below
-            raised = error
+            output, ended, raised = await _run(stage, source)
         finally:
             _closed(source, f"the input failed after {count} items")
-        if raised is not source.error:
+        if raised is not source.error and (raised is not None or not ended):
             raise AssertionError(
                 f"L3, an exception of the input passes through: it failed after {count} items, "
                 f"and of the stage came {raised!r}"
             )
-        if not succeeds(flat(items[:count])) and succeeds(flat(output)):
+        given = flat(items[:count])
+        if not succeeds(given) and succeeds(output) and not (ended and _ends_itself(given, output)):
             raise AssertionError(
                 f"L3, success is never invented: the input failed after {count} items and the stage yields {output!r}"
             )

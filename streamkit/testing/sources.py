@@ -34,6 +34,7 @@ class FaultySource(Generic[T]):
         error: BaseException | None = None,
     ) -> None:
         self.given = 0
+        self.ended = False  #: whether the source has failed, or has no more items and reported it
         self.stalled = asyncio.Event()
         #: The task that closed this source. None: the source is still open, or code outside of any task closed it.
         self.closed_in: asyncio.Task[Any] | None = None
@@ -57,6 +58,7 @@ class FaultySource(Generic[T]):
         if self.closed:
             raise StopAsyncIteration
         if self.given == self._fail_after:
+            self.ended = True
             raise self.error
         if self.given == self._stall_after:
             self.stalled.set()
@@ -64,6 +66,7 @@ class FaultySource(Generic[T]):
         try:
             item = next(self._items)
         except StopIteration:
+            self.ended = True
             raise StopAsyncIteration from None
         self.given += 1
         return item

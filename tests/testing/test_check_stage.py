@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from copy import deepcopy
+from itertools import takewhile
 
 import pytest
 from attrs import evolve
 
-from streamkit import accumulate_tool_calls, check_json, decode, encode, parse_sse
+from streamkit import UsageError, accumulate_tool_calls, check_json, decode, encode, guard, parse_sse
 from streamkit.dialects import DIALECTS
-from streamkit.events import StopReasonSeen, StreamEnded, TextDelta, ToolCallArguments
+from streamkit.events import ResponseFinished, StopReasonSeen, StreamEnded, TextDelta, ToolCallArguments
 from streamkit.recipes import parse
 from streamkit.report import StreamReport
 from streamkit.testing import FaultySource, adrive, check_stage, drive, drive_machine, open_sources
@@ -21,8 +23,10 @@ pytest_plugins = ("pytester",)
 EVENTS = [
     [TextDelta("Hel"), TextDelta("lo")],
     [ToolCallArguments(0, "{"), ToolCallArguments(0, "}")],
-    [StreamEnded(clean=True)],
+    [ResponseFinished("tool_calls"), StreamEnded(clean=True)],
 ]
+STOPS = [ResponseFinished("stop", choice=choice) for choice in (0, 1)]
+LENGTH = ResponseFinished("length"), StreamEnded(clean=True)
 
 
 async def upper(batches):
@@ -51,7 +55,62 @@ async def one_by_one(batches):
 async def always_ends_well(batches):
     async for batch in batches:
         yield [event for event in batch if not isinstance(event, StreamEnded)] or batch[:0]
-    yield [StreamEnded(clean=True)]
+    yield [*STOPS, StreamEnded(clean=True)]
+
+
+def stops_at_a_call(*ending, reads_on=False):
+    async def stage(batches):
+        over = False
+        async for batch in batches:
+            if not over:
+                kept = [*takewhile(lambda event: not isinstance(event, ToolCallArguments), batch)]
+                over = len(kept) < len(batch)
+                yield [*kept, *ending] if over else kept
+            if over and not reads_on:
+                return
+
+    return stage
+
+
+async def completes_what_broke_off(batches):
+    async for batch in batches:
+        events = [event for event in batch if not isinstance(event, StreamEnded)]
+        yield events if len(events) == len(batch) else [*events, *STOPS, StreamEnded(clean=True)]
+
+
+async def ends_at_a_stop(batches):
+    async for batch in batches:
+        kept = [event for event in batch if not isinstance(event, StreamEnded)]
+        if any(isinstance(event, ResponseFinished) for event in batch):
+            yield [*kept, StreamEnded(clean=True)]
+            return
+        yield kept
+
+
+async def changes_events_in_place(batches):
+    async for batch in batches:
+        for event in batch:
+            if isinstance(event, TextDelta):
+                event.text = event.text.upper()
+        yield batch
+
+
+async def changes_earlier_events(batches):
+    async for batch in batches:
+        yield batch
+        for event in batch:
+            if isinstance(event, TextDelta):
+                event.text += "!"
+
+
+async def takes_a_batch_for_an_event(events):
+    async for event in events:
+        yield [event]
+
+
+async def marks_each_read(chunks):
+    async for chunk in chunks:
+        yield chunk + b"|"
 
 
 async def swallows_errors(batches):
@@ -80,6 +139,11 @@ async def yields_while_closing(batches):
 
 async def test_good_stages_pass(stage_checker):
     await stage_checker(upper, EVENTS)
+    await stage_checker(stops_at_a_call(*LENGTH), EVENTS)
+    await stage_checker(stops_at_a_call(*LENGTH, reads_on=True), EVENTS)
+    for reply in "refusal", "error":
+        for judge in {}, {"succeeds": succeeds}:
+            await stage_checker(guard(lambda text: "ell" in text, hold=3, reply=reply), EVENTS, **judge)
     await stage_checker(check_json(), EVENTS)
     await stage_checker(
         encode("anthropic", make_id=lambda prefix: prefix, clock=CLOCK),
@@ -121,21 +185,69 @@ async def test_every_built_in_stage_passes(dialect, stage_checker):
         (first_of_each_batch, "L1"),
         (forgets_between_batches, "L1"),
         (always_ends_well, "L3"),
+        (stops_at_a_call(), "L3, an exception of the input passes through"),
+        (stops_at_a_call(StreamEnded(clean=True)), "L3, success is never invented"),
+        (completes_what_broke_off, "L3"),
+        (ends_at_a_stop, "L3"),
         (swallows_errors, "L3"),
         (swallows_cancellation, "L7"),
         (yields_while_closing, "L7"),
-        (one_by_one, r"a stage must yield lists or bytes, not StreamEnded, TextDelta, .*: write yield \[event\]"),
+        (changes_events_in_place, r"use attrs\.evolve\n  TextDelta\(text='Hel', .*\nbecame\n  TextDelta\(text='HEL'"),
+        (changes_earlier_events, r"use attrs\.evolve\n  TextDelta\(text='Hel', "),
+        (takes_a_batch_for_an_event, "not lists of lists: .* so write for event in batch"),
+        (
+            one_by_one,
+            r"a stage must yield lists or bytes, not ResponseFinished, StreamEnded, .*: write yield \[event\]",
+        ),
     ],
 )
 async def test_a_broken_stage_is_named_with_its_law(stage, law):
     with pytest.raises(AssertionError, match=law):
-        await check_stage(stage, EVENTS)
+        await check_stage(stage, deepcopy(EVENTS))
     assert open_sources() == 0
+
+
+@pytest.mark.parametrize(
+    ("stage", "items", "message"),
+    [
+        (
+            first_of_each_batch,
+            EVENTS,
+            """\
+L1, chunk invariance: if the input is cut into [1, 1, 1, 1, 1, 1], the stage yields
+  TextDelta(text='Hello', choice=0, block=0)
+instead of
+  TextDelta(text='Hel', choice=0, block=0)
+as item 0 (adjacent deltas joined)""",
+        ),
+        (
+            marks_each_read,
+            [b"ab" * 100],
+            f"""\
+L1, chunk invariance: if the input is cut into 200 batches, [1, 1, 1, 1, 1, 1] …, the stage yields
+  {b"a|b|" * 10 + b"a"!r}
+instead of
+  {b"ab" * 20 + b"a"!r}
+around byte 1""",
+        ),
+    ],
+)
+async def test_only_the_first_difference_is_shown(stage, items, message):
+    with pytest.raises(AssertionError) as caught:
+        await check_stage(stage, items)
+    assert str(caught.value) == message
 
 
 async def test_nothing_to_cut_is_a_mistake():
     with pytest.raises(ValueError, match="at least one item"):
         await check_stage(upper, [])
+
+
+@pytest.mark.parametrize("items", [EVENTS[0], [EVENTS[0], "text"], b"data", [tuple(EVENTS[0])]], ids=str)
+async def test_items_that_are_no_batches_are_refused(items):
+    kind = type(next(item for item in items if not isinstance(item, list))).__name__
+    with pytest.raises(UsageError, match=rf"takes a list of batches, .*, not of {kind}: write \[\[event, …\], …\]"):
+        await check_stage(upper, items)
 
 
 async def test_a_faulty_source_fails_and_stalls_on_cue():

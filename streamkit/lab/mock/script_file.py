@@ -62,7 +62,7 @@ def _converter() -> Converter:
     made = strict_converter()
     made.register_structure_hook_func(lambda kind: kind == Step, lambda value, _kind: _step(made, value))
     made.register_structure_hook_func(lambda kind: kind == Arguments, _arguments)
-    made.register_structure_hook(Raw, _raw)
+    made.register_structure_hook(bytes, _data)
     return made
 
 
@@ -75,10 +75,8 @@ def _step(made: Converter, value: Any) -> Step:
         raise Refusal(f"unknown step{meant(name, STEPS)}", at=(name,))
     kind = STEPS[name]
     names = [field.name for field in attrs.fields(kind)]
-    is_table = isinstance(fields, dict)
+    is_table = isinstance(fields, dict) and (kind is not Raw or "data" in fields)  # { b64 = "…" } is the field itself
     table = fields if is_table else {} if fields is True else {names[0]: fields} if names else None
-    if kind is Raw:
-        table = fields
     if table is None:
         raise Refusal(f"must be true, not {described(fields)}", at=(name,))
     try:
@@ -95,12 +93,12 @@ def _arguments(value: Any, _kind: Any) -> Arguments:
     return value
 
 
-def _raw(value: Any, _kind: Any) -> Raw:
+def _data(value: Any, _kind: Any) -> bytes:
     if isinstance(value, str):
-        return Raw(value)
+        return value.encode()
     if not isinstance(value, dict) or set(value) != {"b64"} or not isinstance(value["b64"], str):
         raise Refusal('must be a string, or bytes as { b64 = "…" }')
     try:
-        return Raw(base64.b64decode(value["b64"], validate=True))
+        return base64.b64decode(value["b64"], validate=True)
     except binascii.Error:
         raise Refusal("must be base64", at=("b64",)) from None

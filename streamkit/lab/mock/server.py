@@ -17,7 +17,7 @@ import hashlib
 import logging
 import random
 import time
-from asyncio import sleep
+from asyncio import CancelledError, sleep
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -165,26 +165,32 @@ class Mock:
     # -- sending -------------------------------------------------------------------------------------------------------
 
     async def _sent(self, request: web.Request, written: Written, exchange: Exchange) -> web.StreamResponse:
-        """Send the response. aiohttp cancels this handler when the client leaves."""
+        """Send the response, or as much of it as the connection lasts for. aiohttp cancels this when the client leaves."""
         answer = written.answer
-        response = _response(answer)
-        for number, frame in enumerate(answer.frames):
-            await sleep(answer.waits_s.get(number, 0.0))
-            exchange.sent_at = self._watch.clock()
-            await _begin(request, response)
-            await response.write(frame)
-        await sleep(answer.waits_s.get(len(answer.frames), 0.0))
-        match answer.end:
-            case "whole":
+        response, sent = _response(answer), 0
+        try:
+            for number, frame in enumerate(answer.frames):
+                await sleep(answer.waits_s.get(number, 0.0))
+                exchange.sent_at = self._watch.clock()
                 await _begin(request, response)
-                await response.write_eof()
-            case "cut":
-                if request.transport is not None:
-                    request.transport.close()
-            case "reset":
-                reset(request)
-            case "stalled":
-                await self._stall(request, written, exchange)
+                await response.write(frame)
+                sent += len(frame)
+            await sleep(answer.waits_s.get(len(answer.frames), 0.0))
+            match answer.end:
+                case "whole":
+                    await _begin(request, response)
+                    await response.write_eof()
+                case "cut":
+                    if request.transport is not None:
+                        request.transport.close()
+                case "reset":
+                    reset(request)
+                case "stalled":
+                    await self._stall(request, written, exchange)
+        except (ConnectionError, CancelledError) as error:
+            log.info("request %d: the connection closed after %d of %d bytes", exchange.number, sent, len(answer.body))
+            if isinstance(error, CancelledError):
+                raise
         return response
 
     async def _stall(self, request: web.Request, written: Written, exchange: Exchange) -> None:

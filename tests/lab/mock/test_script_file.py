@@ -71,6 +71,7 @@ def test_arguments_and_raw_bytes_have_two_forms():
         "{ call = { name = 'f', arguments = { a = [1, 'x'] } } }, { call = { name = 'g', arguments = '{' } }"
     ) == (Call("f", {"a": [1, "x"]}), Call("g", "{"))
     assert steps("{ raw = 'é' }, { raw = { b64 = '/w==' } }") == (Raw("é"), Raw(b"\xff"))
+    assert steps("{ raw = { data = 'é' } }, { raw = { data = { b64 = '/w==' } } }") == (Raw("é"), Raw(b"\xff"))
 
 
 @pytest.mark.parametrize(
@@ -116,6 +117,9 @@ def test_a_fault_of_the_file_has_its_place(text, fault):
         ("{ stop = 'lenght' }", "stop: must be one of "),
         ("{ reset = 3 }", "reset: must be true, not an integer"),
         ("{ raw = 1 }", 'raw: must be a string, or bytes as { b64 = "…" }'),
+        ("{ raw = { text = 'x' } }", 'raw: must be a string, or bytes as { b64 = "…" }'),
+        ("{ raw = { data = 1 } }", 'raw.data: must be a string, or bytes as { b64 = "…" }'),
+        ("{ raw = { data = 'x', dat = 1 } }", 'raw.dat: unknown key; did you mean "data"?'),
         ("{ raw = { b64 = '*' } }", "raw.b64: must be base64"),
         ("{ comment = 'a\\nb' }", ""),
         ("{ say = 'x', wait = 1 }", "must be a table with one key, the step's name, not a table with 2 keys"),

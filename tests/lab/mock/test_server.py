@@ -239,20 +239,47 @@ async def test_a_stall_ends_when_its_client_leaves(serve):
     assert mock.verdict.clean
 
 
-async def test_a_client_that_left_is_not_there_for_runners_that_cancel_no_handlers():
-    mock = Mock(Script([Say("x"), Stall(0.05)]))
-    runner = web.AppRunner(mock.app())
-    await runner.setup()
-    try:
+@pytest.fixture
+async def bare(request):
+    """Serves a mock by a runner that need not cancel handlers, as the parameter says: a function as ``serve``."""
+    runners = []
+
+    async def start(mock: Mock) -> str:
+        runner = web.AppRunner(mock.app(), handler_cancellation=request.param, access_log=None)
+        runners.append(runner)
+        await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         host, port = runner.addresses[0]
-        url = f"http://{host}:{port}{CHAT}"
+        return f"http://{host}:{port}"
+
+    yield start
+    for runner in runners:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize("bare", [False], indirect=True)
+async def test_a_client_that_left_is_not_there_for_runners_that_cancel_no_handlers(bare):
+    mock = Mock(Script([Say("x"), Stall(0.05)]))
+    url = await bare(mock) + CHAT
+    async with aiohttp.ClientSession() as session, session.post(url, data=chat(user())) as response:
+        await response.content.readany()
+    await asyncio.sleep(0.15)
+    assert mock.verdict.clean
+
+
+@pytest.mark.parametrize("bare", HOW, indirect=True)
+async def test_a_client_that_leaves_early_is_a_line_of_the_log(bare, caplog):
+    mock = Mock(Script([Raw("data: 1\n\n"), Wait(0.05), Raw("data: 2\n\n")]))
+    url = await bare(mock) + CHAT
+    with caplog.at_level("INFO"):
         async with aiohttp.ClientSession() as session, session.post(url, data=chat(user())) as response:
             await response.content.readany()
-        await asyncio.sleep(0.15)
-        assert mock.verdict.clean
-    finally:
-        await runner.cleanup()
+        await asyncio.sleep(0.1)
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("INFO", "request 1: openai-chat, status 200, 18 bytes, whole"),
+        ("INFO", "request 1: the connection closed after 9 of 18 bytes"),
+    ]
+    assert mock.verdict.clean
 
 
 # -- quirks ------------------------------------------------------------------------------------------------------------
