@@ -61,7 +61,7 @@ def own_stages(stages: Sequence[EventStage], options: ReadOptions) -> Sequence[S
     check_type("stages", stages, Sequence, "stages=[…]")
     limits, schemas = options.limits, options.schemas()
     check = partial(UncheckedChecker, limits=limits, tools=schemas)
-    calls = stage_within("events", "check changed calls", lambda report: check(report=report))
+    calls = stage_within("events", "check_json", lambda report: check(report=report))
     output = () if options.output is None else (check_output(options.output, limits=limits),)
     return *stages, calls, *output
 

@@ -16,6 +16,7 @@ from streamkit import (
     Observer,
     Policy,
     ReadOptions,
+    StreamReport,
     ToolResult,
     UsageError,
     accumulate_tool_calls,
@@ -41,7 +42,8 @@ from streamkit import (
     split_thinking,
     transcode,
 )
-from streamkit.events import TextDelta
+from streamkit.conversation.collector import Collector
+from streamkit.events import TextDelta, ToolCallDelta
 from streamkit.lab.mock import Mock
 from streamkit.testing import source_of
 from streamkit.web import Secret, Upstream, setup
@@ -56,6 +58,8 @@ ANSWER = {**CHUNK, "choices": [{"index": 0, "message": MESSAGE, "finish_reason":
 ORDER = "the order is parse_sse (or another framing), decode, accumulate_tool_calls, check_json, encode"
 NO_SOURCE = "write an async generator, or streamkit.source_of([…]) for bytes in memory"
 NO_STAGE = "a stage must be an async generator function"
+EVENTS = "yield lists of events, as in yield [event]"
+CALLED = "is no stage: write an async generator function of one argument, async def with yield; if "
 NO_OPTIONS = "write ReadOptions(policy=…, limits=…, tools=…)"
 RETURNS = "a check must return a str, or True, for a text that must not be sent, else False or None"
 A_RESPONSE = "write decode_response(body, dialect) or await collect(source, dialect)"
@@ -86,6 +90,43 @@ async def one_at_the_end(batches):
     async for batch in batches:
         yield batch
     yield TextDelta("!")
+
+
+async def words_alone(batches):
+    async for batch in batches:
+        yield [event.text for event in batch if isinstance(event, TextDelta)]
+
+
+async def word_within(batches):
+    async for batch in batches:
+        yield [*batch, *(event.text for event in batch if isinstance(event, TextDelta))]
+
+
+async def none_at_the_end(batches):
+    async for batch in batches:
+        yield batch
+    yield [None]
+
+
+async def not_begun(batches):
+    async for batch in batches:
+        yield [*batch, ToolCallDelta(0, None, None, "{", 0)]
+
+
+def looping(batches):
+    return list(batches)
+
+
+def stage_for_nothing():
+    return passed_on
+
+
+def stage_for_a_word(_word="a"):
+    return passed_on
+
+
+def guarding(reply="refusal"):
+    return guard(bool, hold=1, reply=reply)
 
 
 async def passed_on(batches):
@@ -200,7 +241,20 @@ ROWS = [
     (lambda: chat(one_by_one, encode("anthropic")), "encode anthropic takes lists of events, but one_by_one before it yields ResponseStarted: yield a list, as in yield [event]"),
     (lambda: chat(one_at_the_end, encode("anthropic")), "encode anthropic takes lists of events, but one_at_the_end before it yields TextDelta: yield a list, as in yield [event]"),
     (lambda: chat(Mine().stage, check_json()), "check_json takes lists of events, but Mine.stage before it yields ResponseStarted: yield a list, as in yield [event]"),
-    (lambda: translated(stages=[one_by_one]), "check changed calls takes lists of events, but one_by_one before it yields ResponseStarted: yield a list, as in yield [event]"),
+    (lambda: translated(stages=[one_by_one]), "check_json takes lists of events, but one_by_one before it yields ResponseStarted: yield a list, as in yield [event]"),
+    (lambda: collected(stages=[words_alone]), f"check_json takes events, but words_alone before it yields lists of str: {EVENTS}"),
+    (lambda: collected(stages=[word_within]), f"check_json takes events, but word_within before it yields lists of str: {EVENTS}"),
+    (lambda: collected(stages=[none_at_the_end]), f"check_json takes events, but none_at_the_end before it yields lists of NoneType: {EVENTS}"),
+    (lambda: collected(stages=[not_begun]), f"check_json takes events, but not_begun before it yields lists of ToolCallDelta: {ORDER}"),
+    (lambda: translated(stages=[none_at_the_end]), f"check_json takes events, but none_at_the_end before it yields lists of NoneType: {EVENTS}"),
+    (lambda: collected(stages=[word_within, redact("a")]), f"redact takes events, but word_within before it yields lists of str: {EVENTS}"),
+    (lambda: collected(stages=[none_at_the_end, map_text(str, hold=0)]), f"map_text takes events, but none_at_the_end before it yields lists of NoneType: {EVENTS}"),
+    (lambda: chat(word_within, encode("anthropic")), f"encode anthropic takes events, but word_within before it yields lists of str: {EVENTS}"),
+    (lambda: Collector("ollama", StreamReport()).feed(["a"]), "collect needs the events of accumulate_tool_calls, not 'a'"),
+    (lambda: chat(looping), f"looping {CALLED}looping makes one, write looping(…)"),
+    (lambda: chat(stage_for_nothing), f"stage_for_nothing {CALLED}stage_for_nothing makes one, write stage_for_nothing(…)"),
+    (lambda: chat(stage_for_a_word), f"{NO_STAGE}, async def with yield; stage_for_a_word returned function: write stage_for_a_word(…)"),
+    (lambda: collected(stages=[guarding]), f"guarding {CALLED}guarding makes one, write guarding(…)"),
     (lambda: chat(no_yield), f"{NO_STAGE}, async def with yield; no_yield returned coroutine"),
     (lambda: chat(no_async), f"{NO_STAGE}, async def with yield; no_async returned generator"),
     (lambda: chat(no_return), f"{NO_STAGE}, async def with yield; no_return returned NoneType"),

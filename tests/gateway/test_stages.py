@@ -43,9 +43,10 @@ def test_a_stage_is_found_in_the_working_directory(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-async def test_no_other_upstream_is_asked_after_a_stage_raised(stream):
+@pytest.mark.parametrize("stage", ["raises_at_once", "one_by_one", "words_alone"])
+async def test_no_other_upstream_is_asked_after_a_stage_raised(stage, stream):
     plays = [as_asked("openai-chat")] * 2
-    async with in_turn(*plays, stages=stages("raises_at_once"), retries=1) as running:
+    async with in_turn(*plays, stages=stages(stage), retries=1) as running:
         failed = await running.asked("anthropic", stream=stream)
         assert (failed.status, running.seen) == (500, [1, 0])
         assert b"secret text" not in failed.body

@@ -54,6 +54,17 @@ async def distrusts(batches):
         yield batch
 
 
+async def one_by_one(batches):
+    async for batch in batches:
+        for event in batch:
+            yield event
+
+
+async def words_alone(batches):
+    async for batch in batches:
+        yield [event.text for event in batch if isinstance(event, TextDelta)]
+
+
 def raises(_text):
     raise ValueError("a secret text")
 
@@ -63,6 +74,8 @@ STAGES = {
     "HIDE": HIDE,
     "raises_at_once": raises_at_once,
     "raises_late": raises_late,
+    "one_by_one": one_by_one,
+    "words_alone": words_alone,
     "in_text": map_text(raises, hold=0),
 }
 in_text = STAGES["in_text"]
@@ -200,6 +213,15 @@ async def test_a_stage_that_raises_is_an_error_without_its_text(way, client, str
         assert (response.clean, response.error is not None) == (False, True)
     told = [record.getMessage() for record in caplog.records if "failed in the stage" in record.getMessage()]
     assert [message.rpartition(" ")[2] for message in told] == ["map_text(raises)" if stage == "in_text" else stage]
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=FORMS.get)
+@pytest.mark.parametrize("stage", ["one_by_one", "words_alone"])
+async def test_a_stage_that_yields_something_else_is_an_error_and_is_named(stage, stream, caplog):
+    answer = await answered("setup", "anthropic", stream, stage)
+    assert (answer.status, b"message_stop" in answer.body) == (500, False)
+    assert f"failed in the stage {stage}" in caplog.text
+    assert f"check_json takes {'lists of ' * (stage == 'one_by_one')}events, but {stage}" in caplog.text
 
 
 async def test_a_stage_that_raises_within_a_json_array_is_named(caplog):
