@@ -91,7 +91,8 @@ class Route:
     #: What each response passes before the client gets it, streamed or whole: your own stages and streamkit's, in this order.
     #: Each is `"package.module:name"`, a stage or a function that returns one, or `{ use = "package.module:name", … }` with
     #: the function's arguments: positional ones in the array `args`, and the others by name. `{ regex = "…" }` is a regular
-    #: expression. Modules of the working directory are found too. Such a route never passes responses on unparsed.
+    #: expression. Modules of the configuration's folder and of the working directory are found too. Such a route never passes
+    #: responses on unparsed.
     stages: tuple[RouteStage, ...] = ()
     #: What to do if a request requires a tool call and a whole response has none: send the response and count it (`report`),
     #: or try the `next` upstream.
