@@ -60,10 +60,11 @@ NO_SOURCE = "write an async generator, or streamkit.source_of([…]) for bytes i
 NO_STAGE = "a stage must be an async generator function"
 EVENTS = "yield lists of events, as in yield [event]"
 CALLED = "is no stage: write an async generator function of one argument, async def with yield; if "
-NO_OPTIONS = "write ReadOptions(policy=…, limits=…, tools=…)"
+NO_OPTIONS = "write ReadOptions(policy=…, limits=…, tools=…, offered=…, output=…)"
 RETURNS = "a check must return a str, or True, for a text that must not be sent, else False or None"
 A_RESPONSE = "write decode_response(body, dialect) or await collect(source, dialect)"
 GRAMMARS = "'hermes', 'qwen', 'glm', 'kimi', 'deepseek', 'minimax', 'claude', 'mistral', 'llama'"
+PATTERN = "each pattern must be a compiled regular expression of text, or a str that is not empty"
 PARTS = "'text', 'reasoning', 'refusal', 'arguments', 'asides'"
 
 
@@ -278,6 +279,7 @@ ROWS = [
     # options
     (lambda: collected({"policy": TOLERANT}), f"options must be ReadOptions, not dict: {NO_OPTIONS}"),
     (lambda: collected([{"name": "f"}]), f"options must be ReadOptions, not list: {NO_OPTIONS}"),
+    (lambda: translated([passed_on, redact("a")]), "options must be ReadOptions, not list: write stages=[…]"),
     (lambda: translated(TOLERANT), f"options must be ReadOptions, not Policy: {NO_OPTIONS}"),
     (lambda: decode_response(b"{}", "openai-chat", Limits()), f"options must be ReadOptions, not Limits: {NO_OPTIONS}"),
     (lambda: ReadOptions(policy="strict"), "policy must be Policy, not str: write TOLERANT, STRICT, LENIENT or Policy(…)"),
@@ -288,6 +290,8 @@ ROWS = [
     (lambda: collect(source_of([]), "opnai-chat"), "no dialect or provider is called 'opnai-chat'; did you mean 'openai-chat'?"),
     (lambda: decode("depseek"), "no dialect or provider is called 'depseek'; did you mean 'deepseek'?"),
     (lambda: encode("claude-cod"), "no dialect or client is called 'claude-cod'; did you mean 'claude-code'?"),
+    (lambda: encode("claude"), "no dialect or client is called 'claude'; did you mean 'anthropic'?"),
+    (lambda: encode("google"), "no dialect or client is called 'google'; did you mean 'gemini'?"),
     (lambda: decode("claude-code"), "no dialect or provider is called 'claude-code': it is a client; write its dialect, 'anthropic'"),
     (lambda: encode("deepseek"), "no dialect or client is called 'deepseek': it is a provider; write its dialect, 'openai-chat'"),
     (lambda: transcode("openai-chat", source_of([]), "anthropic"), "the name of a dialect must be str, not async_generator: write 'openai-chat', for example"),
@@ -310,6 +314,8 @@ ROWS = [
     # stages that change text
     (lambda: map_text(str, hold="9"), "map_text: hold must be a number of characters, 0 or more, not '9'"),
     (lambda: redact("a", hold="9"), "redact: hold must be at least 1, the length of the longest match, or left out; not '9'"),
+    (lambda: redact(["a"]), f"redact: {PATTERN}; write them as separate arguments, redact(*patterns)"),
+    (lambda: redact("a", b"b"), f"redact: {PATTERN}"),
     (lambda: redact("a", replacement=None), "redact: replacement must be str, not NoneType: write '[redacted]', for example"),
     (lambda: redact("a", parts="txt"), f"redact: each of parts must be one of {PARTS}, not 'txt'; did you mean 'text'?"),
     (lambda: redact("a", parts=None), f"redact: each of parts must be one of {PARTS}, not None"),
@@ -320,6 +326,8 @@ ROWS = [
     (lambda: guard(bool, hold=1, reply="refuse"), "guard: reply must be one of 'refusal', 'error', not 'refuse'; did you mean 'refusal'?"),
     # serving
     (lambda: served(["claude-code"]), "no dialect is called 'claude-code': it is a client; write its dialect, 'anthropic'"),
+    (lambda: served(["claude"]), "no dialect is called 'claude'; did you mean 'anthropic'?"),
+    (lambda: upstream(dialect="gpt"), "dialect: no dialect or provider is called 'gpt'; did you mean 'openai-chat'?"),
     (lambda: served(["anthropc"]), "no dialect is called 'anthropc'; did you mean 'anthropic'?"),
     (lambda: served(None, "https://host"), "upstream must be Upstream, not str: write Upstream(name=…, dialect=…, base_url=…, key=…)"),
     (lambda: asgi.relay(source_of([]), transcode, client="anthropc"), "no dialect or client is called 'anthropc'; did you mean 'anthropic'?"),

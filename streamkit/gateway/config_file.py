@@ -17,7 +17,7 @@ from typing import Any, Final, NewType, TypeVar
 from attrs import evolve
 from cattrs import Converter
 
-from streamkit.dialects import DIALECTS, source_named
+from streamkit.dialects import DIALECTS, SAID_FOR, source_named
 from streamkit.errors import UsageError
 from streamkit.gateway.checks import environment_faults, faults, warnings
 from streamkit.gateway.config import Config, Responses, Resume, Server, Telemetry
@@ -241,7 +241,7 @@ def _dialect(value: Any, _kind: Any) -> str:
         if DIALECTS.named(name):  # the dialect is installed, but its package fails to load: the error says why
             raise Refusal(str(error)) from None
         known = [*DIALECTS, *(provider.name for dialect in DIALECTS.values() for provider in dialect.providers)]
-        raise Refusal(f"unknown dialect {quoted(name)}{meant(name, known)}") from None
+        raise Refusal(f"unknown dialect {quoted(name)}{meant(SAID_FOR.get(name, name), known)}") from None
     if dialect.bodies is None:
         raise Refusal(f"{quoted(name)} has no requests, so no upstream can have it")
     return name

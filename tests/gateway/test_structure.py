@@ -191,8 +191,8 @@ def test_a_route_that_can_t_work_is_a_fault(routes, told):
 
 
 def test_a_route_to_an_upstream_with_faults_has_none_of_its_own():
-    (told,) = faults(GOOD.replace("openai-chat", "opnai"))
-    assert "upstreams.a.dialect" in told
+    (told,) = faults(GOOD.replace("openai-chat", "claude"))
+    assert told.endswith('upstreams.a.dialect: unknown dialect "claude"; did you mean "anthropic"?')
 
 
 def test_a_name_behind_a_pattern_is_no_fault_since_names_win():
