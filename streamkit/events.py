@@ -16,7 +16,7 @@ Source: design.md §3, dialects.md §0.2.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from attrs import define, field, frozen
 
@@ -466,3 +466,9 @@ Event: TypeAlias = (
     | StreamEnded
 )
 """The events that ``accumulate_tool_calls``, ``check_json`` and user-written stages yield."""
+_EVENTS: Final = frozenset(get_args(Event))
+
+
+def is_event(item: object) -> bool:
+    """Return whether ``item`` is an ``Event``."""
+    return type(item) in _EVENTS or isinstance(item, Event)

@@ -28,6 +28,7 @@ from types import CoroutineType
 from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
 from streamkit.errors import UsageError, blame
+from streamkit.events import is_event
 from streamkit.machines import Chain, Machine
 from streamkit.profiler import Profiler
 from streamkit.report import StreamReport
@@ -153,7 +154,7 @@ async def drive(chain: Chain, source: AsyncIterable[Any], first: Stage[Any, Any]
                 yield b"".join(out) if type(out[0]) is bytes else out[:]
                 out.clear()
             if chain.fault is not None:
-                check_item(item, first.name, first.takes, source)
+                check_item(item, first.name, first.takes, source, every=True)
                 raise chain.fault
         chain.push_end()
         if chain.fault is not None:
@@ -173,16 +174,18 @@ def _flow(out: list[Any]) -> Any:
 
 
 #: Modules whose objects are never in the lists of a flow: objects of another flow, and built-in types.
-_WRONG: Final[Mapping[Flow, Collection[str]]] = {
+_WRONG: Final[Mapping[str, Collection[str]]] = {
     "frames": {"builtins", "streamkit.events"},
     "wire events": {"builtins", "streamkit.framing.frame"},
-    "events": {"builtins", "streamkit.framing.frame"},
 }
 _ORDER: Final = "the order is parse_sse (or another framing), decode, accumulate_tool_calls, check_json, encode"
 
 
-def check_item(item: Any, name: str, flow: Flow | None, source: object) -> None:
-    """Raise UsageError if ``source`` yielded an item that is not ``flow``, which the stage ``name`` takes."""
+def check_item(item: Any, name: str, flow: Flow | None, source: object, *, every: bool = False) -> None:
+    """Raise UsageError if ``source`` yielded an item that is not ``flow``, which the stage ``name`` takes.
+
+    Of a list, only the first member is checked, unless ``every`` is True. The error names ``source`` as the stage that raised.
+    """
     is_bytes = isinstance(item, bytes | bytearray)
     if flow is None or (is_bytes and flow == "bytes"):
         return
@@ -193,10 +196,18 @@ def check_item(item: Any, name: str, flow: Flow | None, source: object) -> None:
         hint = _ORDER
     elif isinstance(item, str | Mapping) or not isinstance(item, Iterable):
         takes, hint = f"lists of {flow}", "yield a list, as in yield [event]"
-    elif isinstance(item, Sequence) and item and type(item[0]).__module__ in _WRONG[flow]:
-        found, hint = f"lists of {type(item[0]).__qualname__}", _ORDER
+    elif isinstance(item, Sequence):
+        for each in item if every else item[:1]:
+            module = type(each).__module__
+            if not is_event(each) if flow == "events" else module in _WRONG[flow]:
+                found = f"lists of {type(each).__qualname__}"
+                hint = _ORDER if module.startswith("streamkit.") else f"yield lists of {flow}, as in yield [event]"
+                break
     if hint:
-        raise UsageError(f"{name} takes {takes}, but {name_of(source)} before it yields {found}: {hint}")
+        error = UsageError(f"{name} takes {takes}, but {name_of(source)} before it yields {found}: {hint}")
+        if flow == "events":
+            blame(error, name_of(source))
+        raise error
 
 
 def check_source(source: Any) -> None:
@@ -218,16 +229,21 @@ def _begun(stage: Any, source: AsyncIterator[Any]) -> AsyncIterator[Any]:
     """Return the iterator of a user-written stage. Raise UsageError for an object that is not a stage."""
     try:
         iterator = stage(source)
-    except Exception:
+    except (TypeError, AttributeError, UsageError) as error:  # what a function raises that expects something else
         _check_stage(stage)
-        raise
+        name = name_of(stage)
+        raise UsageError(
+            f"{name} is not a stage: write an async generator function of one argument, async def with yield; "
+            f"if {name} makes one, write {name}(…)"
+        ) from error
     if not hasattr(iterator, "__anext__"):
         if isinstance(iterator, CoroutineType):
             iterator.close()  # or Python warns that nobody awaited it
         _check_stage(stage)
-        kind = type(iterator).__qualname__
+        name, kind = name_of(stage), type(iterator).__qualname__
+        made = f": write {name}(…)" if callable(iterator) and name != "<lambda>" else ""
         raise UsageError(
-            f"a stage must be an async generator function, async def with yield; {name_of(stage)} returned {kind}"
+            f"a stage must be an async generator function, async def with yield; {name} returned {kind}{made}"
         )
     return cast("AsyncIterator[Any]", iterator)
 

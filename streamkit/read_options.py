@@ -65,4 +65,11 @@ class ReadOptions:
 
 
 DEFAULT_OPTIONS: Final = ReadOptions()
-INSTEAD: Final = "ReadOptions(policy=…, limits=…, tools=…)"  #: what to write instead of other ``options``
+
+
+def check_options(options: object) -> None:
+    """Raise UsageError for what is no ``ReadOptions``."""
+    if not isinstance(options, ReadOptions):
+        is_stages = isinstance(options, list | tuple) and options and all(map(callable, options))
+        instead = "stages=[…]" if is_stages else "ReadOptions(policy=…, limits=…, tools=…, offered=…, output=…)"
+        check_type("options", options, ReadOptions, instead)

@@ -23,7 +23,7 @@ from streamkit.framing.frame import Frame
 from streamkit.in_text import checked_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Joined, Pipe, Stage, StageFunction, pipe, stage_within
-from streamkit.read_options import DEFAULT_OPTIONS, INSTEAD, ReadOptions
+from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions, check_options
 from streamkit.report import StreamReport
 from streamkit.rewrite.given import EventStage
 from streamkit.tool_calls.check import UncheckedChecker
@@ -48,7 +48,7 @@ def events_of(
 
     ``stages`` and ``join`` are as in ``transcode``, ``timings`` as in ``pipe``.
     """
-    check_type("options", options, ReadOptions, INSTEAD)
+    check_options(options)
     named, provider = source_named(dialect)
     reading = reading_stages(named, provider, options_before(stages, options), join=join)
     return Pipe(source, (*reading, *own_stages(stages, options)), report_for(provider, report), timings=timings)
@@ -61,7 +61,7 @@ def own_stages(stages: Sequence[EventStage], options: ReadOptions) -> Sequence[S
     check_type("stages", stages, Sequence, "stages=[…]")
     limits, schemas = options.limits, options.schemas()
     check = partial(UncheckedChecker, limits=limits, tools=schemas)
-    calls = stage_within("events", "check changed calls", lambda report: check(report=report))
+    calls = stage_within("events", "check_json", lambda report: check(report=report))
     output = () if options.output is None else (check_output(options.output, limits=limits),)
     return *stages, calls, *output
 
@@ -160,7 +160,7 @@ def transcode(
     asked = provider, options, profile or client, clock
     if dialect is not target and not stages and all(map(is_, asked, USUAL)):
         return Pipe(source, _usual_stages(dialect, target, join=join), report, timings=timings)
-    check_type("options", options, ReadOptions, INSTEAD)
+    check_options(options)
     policy = options.policy
     encoding = Encoding(limits=options.limits, profile=profile or client, make_id=options.make_id, clock=clock)
     if (

@@ -16,6 +16,7 @@ from streamkit import (
     Observer,
     Policy,
     ReadOptions,
+    StreamReport,
     ToolResult,
     UsageError,
     accumulate_tool_calls,
@@ -41,7 +42,8 @@ from streamkit import (
     split_thinking,
     transcode,
 )
-from streamkit.events import TextDelta
+from streamkit.conversation.collector import Collector
+from streamkit.events import TextDelta, ToolCallDelta
 from streamkit.lab.mock import Mock
 from streamkit.testing import source_of
 from streamkit.web import Secret, Upstream, setup
@@ -56,10 +58,13 @@ ANSWER = {**CHUNK, "choices": [{"index": 0, "message": MESSAGE, "finish_reason":
 ORDER = "the order is parse_sse (or another framing), decode, accumulate_tool_calls, check_json, encode"
 NO_SOURCE = "write an async generator, or streamkit.source_of([…]) for bytes in memory"
 NO_STAGE = "a stage must be an async generator function"
-NO_OPTIONS = "write ReadOptions(policy=…, limits=…, tools=…)"
+EVENTS = "yield lists of events, as in yield [event]"
+CALLED = "is not a stage: write an async generator function of one argument, async def with yield; if "
+NO_OPTIONS = "write ReadOptions(policy=…, limits=…, tools=…, offered=…, output=…)"
 RETURNS = "a check must return a message (str) or True for text that must not be sent, else False or None"
 A_RESPONSE = "write decode_response(body, dialect) or await collect(source, dialect)"
 GRAMMARS = "'hermes', 'qwen', 'glm', 'kimi', 'deepseek', 'minimax', 'claude', 'mistral', 'llama'"
+PATTERN = "each pattern must be a compiled regular expression of text, or a str that is not empty"
 PARTS = "'text', 'reasoning', 'refusal', 'arguments', 'asides'"
 
 
@@ -86,6 +91,43 @@ async def one_at_the_end(batches):
     async for batch in batches:
         yield batch
     yield TextDelta("!")
+
+
+async def words_alone(batches):
+    async for batch in batches:
+        yield [event.text for event in batch if isinstance(event, TextDelta)]
+
+
+async def word_within(batches):
+    async for batch in batches:
+        yield [*batch, *(event.text for event in batch if isinstance(event, TextDelta))]
+
+
+async def none_at_the_end(batches):
+    async for batch in batches:
+        yield batch
+    yield [None]
+
+
+async def not_begun(batches):
+    async for batch in batches:
+        yield [*batch, ToolCallDelta(0, None, None, "{", 0)]
+
+
+def looping(batches):
+    return list(batches)
+
+
+def stage_for_nothing():
+    return passed_on
+
+
+def stage_for_a_word(_word="a"):
+    return passed_on
+
+
+def guarding(reply="refusal"):
+    return guard(bool, hold=1, reply=reply)
 
 
 async def passed_on(batches):
@@ -200,7 +242,20 @@ ROWS = [
     (lambda: chat(one_by_one, encode("anthropic")), "encode anthropic takes lists of events, but one_by_one before it yields ResponseStarted: yield a list, as in yield [event]"),
     (lambda: chat(one_at_the_end, encode("anthropic")), "encode anthropic takes lists of events, but one_at_the_end before it yields TextDelta: yield a list, as in yield [event]"),
     (lambda: chat(Mine().stage, check_json()), "check_json takes lists of events, but Mine.stage before it yields ResponseStarted: yield a list, as in yield [event]"),
-    (lambda: translated(stages=[one_by_one]), "check changed calls takes lists of events, but one_by_one before it yields ResponseStarted: yield a list, as in yield [event]"),
+    (lambda: translated(stages=[one_by_one]), "check_json takes lists of events, but one_by_one before it yields ResponseStarted: yield a list, as in yield [event]"),
+    (lambda: collected(stages=[words_alone]), f"check_json takes events, but words_alone before it yields lists of str: {EVENTS}"),
+    (lambda: collected(stages=[word_within]), f"check_json takes events, but word_within before it yields lists of str: {EVENTS}"),
+    (lambda: collected(stages=[none_at_the_end]), f"check_json takes events, but none_at_the_end before it yields lists of NoneType: {EVENTS}"),
+    (lambda: collected(stages=[not_begun]), f"check_json takes events, but not_begun before it yields lists of ToolCallDelta: {ORDER}"),
+    (lambda: translated(stages=[none_at_the_end]), f"check_json takes events, but none_at_the_end before it yields lists of NoneType: {EVENTS}"),
+    (lambda: collected(stages=[word_within, redact("a")]), f"redact takes events, but word_within before it yields lists of str: {EVENTS}"),
+    (lambda: collected(stages=[none_at_the_end, map_text(str, hold=0)]), f"map_text takes events, but none_at_the_end before it yields lists of NoneType: {EVENTS}"),
+    (lambda: chat(word_within, encode("anthropic")), f"encode anthropic takes events, but word_within before it yields lists of str: {EVENTS}"),
+    (lambda: Collector("ollama", StreamReport()).feed(["a"]), "collect needs the events of accumulate_tool_calls, not 'a'"),
+    (lambda: chat(looping), f"looping {CALLED}looping makes one, write looping(…)"),
+    (lambda: chat(stage_for_nothing), f"stage_for_nothing {CALLED}stage_for_nothing makes one, write stage_for_nothing(…)"),
+    (lambda: chat(stage_for_a_word), f"{NO_STAGE}, async def with yield; stage_for_a_word returned function: write stage_for_a_word(…)"),
+    (lambda: collected(stages=[guarding]), f"guarding {CALLED}guarding makes one, write guarding(…)"),
     (lambda: chat(no_yield), f"{NO_STAGE}, async def with yield; no_yield returned coroutine"),
     (lambda: chat(no_async), f"{NO_STAGE}, async def with yield; no_async returned generator"),
     (lambda: chat(no_return), f"{NO_STAGE}, async def with yield; no_return returned NoneType"),
@@ -224,6 +279,7 @@ ROWS = [
     # options
     (lambda: collected({"policy": TOLERANT}), f"options must be ReadOptions, not dict: {NO_OPTIONS}"),
     (lambda: collected([{"name": "f"}]), f"options must be ReadOptions, not list: {NO_OPTIONS}"),
+    (lambda: translated([passed_on, redact("a")]), "options must be ReadOptions, not list: write stages=[…]"),
     (lambda: translated(TOLERANT), f"options must be ReadOptions, not Policy: {NO_OPTIONS}"),
     (lambda: decode_response(b"{}", "openai-chat", Limits()), f"options must be ReadOptions, not Limits: {NO_OPTIONS}"),
     (lambda: ReadOptions(policy="strict"), "policy must be Policy, not str: write TOLERANT, STRICT, LENIENT or Policy(…)"),
@@ -234,6 +290,8 @@ ROWS = [
     (lambda: collect(source_of([]), "opnai-chat"), "no dialect or provider is called 'opnai-chat'; did you mean 'openai-chat'?"),
     (lambda: decode("depseek"), "no dialect or provider is called 'depseek'; did you mean 'deepseek'?"),
     (lambda: encode("claude-cod"), "no dialect or client is called 'claude-cod'; did you mean 'claude-code'?"),
+    (lambda: encode("claude"), "no dialect or client is called 'claude'; did you mean 'anthropic'?"),
+    (lambda: encode("google"), "no dialect or client is called 'google'; did you mean 'gemini'?"),
     (lambda: decode("claude-code"), "no dialect or provider is called 'claude-code': it is a client; write its dialect, 'anthropic'"),
     (lambda: encode("deepseek"), "no dialect or client is called 'deepseek': it is a provider; write its dialect, 'openai-chat'"),
     (lambda: transcode("openai-chat", source_of([]), "anthropic"), "the name of a dialect must be str, not async_generator: write 'openai-chat', for example"),
@@ -256,6 +314,8 @@ ROWS = [
     # stages that change text
     (lambda: map_text(str, hold="9"), "map_text: hold must be a number of characters, 0 or more, not '9'"),
     (lambda: redact("a", hold="9"), "redact: hold must be at least 1, the length of the longest match, or left out; not '9'"),
+    (lambda: redact(["a"]), f"redact: {PATTERN}; write them as separate arguments, redact(*patterns)"),
+    (lambda: redact("a", b"b"), f"redact: {PATTERN}"),
     (lambda: redact("a", replacement=None), "redact: replacement must be str, not NoneType: write '[redacted]', for example"),
     (lambda: redact("a", parts="txt"), f"redact: each of parts must be one of {PARTS}, not 'txt'; did you mean 'text'?"),
     (lambda: redact("a", parts=None), f"redact: each of parts must be one of {PARTS}, not None"),
@@ -266,6 +326,8 @@ ROWS = [
     (lambda: guard(bool, hold=1, reply="refuse"), "guard: reply must be one of 'refusal', 'error', not 'refuse'; did you mean 'refusal'?"),
     # serving
     (lambda: served(["claude-code"]), "no dialect is called 'claude-code': it is a client; write its dialect, 'anthropic'"),
+    (lambda: served(["claude"]), "no dialect is called 'claude'; did you mean 'anthropic'?"),
+    (lambda: upstream(dialect="gpt"), "dialect: no dialect or provider is called 'gpt'; did you mean 'openai-chat'?"),
     (lambda: served(["anthropc"]), "no dialect is called 'anthropc'; did you mean 'anthropic'?"),
     (lambda: served(None, "https://host"), "upstream must be Upstream, not str: write Upstream(name=…, dialect=…, base_url=…, key=…)"),
     (lambda: asgi.relay(source_of([]), transcode, client="anthropc"), "no dialect or client is called 'anthropc'; did you mean 'anthropic'?"),

@@ -15,6 +15,7 @@ from streamkit.conversation.messages import (
     ToolCall,
 )
 from streamkit.conversation.response_events import part_of
+from streamkit.errors import UsageError
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -22,6 +23,7 @@ from streamkit.events import (
     MediaGenerated,
     Opaque,
     OutputChecked,
+    OutputDoomed,
     ProviderFailed,
     ReasoningDelta,
     ReasoningOpaque,
@@ -31,19 +33,25 @@ from streamkit.events import (
     ResponseStarted,
     StreamEnded,
     TextDelta,
+    ToolCallArguments,
+    ToolCallDoomed,
     ToolCallFinished,
     ToolCallStarted,
     UsageReported,
 )
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
 
 ASIDE_CHARS: Final = 200  #: size of an aside without its text, for ``Limits.aside_chars``
 Spoken: TypeAlias = Text | Reasoning | Refusal
 
 
 class Collector:
-    """Combines events into a ``Response``. Texts are kept as fragments and joined once."""
+    """Combines events into a ``Response``. Texts are kept as fragments and joined once.
+
+    ``feed`` raises UsageError for what is no event.
+    """
 
     def __init__(self, dialect: str, report: StreamReport, limits: Limits = DEFAULT_LIMITS) -> None:
         self._aside_room = limits.aside_chars
@@ -63,6 +71,8 @@ class Collector:
                     self._fragments(Reasoning, event.choice, event.block, event.kind).append(event.text)
                 case RefusalDelta():
                     self._fragments(Refusal, event.choice, event.block).append(event.text)
+                case ToolCallArguments():
+                    pass  # ``ToolCallFinished`` has the whole text
                 case _:
                     self._other(event)
 
@@ -146,5 +156,7 @@ class Collector:
                 ended.stop_sequence = event.stop_sequence
             case StreamEnded():
                 self._response.clean = event.clean
+            case ToolCallDoomed() | OutputDoomed():
+                pass  # the verdict follows
             case _:
-                pass  # ignore fragments of calls: ``ToolCallFinished`` has the whole text
+                raise UsageError(f"collect needs the events of accumulate_tool_calls, not {quoted(event)}")

@@ -185,6 +185,13 @@ DIALECTS = Registry(
 )
 
 
+#: Words that people use for a dialect, for the messages about unknown names.
+SAID_FOR: Final[Mapping[str, str]] = {
+    "claude": "anthropic",
+    "gpt": "openai-chat",
+    "chatgpt": "openai-chat",
+    "google": "gemini",
+}
 #: What has a name besides the dialects: the values of a dialect that have names.
 _OTHERS: Final[Mapping[str, Callable[[Dialect], Iterable[Provider | Profile]]]] = {
     "provider": lambda dialect: dialect.providers,
@@ -213,7 +220,7 @@ def dialect_named(name: str, *others: Literal["provider", "client"]) -> Dialect:
             raise UsageError(f"{what}: it is a {kind}; write its dialect, {quoted(dialects[name])}")
     lists = {"dialects": [*DIALECTS], **{f"{kind}s": [*named[kind]] for kind in others}}
     known = "".join(f"; the {kind} are {', '.join(names)}" for kind, names in lists.items())
-    raise UsageError(what + (meant(name, chain(*lists.values())) or known))
+    raise UsageError(what + (meant(SAID_FOR.get(name, name), chain(*lists.values())) or known))
 
 
 def source_named(name: str) -> tuple[Dialect, Provider | None]:

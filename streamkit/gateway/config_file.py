@@ -17,12 +17,13 @@ from typing import Any, Final, NewType, TypeVar
 from attrs import evolve
 from cattrs import Converter
 
-from streamkit.dialects import DIALECTS, source_named
+from streamkit.dialects import DIALECTS, SAID_FOR, source_named
 from streamkit.errors import UsageError
 from streamkit.gateway.checks import environment_faults, faults, warnings
 from streamkit.gateway.config import Config, Responses, Resume, Server, Telemetry
 from streamkit.gateway.keys import WRITTEN, FileReader, KeyFile, KeyReader, KeySource, read_key_file
 from streamkit.gateway.routing import Route, RouteStage, Target
+from streamkit.rewrite.given import find_modules_in
 from streamkit.text.quoting import without_secrets
 from streamkit.toml.document import TOMLDocument, parse_toml, read_toml
 from streamkit.toml.findings import ConfigError, Finding, KeyPath, Refusal, meant, quoted
@@ -56,10 +57,12 @@ REQUIRED: Final = frozenset({"upstreams", "routes"})  #: the gateway can't serve
 def load_config(path: str | Path, *, server: Mapping[str, Any] | None = None) -> Config:
     """Read the configuration in a file. Its keys come from this process's environment and from files.
 
-    Relative paths of key files begin at the folder of ``path``. ``server`` has command line options that replace values of the
-    table ``[server]``; their errors name the option, such as ``--port``, not a line. Raises ConfigError with every error.
+    Relative paths of key files begin at the folder of ``path``, and stages may be in modules of that folder. ``server`` has
+    command line options that replace values of the table ``[server]``; their errors name the option, such as ``--port``, not a
+    line. Raises ConfigError with every error.
     """
     path = Path(path)
+    find_modules_in(path.parent)
 
     def read_file(name: str) -> KeyFile:
         return read_key_file(path.parent / name)
@@ -238,7 +241,7 @@ def _dialect(value: Any, _kind: Any) -> str:
         if DIALECTS.named(name):  # the dialect is installed, but its package fails to load: the error says why
             raise Refusal(str(error)) from None
         known = [*DIALECTS, *(provider.name for dialect in DIALECTS.values() for provider in dialect.providers)]
-        raise Refusal(f"unknown dialect {quoted(name)}{meant(name, known)}") from None
+        raise Refusal(f"unknown dialect {quoted(name)}{meant(SAID_FOR.get(name, name), known)}") from None
     if dialect.bodies is None:
         raise Refusal(f"{quoted(name)} has no requests, so no upstream can have it")
     return name

@@ -91,7 +91,8 @@ class Route:
     #: The stages that each streamed or whole response passes, in this order, before the client gets it: streamkit's or your
     #: own. `"package.module:name"` names a stage, or a function that returns one. `{ use = "package.module:name", … }` calls
     #: the function: `args` has the positional arguments, and each other key is a keyword argument. `{ regex = "…" }` is a
-    #: regular expression. Modules of the working directory are found too. On such a route nothing passes byte for byte.
+    #: regular expression. Modules of the configuration's folder and of the working directory are found too. On such a route
+    #: nothing passes byte for byte.
     stages: tuple[RouteStage, ...] = ()
     #: What to do if a request requires a tool call and a whole response has none: send the response and count it (`report`),
     #: or try the `next` upstream.

@@ -24,6 +24,13 @@ from streamkit.text.quoting import name_of, quoted, without_secrets
 EventStage: TypeAlias = StageFunction[list[Event], list[Event]]
 _USE: Final = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)")
 FORM: Final = '"package.module:name"'
+_NO_STAGE: Final = (
+    "is not a stage; give an async generator function that takes batches of events and yields them, or what redact, map_text or "
+    "guard returns"
+)
+_PLACES: Final = (
+    "; modules are found if they are installed, in the working directory, or next to the gateway's configuration"
+)
 
 
 def given_stages(stages: Iterable[EventStage], where: str) -> tuple[EventStage, ...]:
@@ -37,10 +44,7 @@ def given_stages(stages: Iterable[EventStage], where: str) -> tuple[EventStage, 
                 f"{where}: the stage {stage.name} takes {stage.takes} and yields {stage.gives}, not events"
             )
         if not _is_stage(stage):
-            raise UsageError(
-                f"{where}: {name_of(stage)} is not a stage; give an async generator function that takes batches of events and "
-                "yields them, or what redact, map_text or guard returns"
-            )
+            raise UsageError(f"{where}: {name_of(stage)} {_NO_STAGE}")
     return given
 
 
@@ -68,8 +72,8 @@ def load_stage(given: str | Mapping[str, Any]) -> EventStage:
     """Return the stage that a configuration names, as ``"package.module:name"`` or a table.
 
     In a table, ``use`` has the name, ``args`` the positional arguments of the function, and each other member is a keyword
-    argument. In the arguments, a table ``{ regex = "…" }`` is a compiled regular expression. Modules of the working directory
-    can be imported too. Raises UsageError.
+    argument. In the arguments, a table ``{ regex = "…" }`` is a compiled regular expression. Modules of the working directory,
+    and of the folders that ``find_modules_in`` got, can be imported too. Raises UsageError.
     """
     options = {"use": given} if isinstance(given, str) else dict(given)
     use, args = str(options.pop("use", "")), options.pop("args", list[Any]())
@@ -84,13 +88,19 @@ def load_stage(given: str | Mapping[str, Any]) -> EventStage:
     return given_stages([made], use)[0]
 
 
+def find_modules_in(folder: Path) -> None:
+    """Let the modules of ``folder`` be imported, unless an installed module has the same name."""
+    if str(folder.resolve()) not in sys.path:
+        sys.path.append(str(folder.resolve()))
+
+
 def _imported(module: str, name: str) -> Any:
-    if str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))  # at the end, so that no module of the directory replaces an installed one
+    find_modules_in(Path.cwd())
     try:
         found: Any = import_module(module)
     except Exception as error:
-        raise UsageError(f"{module} can't be imported: {_reason(error)}") from error
+        hint = _PLACES if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.") else ""
+        raise UsageError(f"{module} can't be imported: {_reason(error)}{hint}") from error
     for part in name.split("."):
         if not hasattr(found, part):
             raise UsageError(f"{module} has no {name}")
@@ -101,9 +111,14 @@ def _imported(module: str, name: str) -> Any:
 def _called(use: str, factory: Any, args: list[Any], options: dict[str, Any]) -> Any:
     if isinstance(factory, Stage) or _is_generator_function(factory):
         raise UsageError(f"{use} is a stage, which takes no arguments")
+    if inspect.iscoroutinefunction(factory):
+        raise UsageError(f"{use}: {name_of(factory)} {_NO_STAGE}")
     try:
         return factory(*args, **options)
     except Exception as error:
+        if not args and not options:
+            called = f"called without arguments, it raised {_reason(error)}"
+            raise UsageError(f"{use}: {name_of(factory)} {_NO_STAGE}; {called}") from error
         raise UsageError(f"{use} can't be called with these arguments: {_reason(error)}") from error
 
 

@@ -10,7 +10,7 @@ Python's own parser and compiler of regular expressions are used for this, since
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import Any, Final
 
@@ -102,7 +102,8 @@ def redact(
 ) -> Stage[list[Event], list[Event]]:
     """Create a stage that replaces each match of the patterns, however the deltas cut the text.
 
-    A ``str`` is literal text, a compiled pattern a regular expression. If two matches overlap, the match that begins first is
+    A ``str`` is literal text, a compiled pattern a regular expression. Every positional argument is a
+    pattern; the text to write instead is ``replacement``. If two matches overlap, the match that begins first is
     replaced. If both begin at the same place, literal texts come before expressions, longer texts before shorter ones, and
     earlier expressions before later ones. Text that may be the beginning of a match is held back, so each pattern must have a
     longest match: ``[a-z]{1,64}`` instead of ``[a-z]+``. ``hold`` is the most characters that may be held back (by default,
@@ -112,8 +113,10 @@ def redact(
     literals = [each for each in patterns if isinstance(each, str)]
     expressions = [each for each in patterns if isinstance(each, re.Pattern) and isinstance(each.pattern, str)]
     if len(literals) + len(expressions) < len(patterns) or not patterns or "" in literals:
+        is_one = len(patterns) == 1 and isinstance(patterns[0], Collection) and not isinstance(patterns[0], str | bytes)
+        hint = "; write them as separate arguments, redact(*patterns)" if is_one else ""
         raise UsageError(
-            "redact: each pattern must be a compiled regular expression of text, or a str that is not empty"
+            f"redact: each pattern must be a compiled regular expression of text, or a str that is not empty{hint}"
         )
     check_type("redact: replacement", replacement, str, "'[redacted]', for example")
     if literals:

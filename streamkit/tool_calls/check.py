@@ -19,7 +19,7 @@ import orjson
 from attrs import evolve
 
 from streamkit.errors import UsageError
-from streamkit.events import Event, ToolCallFinished, ToolKind, Verdict
+from streamkit.events import Event, ToolCallFinished, ToolKind, Verdict, is_event
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Link
 from streamkit.pipeline import Stage, stage_within
@@ -131,13 +131,18 @@ class JSONChecker(Link):
 
 
 class UncheckedChecker(JSONChecker):
-    """Checks finished calls without a verdict: a stage has changed their arguments."""
+    """Checks what users' stages yield: finished calls without a verdict, whose arguments a stage has changed.
+
+    Raises UsageError for what is no event, which a later machine might drop.
+    """
 
     def push(self, event: Event, /) -> None:
-        if isinstance(event, ToolCallFinished) and event.verdict is not None:
+        if isinstance(event, ToolCallFinished) and event.verdict is None:
+            super().push(event)
+        elif is_event(event):
             self.emit(event)
         else:
-            super().push(event)
+            raise UsageError(f"a stage must yield lists of events, not of {type(event).__qualname__}")
 
 
 def check_json(*, limits: Limits = DEFAULT_LIMITS, tools: Tools | None = None) -> Stage[list[Event], list[Event]]:

@@ -39,7 +39,7 @@ from streamkit.in_text import checked_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Chain
 from streamkit.policy import AssistantFirst, AssistantLast, LinkedMedia
-from streamkit.read_options import DEFAULT_OPTIONS, INSTEAD, ReadOptions
+from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions, check_options
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
 from streamkit.text.quoting import redacted
@@ -198,7 +198,7 @@ def decode_response(
     """
     named, provider = source_named(dialect)
     _check_body(body)
-    check_type("options", options, ReadOptions, INSTEAD)
+    check_options(options)
     bodies, limits = _bodies_of(named), options.limits
     report = report_for(provider, report)
     report.bytes_in += len(body)

@@ -27,6 +27,7 @@ from streamkit.dialects import client_named, keep_alive
 from streamkit.dialects.http import ArrayForm
 from streamkit.dialects.profiles import Encoding, KeepAliveForm
 from streamkit.dialects.streams.event_encoder import failure_from
+from streamkit.dialects.vocabulary.error_bodies import TRUNCATED
 from streamkit.errors import Interrupted, StreamError, stage_of
 from streamkit.events import ProviderFailed, StreamEnded
 from streamkit.limits import DEFAULT_LIMITS, MIB, Limits
@@ -582,9 +583,7 @@ def failure_in(report: StreamReport) -> ProviderFailed:
         return report.failure
     if report.error is not None:
         return failure_from(report.error)
-    return ProviderFailed(
-        "truncated", "the upstream's answer ended before its completion point", code="stream_truncated"
-    )
+    return ProviderFailed("truncated", "the upstream's answer ended before its completion point", code=TRUNCATED)
 
 
 # -- a stream as one JSON array ----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ Source: design.md §6, §8; clients.md §5.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
@@ -18,13 +19,15 @@ from attrs import field, frozen
 
 from streamkit.dialects import client_named, source_named
 from streamkit.dialects.streams.event_encoder import failure_from
+from streamkit.dialects.vocabulary.error_bodies import BROKEN, TRUNCATED
 from streamkit.errors import SourceFailed, UsageError, check_type
 from streamkit.events import ProviderFailed
 from streamkit.pipeline import Pipe
 from streamkit.recipes import transcode
 from streamkit.rewrite.given import EventStage, given_stages
+from streamkit.text.quoting import quoted
 from streamkit.web.budget import BUDGET, Budget
-from streamkit.web.exchange import Exchange
+from streamkit.web.exchange import UNFIT, Exchange
 from streamkit.web.hosts import is_foreign
 from streamkit.web.refusals import Refused
 from streamkit.web.reply import DEFAULT_DELIVERY, LIVE, Delivery, Reply, end_streams_on_shutdown, reply_to
@@ -38,6 +41,8 @@ from streamkit.web.token_counts import Count, CountTokens, first_count
 from streamkit.web.upstream import Upstream, client_session, error_of, response_headers
 from streamkit.web.upstream.requests import as_gateway_failure
 from streamkit.web.upstream.sending import in_time
+
+log: Final = logging.getLogger("streamkit.web")
 
 #: Returns the pipe that produces the client's bytes from a source: ``lambda source: transcode(source, provider, client)``.
 Pipeline: TypeAlias = Callable[[AsyncIterable[bytes]], Pipe[bytes]]
@@ -188,12 +193,29 @@ async def answered(
 
     async def work() -> None:
         answer = await (exchange.stream() if ask.stream else exchange.fetch())
+        failed = answer if isinstance(answer, ProviderFailed) else reply.failure
+        if failed is not None and reply.interrupted is None:
+            _log_failed(exchange, failed)
         if isinstance(answer, ProviderFailed):
             await reply.fail(as_gateway_failure(answer, [upstream], reply.client_headers))
         elif answer is not None:
             await exchange.deliver(answer)
 
     return await reply.run(work())
+
+
+def _log_failed(exchange: Exchange, failed: ProviderFailed) -> None:
+    """Log that the upstream failed, unless the request or a guard caused that. A provider's own words are left out.
+
+    They may repeat parts of the conversation.
+    """
+    if failed.code == UNFIT or "blocked" in exchange.report.losses:
+        return
+    name = exchange.upstream.name
+    status = "no response" if exchange.status is None else f"status {exchange.status}"
+    is_ours = failed.code in {BROKEN, TRUNCATED} and not failed.vendor
+    reason = f": {failed.message.removeprefix(f'{name}: ')}" if is_ours else ""
+    log.warning("the upstream %s failed (%s, %s)%s", quoted(name), status, failed.type, reason)
 
 
 def setup(
@@ -225,6 +247,7 @@ def setup(
     * ``stages``: the stages that each streamed or whole response passes before the client gets it, as in ``transcode``:
       ``redact``, or your own. If one raises an exception, the client gets an error that does not show the exception.
 
+    A failure of the upstream is a warning of the logger ``streamkit.web``, without keys and without text of the conversation.
     The application's middlewares decide which clients may send requests. Its ``client_max_size`` limits request bodies;
     aiohttp's default of 1 MiB is too small for prompts with images. ``setup`` may be called again for another upstream with
     another prefix. Raises UsageError for a dialect that can't be served, and for an object that is not a stage.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import sys
 
 import pytest
 
 from streamkit import redact
 from streamkit.gateway.config import describe
+from streamkit.gateway.config_file import load_config
 from streamkit.gateway.routing import RouteStage
 from streamkit.toml.findings import Refusal
 from tests.gateway.configuring import GOOD, parse
@@ -35,17 +37,27 @@ def test_a_configuration_names_stages():
 
 def test_a_stage_is_found_in_the_working_directory(tmp_path, monkeypatch):
     (tmp_path / "stages_of_mine.py").write_text("async def mine(batches):\n    yield []\n", "utf-8")
-    monkeypatch.setattr("sys.path", [*__import__("sys").path])
+    monkeypatch.setattr("sys.path", [*sys.path])
     with pytest.raises(Refusal, match="stages_of_mine can't be imported"):
         RouteStage("stages_of_mine:mine")
     monkeypatch.chdir(tmp_path)
     assert RouteStage("stages_of_mine:mine").stage.__qualname__ == "mine"
 
 
+def test_a_stage_is_found_next_to_the_configuration(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.path", [*sys.path])
+    monkeypatch.setenv("KEY", "k")
+    (tmp_path / "stages_next_to_it.py").write_text("async def mine(batches):\n    yield []\n", "utf-8")
+    (tmp_path / "gateway.toml").write_text(f'{GOOD}stages = ["stages_next_to_it:mine"]\n', "utf-8")
+    (stage,) = load_config(tmp_path / "gateway.toml").routes[0].stages
+    assert stage.stage.__qualname__ == "mine"
+
+
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-async def test_no_other_upstream_is_asked_after_a_stage_raised(stream):
+@pytest.mark.parametrize("stage", ["raises_at_once", "one_by_one", "words_alone"])
+async def test_no_other_upstream_is_asked_after_a_stage_raised(stage, stream):
     plays = [as_asked("openai-chat")] * 2
-    async with in_turn(*plays, stages=stages("raises_at_once"), retries=1) as running:
+    async with in_turn(*plays, stages=stages(stage), retries=1) as running:
         failed = await running.asked("anthropic", stream=stream)
         assert (failed.status, running.seen) == (500, [1, 0])
         assert b"secret text" not in failed.body

@@ -14,7 +14,7 @@ from streamkit.web import ModelCard, Upstream, add_inventory, setup
 from streamkit.web.socket import Message
 from tests.gateway.running import asking, upstream_at
 from tests.web.evil import EvilUpstream
-from tests.web.faults import TEXT, answer, as_asked, status
+from tests.web.faults import TEXT, answer, as_asked, error_midstream, good, refuse, reset_mid_line, status
 from tests.web.raw_client import ask
 from tests.web.serving import serving
 
@@ -56,6 +56,26 @@ async def test_only_the_named_clients_are_served_and_under_a_prefix():
             assert (await asked(port, "anthropic", prefix="/two")).status == 200
             assert (await asked(port, "openai-chat", prefix="/one")).status == 404
         assert (len(evil.requests), len(other.requests)) == (1, 1)
+
+
+BROKE = "the connection to the upstream broke: Connection reset by peer"
+CLOSED = "the connection to the upstream could not be opened: Connection refused"
+FAILURES = [
+    (refuse(), True, [f"(no response, server): {CLOSED}"]),
+    (refuse(), False, [f"(no response, server): {CLOSED}"]),
+    (status(503, message="about Oslo"), True, ["(status 503, unavailable)"]),
+    (reset_mid_line("openai-chat"), True, [f"(status 200, server): {BROKE}"]),
+    (error_midstream("openai-chat"), True, ["(status 200, unavailable)"]),
+    (good("openai-chat"), True, []),
+]
+
+
+@pytest.mark.parametrize(("play", "stream", "told"), FAILURES)
+async def test_a_failure_of_the_upstream_is_one_line_of_the_log(play, stream, told, caplog):
+    async with ready(play) as (port, _):
+        await asked(port, "anthropic", stream=stream)
+    lines = [record.getMessage() for record in caplog.records if record.name == "streamkit.web"]
+    assert lines == [f"the upstream 'one' failed {each}" for each in told]
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,17 @@ async def is_cancelled(batches):
             raise asyncio.CancelledError
 
 
+async def one_by_one(batches):
+    async for batch in batches:
+        for event in batch:
+            yield event
+
+
+async def words_alone(batches):
+    async for batch in batches:
+        yield [event.text for event in batch if isinstance(event, TextDelta)]
+
+
 def raises(_text):
     raise ValueError("a secret text")
 
@@ -80,6 +91,8 @@ STAGES = {
     "raises_at_once": raises_at_once,
     "raises_late": raises_late,
     "is_cancelled": is_cancelled,
+    "one_by_one": one_by_one,
+    "words_alone": words_alone,
     "in_text": map_text(raises, hold=0),
     "spoils_json": spoils_json,
 }
@@ -226,6 +239,15 @@ async def test_a_stage_that_is_cancelled_is_no_client_that_left(stream, caplog):
     assert (answer.status, answer.end) == ((200, "cut") if stream else (500, "complete"))
     assert b'"error"' in answer.body
     assert "a stage or a source was cancelled" in caplog.text
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=FORMS.get)
+@pytest.mark.parametrize("stage", ["one_by_one", "words_alone"])
+async def test_a_stage_that_yields_something_else_is_an_error_and_is_named(stage, stream, caplog):
+    answer = await answered("setup", "anthropic", stream, stage)
+    assert (answer.status, b"message_stop" in answer.body) == (500, False)
+    assert f"failed in the stage {stage}" in caplog.text
+    assert f"check_json takes {'lists of ' * (stage == 'one_by_one')}events, but {stage}" in caplog.text
 
 
 async def test_a_stage_that_raises_within_a_json_array_is_named(caplog):

@@ -113,7 +113,7 @@ async def _drive(
             except Exception as error:  # noqa: BLE001 - raised below, after what the machines held
                 chain.failed(error)
             if chain.fault is not None:
-                check_item(item, first.name, first.takes, source)
+                check_item(item, first.name, first.takes, source, every=True)
                 raise chain.fault  # the output before it is written together with the error frame
             if parts and (output := encoder.written()):
                 yield output

@@ -16,7 +16,7 @@ from streamkit.dialects.streams.client_calls import WAITS, waiting_message
 from streamkit.dialects.streams.compactions import FORMS
 from streamkit.dialects.streams.encode_stage import EncoderLink
 from streamkit.dialects.streams.spoken import SPOKEN
-from streamkit.dialects.vocabulary.error_bodies import BROKEN
+from streamkit.dialects.vocabulary.error_bodies import BROKEN, TRUNCATED
 from streamkit.errors import StreamError, StreamkitError, UsageError
 from streamkit.events import (
     OUTPUT,
@@ -323,7 +323,7 @@ class EventEncoder(EncoderLink):
             self.report.completed = True
         else:
             reason = event.reason or "the stream ended before its completion point"
-            self.error(ProviderFailed("truncated", f"stream truncated: {reason}", code="stream_truncated"))
+            self.error(ProviderFailed("truncated", f"stream truncated: {reason}", code=TRUNCATED))
 
     def withhold(self, call: ToolCallFinished, kind: str = "call_withheld") -> None:
         """Count the loss of a call, and keep its text in the report."""
@@ -395,7 +395,7 @@ def failure_of(response: Response, report: StreamReport) -> ProviderFailed | Non
     if response.clean and failed is not None:
         reason = failed.stop_reason or "error"
         return failure_in(StopReasonSeen(reason, failed.native_stop_reason or reason))
-    return ProviderFailed("truncated", "the response was truncated", code="stream_truncated")
+    return ProviderFailed("truncated", "the response was truncated", code=TRUNCATED)
 
 
 #: Events that show something to the user, or call a tool of the client.

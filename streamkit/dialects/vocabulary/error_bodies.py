@@ -48,6 +48,7 @@ ERROR_BY_STATUS: Mapping[int, ErrorType] = {
 BROKEN: Final = "stream_broken"
 REDIRECTED: Final = "upstream_redirected"
 REFUSED_KEY: Final = "upstream_credentials"
+TRUNCATED: Final = "stream_truncated"  #: the code of the failure for a stream that ended before its completion point
 
 
 def gateway_status(failed: ProviderFailed) -> int | None:
