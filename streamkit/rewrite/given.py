@@ -25,8 +25,8 @@ EventStage: TypeAlias = StageFunction[list[Event], list[Event]]
 _USE: Final = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)")
 FORM: Final = '"package.module:name"'
 _NO_STAGE: Final = (
-    "is not a stage; give an async generator function that takes batches of events and yields them, or what redact, map_text or "
-    "guard returns"
+    "is not a stage; give an async generator function that takes batches of events and yields them, or what redact, map_text "
+    "or guard returns"
 )
 _PLACES: Final = (
     "; modules are found if they are installed, in the working directory, or next to the gateway's configuration"

@@ -90,10 +90,11 @@ class Guard(TextChanger):
             return
         if isinstance(event, StreamEnded):  # the stages before have reported how the provider ended each choice
             self._tell_stops()
-        if isinstance(event, ToolCallStarted):
-            self._started[event.choice, event.call] = event
         super().push(event)
-        if isinstance(event, ToolCallFinished):
+        if isinstance(event, ToolCallStarted):
+            if not self.is_ended(event.choice):
+                self._started[event.choice, event.call] = event
+        elif isinstance(event, ToolCallFinished):
             self._started.pop((event.choice, event.call), None)
             self._unchecked.pop((event.choice, event.call), None)
         elif isinstance(event, ResponseFinished):

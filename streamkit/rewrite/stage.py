@@ -114,6 +114,10 @@ class TextChanger(Link):
                 self.push_arguments(event.call, event.fragment, event.choice)
             case Aside():
                 self._aside(event)
+            case ResponseStarted(extras=extras) if extras and "asides" in self._parts:
+                started = evolve(event, extras=self._changed_strings({**extras}, 0))
+                if not self.is_ended(0):
+                    self.emit(started)
             case _ if type(event) in INSIDE:
                 self.emit(event)
             case _ if type(event) in ENDS_ALL:
@@ -230,6 +234,10 @@ class TextChanger(Link):
 
     def _emit_after(self, event: Any) -> None:
         """Emit an event that has ended a text."""
+        if isinstance(event, ToolCallStarted) and event.extras and "asides" in self._parts:
+            event = evolve(event, extras=self._changed_strings({**event.extras}, event.choice))
+            if self.is_ended(event.choice):
+                return
         if isinstance(event, ToolCallStarted) and "arguments" in self._parts:
             self._calls[event.choice, event.call] = JSONStrings(self._make, plain=event.kind == "custom")
         elif isinstance(event, ToolCallFinished):

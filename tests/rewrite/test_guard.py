@@ -61,6 +61,11 @@ def test_a_text_in_asides_is_checked_whole():
     assert ("".join(each.raw["delta"] for each in sent), refusal) == ("a", REFUSED[0])
 
 
+def test_a_call_is_not_ended_before_it_has_begun():
+    started = ToolCallStarted(0, "c", "f", extras={"caller": "a secret"})
+    assert run(started, StreamEnded(clean=True), parts="asides") == REFUSED
+
+
 def test_the_message_may_be_the_checks_own():
     assert run(TextDelta("secret"), check=lambda text: bad(text) and "Not that.")[0].text == "Not that."
 

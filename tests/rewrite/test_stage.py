@@ -151,6 +151,13 @@ def test_asides_are_changed_inside():
     assert run(Aside("v", "citation", "c", raw))[0].raw == {"secret": [{"text": "a ***"}, 1, None]}
 
 
+@pytest.mark.parametrize("event", [ResponseStarted("r", extras={}), ToolCallStarted(0, "c", "f", extras={})])
+def test_what_only_one_vendor_has_is_changed_inside(event):
+    event.extras = {"instructions": "a secret", "tools": [{"secret": 1}]}
+    assert run(event)[0].extras == {"instructions": "a ***", "tools": [{"secret": 1}]}
+    assert run(event, parts=("text", "arguments"))[0] == event
+
+
 #: Asides with a piece of a text: code that a provider runs, the input of its tool, what a model says aloud.
 PIECES = {
     "code": lambda text: Aside("v", "server_tool", "code.delta", {"type": "code.delta", "item": "i", "delta": text}),
