@@ -174,13 +174,15 @@ async def _check_texts(
 def _difference(found: Any, wanted: Any) -> str:
     """Return the first difference of two flows."""
     is_bytes = isinstance(found, bytes) or isinstance(wanted, bytes)
-    one, other = (found or b"", wanted or b"") if is_bytes else (joined(found), joined(wanted))
+    one, other, how = found or b"", wanted or b"", ""
+    if not is_bytes and joined(found) != joined(wanted):  # an ``equal`` of the caller may count how deltas are joined
+        one, other, how = joined(found), joined(wanted), " (adjacent deltas joined)"
     place = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     if is_bytes:
         shown, where = [repr(each[max(place - 40, 0) : place + 40]) for each in (one, other)], f"around byte {place}"
     else:
         shown = [repr(each[place]) if place < len(each) else "nothing" for each in (one, other)]
-        where = f"as item {place} (adjacent deltas joined)"
+        where = f"as item {place}{how}"
     return f"yields\n  {shown[0]}\ninstead of\n  {shown[1]}\n{where}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from copy import deepcopy
 from itertools import takewhile
+from operator import eq
 
 import pytest
 from attrs import evolve
@@ -14,7 +15,7 @@ from streamkit.dialects import DIALECTS
 from streamkit.events import ResponseFinished, StopReasonSeen, StreamEnded, TextDelta, ToolCallArguments
 from streamkit.recipes import parse
 from streamkit.report import StreamReport
-from streamkit.testing import FaultySource, adrive, check_stage, drive, drive_machine, open_sources
+from streamkit.testing import FaultySource, adrive, check_stage, drive, drive_machine, joined, open_sources
 from tests.laws.running import CLOCK, machines, maker, says
 from tests.vectors import VECTORS
 
@@ -106,6 +107,11 @@ async def changes_earlier_events(batches):
 async def takes_a_batch_for_an_event(events):
     async for event in events:
         yield [event]
+
+
+async def joins_each_batch(batches):
+    async for batch in batches:
+        yield joined(batch)
 
 
 async def marks_each_read(chunks):
@@ -208,11 +214,23 @@ async def test_a_broken_stage_is_named_with_its_law(stage, law):
 
 
 @pytest.mark.parametrize(
-    ("stage", "items", "message"),
+    ("stage", "items", "options", "message"),
     [
+        (
+            joins_each_batch,
+            [EVENTS[0]],
+            {"equal": eq},
+            """\
+L1, chunk invariance: if the input is cut into [1, 1], the stage yields
+  TextDelta(text='Hel', choice=0, block=0)
+instead of
+  TextDelta(text='Hello', choice=0, block=0)
+as item 0""",
+        ),
         (
             first_of_each_batch,
             EVENTS,
+            {},
             """\
 L1, chunk invariance: if the input is cut into [1, 1, 1, 1, 1, 1], the stage yields
   TextDelta(text='Hello', choice=0, block=0)
@@ -223,6 +241,7 @@ as item 0 (adjacent deltas joined)""",
         (
             marks_each_read,
             [b"ab" * 100],
+            {},
             f"""\
 L1, chunk invariance: if the input is cut into 200 batches, [1, 1, 1, 1, 1, 1] …, the stage yields
   {b"a|b|" * 10 + b"a"!r}
@@ -232,9 +251,9 @@ around byte 1""",
         ),
     ],
 )
-async def test_only_the_first_difference_is_shown(stage, items, message):
+async def test_only_the_first_difference_is_shown(stage, items, options, message):
     with pytest.raises(AssertionError) as caught:
-        await check_stage(stage, items)
+        await check_stage(stage, items, **options)
     assert str(caught.value) == message
 
 
