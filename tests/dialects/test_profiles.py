@@ -47,7 +47,7 @@ def test_a_client_stands_for_its_dialect(dialect, client):
     assert keep_alive(client.name) in {b"", *dialect.keep_alive.values()}
 
 
-@pytest.mark.parametrize("name", ["", "gpt", "OpenAI"])
+@pytest.mark.parametrize("name", ["", "nobody", "OpenAI"])
 def test_a_name_that_nobody_has_is_refused_with_those_there_are(name):
     for named in (source_named, client_named):
         with pytest.raises(UsageError, match="the dialects are openai-chat"):
