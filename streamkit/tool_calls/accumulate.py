@@ -144,9 +144,16 @@ class ToolCallAccumulator(Link):
         self._is_over = True
         self._end()
 
-    def push_batch(self, batch: Sequence[WireEvent], /) -> None:
+    def push_batch(self, batch: Sequence[Any], /) -> None:
         self.holds = self.joins and len(batch) > 1
-        super().push_batch(batch)
+        for item in batch:
+            kind = type(item)
+            if kind is TextDelta:
+                self.push_text(item.text, item.choice, item.block)
+            elif kind is ToolCallDelta:
+                self._fragment(item)
+            else:
+                self.push(item)
 
     def hold(self) -> None:
         self.holds = self.joins
@@ -175,6 +182,16 @@ class ToolCallAccumulator(Link):
             self._deltas.append(delta)
         else:
             self.emit(delta)
+
+    def _grow_call(self, call: int, delta: ToolCallDelta) -> None:
+        """Emit the text of a fragment that was added to the call with the ordinal ``call``."""
+        text = delta.arguments or ""
+        if self.holds or self._is_over:
+            self._grow(ToolCallArguments(call, text, delta.choice))
+        else:
+            report = self.report
+            report.has_output = report.spoken = True
+            self.next.push_arguments(call, text, delta.choice)
 
     def _end(self) -> None:
         if not self._calls and not self._failed and len(self._choices) == 1:
@@ -292,8 +309,8 @@ class ToolCallAccumulator(Link):
 
     def _fragment(self, delta: ToolCallDelta) -> None:
         """Take the fields of a call in one frame. Nearly always they only add text to a settled call: nothing to decide."""
-        if (grown := self._settled.grown(delta)) is not None:
-            self._grow(grown)
+        if (call := self._settled.grown(delta)) is not None:
+            self._grow_call(call, delta)
         elif self._failed:
             self.report.repair("after_error")
         else:
@@ -355,7 +372,7 @@ class ToolCallAccumulator(Link):
     def _delta(self, delta: ToolCallDelta) -> None:
         choice = self._choices.get(delta.choice) or self._choice(delta.choice)
         if delta.id is None and delta.name is None and (grown := self._settled.add(choice, delta)) is not None:
-            self._grow(grown)
+            self._grow_call(grown, delta)
             return
         if self._identity is None:
             self._identity = Identity(self.limits, self.report, self.policy, self.make_id)

@@ -154,7 +154,7 @@ class SettledCalls:
             and self.chars + size <= limits.stream_arguments_chars
         )
 
-    def add(self, choice: ChoiceState, delta: ToolCallDelta) -> ToolCallArguments | None:
+    def add(self, choice: ChoiceState, delta: ToolCallDelta) -> int | None:
         """Do the same as ``grown`` for a call that is not yet known as settled. The fragment has no id and no name."""
         if not delta.arguments or delta.index is None:
             return None
@@ -164,14 +164,13 @@ class SettledCalls:
         self.calls[delta.index] = choice, call
         return self.grown(delta)
 
-    def grown(self, delta: ToolCallDelta) -> ToolCallArguments | None:
-        """Add a fragment to its settled call and return the event to emit; None if the fragment needs the full check."""
+    def grown(self, delta: ToolCallDelta) -> int | None:
+        """Add a fragment to its settled call and return the call's ordinal; None if the fragment needs the full check."""
         if delta.id is not None or delta.name is not None or not delta.arguments or delta.snapshot:
             return None
         if delta.signature is not None or delta.extras is not None:
             return None
-        call = self.grow(delta.index, delta.arguments, delta.choice)
-        return None if call is None else ToolCallArguments(call, delta.arguments, delta.choice)
+        return self.grow(delta.index, delta.arguments, delta.choice)
 
     def grow(self, index: int | None, fragment: str, number: int) -> int | None:
         """Add a fragment to the settled call at ``index`` of the choice ``number``. Return the call's ordinal, or None.
