@@ -8,14 +8,16 @@ report and errors.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, NoReturn, TypeVar
 
 from streamkit.conversation.messages import Response
 from streamkit.dialects.profiles import Profile
 from streamkit.errors import UsageError
-from streamkit.pipeline import Pipe
+from streamkit.events import Event
+from streamkit.pipeline import Pipe, StageFunction
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
 from streamkit.recipes import collect, transcode
 from streamkit.report import StreamReport
@@ -115,15 +117,19 @@ class SyncPipe(Generic[T]):
         except StopAsyncIteration:
             self.close()
             raise StopIteration from None
-        except BaseException:
-            self.close()
+        except BaseException as error:
+            self.close(error)
             raise
 
-    def close(self) -> None:
-        """Close the stages, then the source. Later reads end at once."""
+    def step(self) -> Generator[object, Any, T]:
+        """Return the next step of the pipe, to be driven by hand: it ends with ``StopIteration``, which has the item."""
+        return anext(self._entered()).__await__()
+
+    def close(self, error: BaseException | None = None) -> None:
+        """Close the stages, then the source. Later reads end at once. ``error`` is what ended the reading, if anything."""
         if not self._left:
             self._left = True
-            _at_once(self._pipe.__aexit__())
+            _at_once(self._pipe.__aexit__(None if error is None else type(error), error, None))
 
 
 class BlockingSource:
@@ -151,27 +157,99 @@ class BlockingSource:
                 close()
 
 
+class PushedStages:
+    """Stages that get batches of events one at a time, in a program without an event loop. They must not wait.
+
+    ``push`` and ``end`` return the events that the stages yield for what they got so far, and raise what a stage raises.
+    """
+
+    def __init__(self, stages: Sequence[StageFunction[Any, Any]], report: StreamReport) -> None:
+        self._given: deque[list[Event]] = deque()
+        self._is_over = False
+        self._stages = SyncPipe(Pipe[list[Event]](self._source(), tuple(stages), report))
+        self._step: Generator[object, Any, Any] | None = None  # the step of the stages that needs more events
+
+    async def _source(self) -> AsyncIterator[list[Event]]:
+        while True:
+            if self._given:
+                yield self._given.popleft()
+            elif self._is_over:
+                return
+            else:
+                await _MORE
+
+    def push(self, batch: list[Event]) -> list[Event]:
+        self._given.append(batch)
+        return self._events()
+
+    def end(self) -> list[Event]:
+        self._is_over = True
+        return self._events()
+
+    def close(self) -> None:
+        """Close the stages where they are. Without ``end``, what they hold is dropped."""
+        if self._step is not None:
+            with suppress(_Ended):
+                self._step.throw(_Ended())
+        self._stages.close()
+
+    def _events(self) -> list[Event]:
+        events: list[Event] = []
+        step, self._step = self._step, None
+        try:
+            while self._step is None:
+                step = step or self._stages.step()
+                try:
+                    if next(step) is not _MORE:
+                        _refuse(step)
+                    self._step = step
+                except StopIteration as done:
+                    events += done.value
+                    step = None
+        except StopAsyncIteration:
+            self._stages.close()
+        except BaseException as error:
+            self._stages.close(error)
+            raise
+        return events
+
+
+class _More:
+    """Awaited by the source of ``PushedStages`` if there are no events."""
+
+    def __await__(self) -> Generator[_More]:
+        yield self
+
+
+_MORE: Final = _More()
+
+
 #: How often a stage may catch the error that it must not wait, and wait again.
 TRIES: Final = 100
 
 
-class _WaitsForEver(BaseException):
-    pass
+class _Ended(BaseException):
+    """Ends a stage that waits."""
 
 
 def _at_once(awaitable: Awaitable[T]) -> T:
     """Return the result of ``awaitable``. If it waits, raise UsageError at the place where it waits."""
     steps = awaitable.__await__()
-    waits = UsageError(
-        "a stage or the source waits for an event loop; in an event loop, use transcode, collect or pipe"
-    )
     try:
         next(steps)
-        for _ in range(TRIES):  # a stage may catch the error, and wait again
-            steps.throw(waits)
-        with suppress(_WaitsForEver):
-            steps.throw(_WaitsForEver())
+        _refuse(steps)
     except StopIteration as done:
         result: T = done.value
         return result
+
+
+def _refuse(steps: Generator[object, Any, Any]) -> NoReturn:
+    """Raise UsageError at the place where ``steps`` waits."""
+    waits = UsageError(
+        "a stage or the source waits for an event loop; in an event loop, use transcode, collect or pipe"
+    )
+    for _ in range(TRIES):  # a stage may catch the error, and wait again
+        steps.throw(waits)
+    with suppress(_Ended):
+        steps.throw(_Ended())
     raise waits

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import tomllib
 
 from attrs import evolve
 
 from streamkit.cli.inputs import open_named, refused
-from streamkit.cli.options import ONE, OTHER, add_dialects, add_in_text, add_policy, client, policy_of, source
+from streamkit.cli.options import (
+    ONE,
+    OTHER,
+    add_dialects,
+    add_in_text,
+    add_policy,
+    add_stage,
+    client,
+    policy_of,
+    source,
+    stage_named,
+)
 from streamkit.cli.streams import add_file, refuse, say, title_of, write
 from streamkit.dialects import DIALECTS, client_named, encode
-from streamkit.errors import UsageError
 from streamkit.pipeline import pipe
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import transcode
 from streamkit.report import LOSSES, REPAIRS, Status, StreamReport, describe
-from streamkit.rewrite.given import EventStage, load_stage
-from streamkit.text.quoting import quoted
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
 
 HELP = "translate a stream into another dialect"
@@ -53,7 +60,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--reencode", action="store_true", help="decode and encode even if both dialects are the same")
     add("--no-usage", action="store_true", help=f"{USAGE_ON_REQUEST}: omit the usage chunk, as for clients without it")
     add("--call-ids", action="store_true", help=f"{IDS_ON_REQUEST}: write ids of tool calls (strict readers fail)")
-    add("--stage", action="append", default=[], metavar="MODULE:NAME", help="a stage for the events; may be repeated")
+    add_stage(command)
     add_policy(command)
     add_in_text(command)
     add_file(command, "a recording, or the bytes of a stream")
@@ -92,16 +99,6 @@ async def run(options: argparse.Namespace) -> Status:
         what = f"{report.frames} frames" if failed is None else f"status {failed.http_status}"
         print_report(report, f"{title_of(options)}: {what}, {ending(report)}")
     return report.status
-
-
-def stage_named(text: str) -> EventStage:
-    """Return the stage that an option names, as ``module:name`` or a table of TOML. Raises UsageError."""
-    try:
-        return load_stage(tomllib.loads(f"stage = {text}")["stage"] if text.startswith("{") else text)
-    except ValueError as error:  # from tomllib
-        raise UsageError(f"--stage: {quoted(text)} is no table of TOML: {error}") from error
-    except UsageError as error:
-        raise UsageError(f"--stage: {error}") from error
 
 
 def print_report(report: StreamReport, title: str) -> None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from streamkit.cli.options import add_stage, stage_named
 from streamkit.cli.streams import say, write
 from streamkit.dialects import DIALECTS
 from streamkit.errors import UsageError
@@ -30,6 +31,7 @@ Keys are ignored. GET /verdict returns the client's faults so far, as JSON. Ctrl
 client took an interrupted stream for a whole response, executed a call that was never finished, ignored Retry-After, repeated
 a request that was refused for good, had no timeout for a stall, or kept a connection open after the end of the stream.
 
+--stage passes the events of every response through a stage, as in streamkit convert; the stage must not wait.
 --quirk changes the bytes of every response as some provider does. Its kinds are the kinds of repair that a reader then needs.
 --list-quirks prints what each quirk changes, and what a response must contain for it.
 
@@ -53,6 +55,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--port", type=int, default=8090, metavar="N", help="the port; 0 is any free one (default: 8090)")
     add("--quirk", action="append", default=[], metavar="KIND", help="change every response so; may be repeated")
     add("--list-quirks", action="store_true", help="list all kinds, or those of --dialect, and exit")
+    add_stage(command)
     add("--seed", type=int, default=0, metavar="N", help="the seed of ids and pace (default: 0)")
     add("--speed", type=float, default=1.0, metavar="F", help="2 is twice as fast; 0 never waits (default: 1)")
     add("--tokens-per-s", type=float, default=40.0, metavar="N", help="0 is as fast as possible (default: 40)")
@@ -81,7 +84,8 @@ async def run(options: argparse.Namespace) -> Status:
             say(str(finding))
         return Status.USAGE
     timing = Timing(first_token_s=options.first_token_s, tokens_per_s=options.tokens_per_s, speed=options.speed)
-    mock = Mock(script, dialect=options.dialect, quirks=options.quirk, timing=timing, seed=options.seed)
+    stages = [stage_named(text) for text in options.stage]
+    mock = Mock(script, dialect=options.dialect, quirks=options.quirk, timing=timing, seed=options.seed, stages=stages)
     with _log_on_stderr():
         async with serving(mock.app(), ("127.0.0.1", options.port), "clients") as url:
             urls = mock.urls(url)

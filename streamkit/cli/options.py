@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import tomllib
 from collections.abc import Callable
 from typing import Any, TypeAlias, get_args
 
@@ -12,6 +13,8 @@ from streamkit.cli.streams import say
 from streamkit.dialects import DIALECTS, client_named, dialect_named, source_named
 from streamkit.errors import UsageError
 from streamkit.policy import POLICIES, Policy, TextCalls, ThinkTags
+from streamkit.rewrite.given import EventStage, load_stage
+from streamkit.text.quoting import quoted
 
 AUTO = "auto"
 #: Two dialects for examples in the help. The second dialect of the table is skipped: its vendor is that of the first.
@@ -98,3 +101,20 @@ def policy_of(options: argparse.Namespace) -> Policy:
     """Return the policy that the options of ``add_policy`` and ``add_in_text`` select."""
     policy = evolve(POLICIES[options.policy], text_calls=tuple(options.text_calls or ()))
     return policy if options.think_tags is None else evolve(policy, think_tags=options.think_tags)
+
+
+def add_stage(command: argparse.ArgumentParser) -> None:
+    """Add the option ``--stage``."""
+    command.add_argument(
+        "--stage", action="append", default=[], metavar="MODULE:NAME", help="a stage for the events; may be repeated"
+    )
+
+
+def stage_named(text: str) -> EventStage:
+    """Return the stage that an option names, as ``module:name`` or a table of TOML. Raises UsageError."""
+    try:
+        return load_stage(tomllib.loads(f"stage = {text}")["stage"] if text.startswith("{") else text)
+    except ValueError as error:  # from tomllib
+        raise UsageError(f"--stage: {quoted(text)} is no table of TOML: {error}") from error
+    except UsageError as error:
+        raise UsageError(f"--stage: {error}") from error

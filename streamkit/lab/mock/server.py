@@ -31,7 +31,8 @@ from attrs import evolve, frozen
 from streamkit.conversation.messages import Request
 from streamkit.dialects import DIALECTS, dialect_named
 from streamkit.dialects.http import ModelCard, model_in_body
-from streamkit.errors import BadRequest, StreamError, UsageError
+from streamkit.dialects.streams.event_encoder import failure_from
+from streamkit.errors import BadRequest, StreamError, UsageError, stage_of
 from streamkit.events import ProviderFailed
 from streamkit.lab.demo_model import answer as demo_answer
 from streamkit.lab.demo_model import texts
@@ -41,6 +42,7 @@ from streamkit.lab.mock.verdict import LEAVE_S, READ_TIMEOUT_S, ClientVerdict, C
 from streamkit.lab.mock.writing import AT_ONCE, CREATED, Answer, Timing, Writer, Written
 from streamkit.lab.server import reset
 from streamkit.report import StreamReport
+from streamkit.rewrite.given import EventStage, given_stages
 from streamkit.testing.serving import served
 from streamkit.text.quoting import meant, quoted
 from streamkit.translation.bodies import decode_request
@@ -60,7 +62,9 @@ class Mock:
     """A scripted provider. ``app`` returns its web application, and ``verdict`` has the faults of its client.
 
     ``dialect`` is a dialect's name or ``any``. ``quirks`` are kinds from ``lab/mock/quirks.py``. They are applied in this
-    order to every response in a dialect that has them. Raises UsageError for an unknown dialect or quirk.
+    order to every response in a dialect that has them. ``stages`` change every response before that; they must not wait. If
+    one raises, the response is an error with status 500, and the log names the stage. Raises UsageError for an unknown
+    dialect or quirk, and for what is not a stage.
     """
 
     def __init__(
@@ -71,6 +75,7 @@ class Mock:
         quirks: Sequence[str] = (),
         timing: Timing = AT_ONCE,
         seed: int = 0,
+        stages: Iterable[EventStage] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         names = tuple(DIALECTS) if dialect == ANY else (dialect_named(dialect).name,)
@@ -84,6 +89,7 @@ class Mock:
                 raise UsageError(f"{whose} no quirk {quoted(kind)}{near}")
         self._quirks = {name: [having[kind] for kind in quirks if kind in having] for name, having in known.items()}
         self._script, self._timing, self._seed = script, timing, seed
+        self._stages = given_stages(stages, "mock")
         self._watch = Watch(clock)
 
     @property
@@ -126,7 +132,14 @@ class Mock:
             return error_response(bad_request(error), path.dialect)
         digest = hashlib.sha256(b"%s\n%s" % (request.path_qs.encode(), raw)).digest()
         conversation, exchange = self._watch.ask(asked, digest)
-        written = self._written(asked, as_array, conversation, exchange)
+        try:
+            written = self._written(asked, as_array, conversation, exchange)
+        except Exception as error:
+            if (stage := stage_of(error)) is None:
+                raise
+            log.exception("request %d: the response failed in the stage %s", exchange.number, stage)
+            writer = Writer(asked, streamed=False, source=random.Random())  # noqa: S311 - makes no id
+            written = writer.refused(failure_from(error))
         self._watch.answer(exchange, written)
         _log(exchange, written)
         return await self._sent(request, evolve(written, answer=self._quirky(exchange, written.answer)), exchange)
@@ -135,7 +148,14 @@ class Mock:
         times = sum(each.digest == exchange.digest for each in conversation.exchanges)
         seed = f"{self._seed}/{exchange.digest.hex()}/{times}"
         source = random.Random(seed)  # noqa: S311 - not a secret: the same seed must give the same bytes
-        writer = Writer(asked, streamed=asked.stream is True, as_array=as_array, timing=self._timing, source=source)
+        writer = Writer(
+            asked,
+            streamed=asked.stream is True,
+            as_array=as_array,
+            timing=self._timing,
+            source=source,
+            stages=self._stages,
+        )
         if self._script is None:
             try:
                 events = demo_answer(asked, reasons=False, make_id=writer.make_id, clock=lambda: CREATED)
@@ -352,14 +372,15 @@ def served_mock(
     quirk: str | Sequence[str] = (),
     timing: Timing = AT_ONCE,
     seed: int = 0,
+    stages: Iterable[EventStage] = (),
 ) -> Iterator[ServedMock]:
     """Serve a mock on a free loopback port while the block runs.
 
-    ``quirk`` is one kind or several (``streamkit mock --list-quirks``). Raises UsageError for an unknown dialect or quirk, or
-    an impossible script. A script in a file needs the extra ``gateway``.
+    ``quirk`` is one kind or several (``streamkit mock --list-quirks``); ``stages`` is as in ``Mock``. Raises UsageError for an
+    unknown dialect or quirk, an impossible script, or what is not a stage. A script in a file needs the extra ``gateway``.
     """
     quirks = (quirk,) if isinstance(quirk, str) else tuple(quirk)
-    mock = Mock(script_of(script), dialect=dialect, quirks=quirks, timing=timing, seed=seed)
+    mock = Mock(script_of(script), dialect=dialect, quirks=quirks, timing=timing, seed=seed, stages=stages)
     with served(mock.app) as root:
         yield ServedMock(mock, root)
 

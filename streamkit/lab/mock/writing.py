@@ -58,7 +58,11 @@ from streamkit.lab.mock.script import (
     not_negative,
 )
 from streamkit.limits import DEFAULT_LIMITS
+from streamkit.read_options import DEFAULT_OPTIONS
+from streamkit.recipes import own_stages
 from streamkit.report import StreamReport
+from streamkit.rewrite.given import EventStage
+from streamkit.sync import PushedStages
 from streamkit.testing.cuts import cut_at
 from streamkit.text.identifiers import BASE62
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
@@ -133,7 +137,7 @@ class Written:
 
 
 class Writer:
-    """Writes one response to ``request``. Raises UsageError for an unknown dialect."""
+    """Writes one response to ``request``, whose events pass ``stages``. Raises UsageError for an unknown dialect."""
 
     def __init__(
         self,
@@ -143,6 +147,7 @@ class Writer:
         as_array: bool = False,
         timing: Timing = AT_ONCE,
         source: random.Random,
+        stages: Sequence[EventStage] = (),
     ) -> None:
         self._request, self._streamed, self._timing, self._source = request, streamed, timing, source
         self._dialect = dialect_named(request.dialect)
@@ -155,6 +160,7 @@ class Writer:
         self._encoding = self._how_to_write()
         self._encoder = self._dialect.encoder(self._encoding, self._report)
         self._collector = Collector(self._dialect.name, self._report)
+        self._own = PushedStages(own_stages(stages, DEFAULT_OPTIONS), self._report) if stages else None
         self._frames: list[bytes] = []
         self._waits: dict[int, float] = {}
         self._tokens: Counter[type] = Counter()
@@ -218,6 +224,8 @@ class Writer:
         return self._written(end, stall, breaks_off=breaks_off)
 
     def _written(self, end: AnswerEnd, stall: Stall | None = None, *, breaks_off: bool = False) -> Written:
+        if self._own is not None:
+            self._own.close()
         if not self._streamed:
             self._put_body(breaks_off=breaks_off)
         elif self._array is not None and self._over and (closing := self._array.finish()):
@@ -333,6 +341,8 @@ class Writer:
 
     def _end(self) -> None:
         self._take(self._reading.finish())
+        if self._own is not None:
+            self._write(self._own.end())
         self._over = True
         if self._streamed and (last := self._encoder.finish()):
             self._put_stream(last)
@@ -340,6 +350,10 @@ class Writer:
     def _take(self, events: list[Any]) -> None:
         if self._reading.fault is not None:
             raise self._reading.fault
+        if events:
+            self._write(events if self._own is None else self._own.push(events))
+
+    def _write(self, events: list[Any]) -> None:
         if not events:
             return
         if not self._streamed:
