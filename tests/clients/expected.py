@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from attrs import asdict, frozen
 
 from streamkit.conversation.messages import Choice as Said
-from streamkit.conversation.messages import Response, ToolCall
+from streamkit.conversation.messages import Reasoning, Response, ToolCall
 from streamkit.dialects.vocabulary.stop_reasons import was_stopped
 from streamkit.text.identifiers import nine_characters
 from tests.clients.readers import Call, Choice, Reading, Usage, parsed
@@ -140,6 +140,8 @@ COUNTED: Mapping[str, frozenset[str]] = {
 }
 #: Dialects that send the sum.
 TOTALLED = frozenset({"mistral", "gemini", "gemini-interactions", "openai-chat", "openai-responses", "bedrock"})
+#: Dialects with a block for each block of reasoning. The others have one string, with a blank line between blocks.
+BLOCKS_OF_REASONING = frozenset({"anthropic", "openai-responses", "bedrock", "cohere", "gemini-interactions"})
 #: What is 0 where it is unknown, beside both counts.
 DEMANDED: Mapping[str, tuple[str, ...]] = {"openai-responses": ("cached", "reasoning")}
 
@@ -286,7 +288,9 @@ def choice_as_said(said: Said, target: str) -> Choice:
     if said.stop_reason == "refusal" and said.refusal and target == "openai-chat":
         stop = "stop"  # as OpenAI does it: the refusal stands in the deltas
     calls = [Call(call.name, parsed(call.arguments.strip()), call.id, call.arguments) for call in said.tool_calls]
-    return Choice(said.text, said.refusal, said.reasoning, calls, stop)
+    blocks = [part.text for part in said.parts if isinstance(part, Reasoning)]
+    reasoning = "".join(blocks) if target in BLOCKS_OF_REASONING else said.reasoning
+    return Choice(said.text, said.refusal, reasoning, calls, stop)
 
 
 def usage_as_said(response: Response, target: str) -> Usage | None:

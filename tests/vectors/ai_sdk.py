@@ -104,6 +104,14 @@ VECTORS = [
         text="Let me.", calls=(Call("f", '{"x":1}', id="a"), Call("f", "{}", id="b")), stop="tool_calls",
     ),
     vector(
+        "an input with a default that the deltas lack", answer(call_start("a"), piece("a", '{"x":1}'), available("a", {"x": 1, "y": True}), end=finish("tool-calls")),
+        calls=(Call("f", '{"x":1,"y":true}', id="a"),), stop="tool_calls",
+    ),
+    vector(
+        "an input with the numbers of JavaScript", answer(call_start("a"), piece("a", '{"x": 1.0, "big": 9007199254740993}'), available("a", {"big": 9007199254740992, "x": 1}), end=finish("tool-calls")),
+        calls=(Call("f", '{"x": 1.0, "big": 9007199254740993}', id="a"),), stop="tool_calls",
+    ),
+    vector(
         "a call without deltas", answer(available("a", "?"), end=finish("tool-calls")).replace(b'"?"', b'{"x":1.0, "big": 18446744073709551616}'),
         calls=(Call("f", '{"x":1.0, "big": 18446744073709551616}', id="a"),), stop="tool_calls",
     ),

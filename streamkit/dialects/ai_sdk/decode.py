@@ -1,8 +1,8 @@
 """Decode chunks of a UI message stream to wire events.
 
-Parts of text and reasoning have ids, and so do calls. A call's arguments are its streamed fragments, or without fragments the
-JSON text of its ``input``. Only ``finish`` without an error completes a response: ``[DONE]`` has no meaning, and a stream
-that stops earlier was interrupted.
+Parts of text and reasoning have ids, and so do calls. A call's arguments are its streamed fragments, or the JSON text of its
+``input`` if that has another value: clients run the input, to which a server may have added defaults. Only ``finish`` without
+an error completes a response: ``[DONE]`` has no meaning, and a stream that stops earlier was interrupted.
 
 A call that gets an output within the stream was run by the server, and is not for the client. So a call, and every chunk after
 it, is held until the call's output or the end of the stream.
@@ -12,6 +12,7 @@ Source: ui-protocols.md §1.1, §1.2, §1.8, §8.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -81,6 +82,17 @@ def recognises(_event: str, document: Any) -> bool:
     if kind == "error":
         return isinstance(document.get("errorText"), str)
     return isinstance(kind, str) and kind in OWN and "event_id" not in document
+
+
+def _is_same(streamed: str, text: str) -> bool:
+    """Return whether two JSON texts have one value. Numbers are compared as doubles, as servers in JavaScript write them."""
+    values = []
+    for each in (streamed, text):
+        try:
+            values.append(json.dumps(json.loads(each.strip() or "{}", parse_int=float), sort_keys=True))
+        except (ValueError, RecursionError):
+            values.append(each)
+    return values[0] == values[1]
 
 
 class AISDKDecoder(WaitingCallDecoder[ReadCall]):
@@ -265,15 +277,17 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         if call is None:
             return
         self._sign(call, document)
-        if "input" in document and (call.ended or not call.arguments.chars):
+        if "input" in document:
             value = document["input"]
             is_text = isinstance(value, str) and (call.kind == "custom" or document["type"] == "tool-input-error")
             text = str(value) if is_text else lenient_text(self.frame.data, "input")
             if call.ended and call.arguments.equals(text):
                 self.report.repair("arguments_repeated")
-            else:
+            elif call.ended:
                 self._append(call, text)
-            if not call.ended:
+            elif not call.arguments.chars or (isinstance(value, dict) and not _is_same(call.arguments.whole(), text)):
+                call.arguments.clear()
+                self._append(call, text)
                 self.inputs_at_once = [*self.inputs_at_once, (call.id, call.name, text)]
         call.ended = True
         if not call.available:

@@ -225,7 +225,7 @@ class AISDKEncoder(OneChoiceEncoder):
 
     def aside(self, event: Aside) -> None:
         raw = event.raw
-        is_chunk = isinstance(raw, dict) and raw.get("type") == event.type
+        is_chunk = isinstance(raw, dict) and raw.get("type") == event.type and not wire.wrong_members(event.type, raw)
         if is_chunk and (event.type in wire.ASIDES or event.type.startswith(("data-", "tool-input-"))):
             source, written = raw.get("sourceId"), dumps(raw)
             if isinstance(source, str) and source.startswith(MADE_SOURCE):  # an id that streamkit made from a URL
@@ -235,7 +235,11 @@ class AISDKEncoder(OneChoiceEncoder):
             if not wire.is_refused(written):
                 self._payload(written)
                 return
-        elif event.type == wire.ANSWERED_CALL and not wire.is_refused(dumps(raw)):
+        elif (
+            event.type == wire.ANSWERED_CALL
+            and not wire.is_refused(dumps(raw))
+            and not wire.wrong_members(raw["output"]["type"], raw["output"])
+        ):
             self._answered(raw)
             return
         self.lose(event.kind)

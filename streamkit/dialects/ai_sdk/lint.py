@@ -5,10 +5,9 @@ Source: ui-protocols.md §1.1, §1.2, §1.6, §1.7.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from streamkit.dialects.ai_sdk.wire import ASIDES, CHUNKS, FINISH_REASONS, NEWEST, is_refused
+from streamkit.dialects.ai_sdk.wire import FINISH_REASONS, NEWEST, TEXTS, is_refused, wrong_members
 from streamkit.dialects.linting import (
     COMMON_HINTS,
     COMMON_RULES,
@@ -51,12 +50,6 @@ HINTS: Hints = {
     "call_twice": (like("id_duplicate"),),
     "after_end": (like("after_end"), like("after_error")),
 }
-#: The members that each chunk must have. All are strings.
-TEXTS: Mapping[str, tuple[str, ...]] = {
-    **{kind: chunk.needs for kind, chunk in CHUNKS.items()},
-    **{kind: needs for kind, (_, needs) in ASIDES.items()},
-}
-OPTIONAL: tuple[str, ...] = ("messageId", "title", "filename", "reason")  # must be strings, too
 OUTSIDE = frozenset({"start", "start-step", "finish-step", "finish", "abort", "error", "message-metadata"})
 
 
@@ -119,16 +112,7 @@ class AISDKLinter(GrammarChecker):
             self.broken("truncated", "the stream ends before finish")
 
     def _members(self, kind: str, document: dict[str, Any]) -> None:
-        wrong = [name for name in TEXTS.get(kind, ()) if not is_text(document.get(name))]
-        wrong += [name for name in OPTIONAL if name in document and not is_text(document[name])]
-        metadata = document.get("providerMetadata", {})
-        if not isinstance(metadata, dict) or not all(isinstance(each, dict) for each in metadata.values()):
-            wrong.append("providerMetadata")
-        if (kind in {"tool-input-available", "tool-input-error"} and "input" not in document) or (
-            kind.startswith("data-") and "data" not in document
-        ):
-            wrong.append("input" if kind.startswith("tool-") else "data")
-        for name in dict.fromkeys(wrong):
+        for name in wrong_members(kind, document):
             self.broken("member", f"{name} of {kind} is {shown(document.get(name))}")
 
     def _part(self, kind: str, name: object) -> None:

@@ -83,6 +83,12 @@ ASIDES: Final[Mapping[str, tuple[AsideKind, tuple[str, ...]]]] = {
     FILE: ("metadata", ("url", "mediaType")),
     "message-metadata": ("metadata", ()),
 }
+#: The members that each chunk must have. All are strings.
+TEXTS: Final[Mapping[str, tuple[str, ...]]] = {
+    **{kind: chunk.needs for kind, chunk in CHUNKS.items()},
+    **{kind: needs for kind, (_, needs) in ASIDES.items()},
+}
+OPTIONAL: Final = ("messageId", "title", "filename", "reason")  # must be strings, too
 ANSWERED_CALL: Final = "tool"  # the type of the aside for a call that the server ran, with its output
 #: Chunks that only clients of version 7 know. They are read, but not written.
 NEWEST: Final = frozenset({"custom", "reasoning-file", "steering-message", "reset-step", "tool-approval-response"})
@@ -106,6 +112,20 @@ def is_refused(json: bytes) -> bool:
     suffice.
     """
     return bool(_PROTO.search(json) or (_CONSTRUCTOR.search(json) and _PROTOTYPE.search(json)))
+
+
+def wrong_members(kind: str, document: Mapping[str, Any]) -> list[str]:
+    """Return the members of a chunk because of which clients refuse it."""
+    wrong = [name for name in TEXTS.get(kind, ()) if not isinstance(document.get(name), str)]
+    wrong += [name for name in OPTIONAL if name in document and not isinstance(document[name], str)]
+    metadata = document.get("providerMetadata", {})
+    if not isinstance(metadata, dict) or not all(isinstance(each, dict) for each in metadata.values()):
+        wrong.append("providerMetadata")
+    if kind in {"tool-input-available", "tool-input-error"} and "input" not in document:
+        wrong.append("input")
+    if kind.startswith("data-") and "data" not in document:
+        wrong.append("data")
+    return list(dict.fromkeys(wrong))
 
 
 def finish_reason(reason: StopReason, *, called: bool) -> tuple[str, bool]:

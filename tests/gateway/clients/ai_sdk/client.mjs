@@ -21,7 +21,8 @@ function toolOf(name, schema) {
 }
 
 function stepOf({ text, reasoningText, toolCalls, finishReason, usage }) {
-  const calls = toolCalls.map(({ toolCallId, toolName, input }) => ({ id: toolCallId, name: toolName, input }));
+  const own = toolCalls.filter(({ providerExecuted }) => !providerExecuted); // the provider ran the others: an image, a search
+  const calls = own.map(({ toolCallId, toolName, input }) => ({ id: toolCallId, name: toolName, input }));
   return { text, reasoning: reasoningText ?? "", calls, finishReason, usage };
 }
 
