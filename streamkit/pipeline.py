@@ -210,6 +210,12 @@ def check_item(item: Any, name: str, flow: Flow | None, source: object, *, every
         raise error
 
 
+def discard(value: object) -> None:
+    """Close a coroutine that will not be awaited; otherwise Python warns about it. Do nothing with another value."""
+    if isinstance(value, CoroutineType):
+        value.close()
+
+
 def check_source(source: Any) -> None:
     """Raise UsageError for an object that is not an async iterable."""
     if hasattr(source, "__aiter__"):
@@ -219,7 +225,7 @@ def check_source(source: Any) -> None:
         hint = "write a source before the stages"
     elif isinstance(source, CoroutineType):
         hint = "await it first"
-        source.close()  # or Python warns that nobody awaited it
+        discard(source)
     elif callable(source):
         hint = f"write {name_of(source)}(…)"
     raise UsageError(f"a source must be an async iterable, not {type(source).__qualname__}: {hint}")
@@ -237,8 +243,7 @@ def _begun(stage: Any, source: AsyncIterator[Any]) -> AsyncIterator[Any]:
             f"if {name} makes one, write {name}(…)"
         ) from error
     if not hasattr(iterator, "__anext__"):
-        if isinstance(iterator, CoroutineType):
-            iterator.close()  # or Python warns that nobody awaited it
+        discard(iterator)
         _check_stage(stage)
         name, kind = name_of(stage), type(iterator).__qualname__
         made = f": write {name}(…)" if callable(iterator) and name != "<lambda>" else ""

@@ -20,7 +20,7 @@ from streamkit.events import (
     Verdict,
 )
 from streamkit.machines import Chain
-from streamkit.pipeline import Stage, drive
+from streamkit.pipeline import Stage, discard, drive
 from streamkit.profiler import Profiler
 from streamkit.report import StreamReport
 from streamkit.rewrite.stage import Part, TextChanger, checked_parts
@@ -51,8 +51,7 @@ class GuardWindow(Window):
             if not found:
                 return super().feed(text)
             if isinstance(found, CoroutineType | bytes):
-                if isinstance(found, CoroutineType):
-                    found.close()  # or Python warns that nobody awaited it
+                discard(found)
                 raise UsageError(f"guard: {name_of(self._check)} returned {type(found).__qualname__}; {RETURNS}")
             # the first end of a text that is rejected; a text is rejected with more text around it, too
             start, ends = max(place - self._hold, 0), range(place + 1, len(whole))

@@ -9,10 +9,10 @@ whole text, wherever the pieces were cut.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from types import CoroutineType
 from typing import Any, TypeAlias
 
 from streamkit.errors import UsageError, blame
+from streamkit.pipeline import discard
 from streamkit.text.quoting import name_of
 
 #: Returns the changed text.
@@ -118,8 +118,7 @@ class Window:
         return after
 
     def _no_text(self, after: object) -> UsageError:
-        if isinstance(after, CoroutineType):
-            after.close()  # or Python warns that nobody awaited it
+        discard(after)
         name = name_of(self._change)
         error = UsageError(f"{name} returned {type(after).__name__}; a function that changes text must return a str")
         blame(error, f"map_text({name})")

@@ -372,7 +372,7 @@ def _expected(allowed: Allowed, kind: str) -> str:
 
 @frozen
 class OutputView:
-    """What is certain about the text that the request asked for."""
+    """The part of a request's output format that an early check can use."""
 
     view: SchemaView
     is_object: bool

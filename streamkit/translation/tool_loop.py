@@ -128,7 +128,7 @@ def _choice(response: Response, index: int) -> Choice:
 def _by_call(results: Results, calls: list[ToolCall]) -> dict[str, ToolResult]:
     """Return the results by the id of their call. Raises UsageError for an unknown or repeated id."""
     if isinstance(results, Mapping):
-        results = [ToolResult(call_id, _parts(call_id, said)) for call_id, said in results.items()]
+        results = [ToolResult(call_id, _parts(call_id, content)) for call_id, content in results.items()]
     known = {call.id for call in calls}
     by_call: dict[str, ToolResult] = {}
     for result in results:
@@ -144,12 +144,12 @@ def _by_call(results: Results, calls: list[ToolCall]) -> dict[str, ToolResult]:
     return by_call
 
 
-def _parts(call_id: str, said: object) -> list[Text | Media | Aside]:
+def _parts(call_id: str, content: object) -> list[Text | Media | Aside]:
     """Return the parts of a result. Raises UsageError if it is neither text nor parts."""
-    parts = [Text(said)] if isinstance(said, str) else said
+    parts = [Text(content)] if isinstance(content, str) else content
     if isinstance(parts, list | tuple) and all(isinstance(part, Text | Media | Aside) for part in parts):
         return [*parts]
-    found = "a list of other things" if isinstance(said, list | tuple) else type(said).__qualname__
+    found = "a list of other things" if isinstance(content, list | tuple) else type(content).__qualname__
     what = f"the result of the call {quoted(call_id)} must be text or a list of parts"
     raise UsageError(f"{what}, not {found}: write json.dumps(…)")
 
