@@ -54,6 +54,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "Upstream.auth": "How a request shows its key.",
     "Upstream.key": "Its key. Left out for `none`, and for `sigv4` and `google`, which look for credentials where AWS's and "
     "Google's own tools do.",
+    "Upstream.service": "For SigV4: the AWS service that requests are signed for, such as `bedrock-mantle` or `execute-api`; "
+    "AWS refuses signatures for another. Left out, it is the dialect's, or `bedrock`.",
     "Upstream.tools": "Whether it supports tools. Where not, requests with tools go to the other upstreams of a route.",
     "Upstream.timeouts": "How long it may take.",
     "Upstream.transport": "How answers are asked for: each by a `POST`, or in a message of a WebSocket of its own, which the "

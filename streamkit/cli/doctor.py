@@ -70,6 +70,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         help="how to send the key, as `auth` of the gateway's upstreams (default: the dialect's way; without a key, none)",
     )
     add("--region", help="the region for AWS signatures (--auth sigv4)")
+    add("--service", help="the service for AWS signatures, such as execute-api (default: the dialect's)")
     add("--yes", action="store_true", help="send the requests without asking for consent")
     add(
         "--timeout",
@@ -123,6 +124,7 @@ def upstream_of(options: argparse.Namespace) -> Upstream:
         auth=auth,
         key=None if key is None else Secret(key),
         region=options.region,
+        service=options.service,
         timeouts=Timeouts(connect_s=min(10.0, seconds), first_byte_s=seconds, idle_s=seconds, total_s=seconds),
     )
 

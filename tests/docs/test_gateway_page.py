@@ -17,19 +17,21 @@ def test_the_configuration_of_the_how_to_can_be_read_and_warns_of_nothing():
     assert [target.upstream.name for target in config.routes[0].targets] == ["openai", "deepseek"]
     assert config.warnings == ()
     env |= {"AZURE_OPENAI_API_KEY": "azures-key", "AWS_BEARER_TOKEN_BEDROCK": "bedrocks-key"}
-    route = (
-        '[[routes]]\nmodels = ["*"]\nto = ["claude-vertex", "gemini-vertex", "azure", "bedrock", "bedrock-openai"]\n'
-    )
+    env["ANTHROPIC_FOUNDRY_API_KEY"] = "foundrys-key"
+    auths = {
+        "claude-vertex": "google",
+        "gemini-vertex": "google",
+        "azure": "azure",
+        "bedrock": "sigv4",
+        "bedrock-openai": "bearer",
+        "bedrock-mantle": "sigv4",
+        "claude-azure": "x-api-key",
+    }
+    route = f'[[routes]]\nmodels = ["*"]\nto = {list(auths)}\n'
     config = parse_config(
         f"{clouds.text}\n{route}", name="gateway.toml", env=env, read_file=lambda _path: KeyFile(b"", 0o600)
     )
-    assert [target.upstream.auth for target in config.routes[0].targets] == [
-        "google",
-        "google",
-        "azure",
-        "sigv4",
-        "bearer",
-    ]
+    assert {target.upstream.name: target.upstream.auth for target in config.routes[0].targets} == auths
     config = parse_config(
         f'{over_sockets.text}\n[[routes]]\nmodels = ["*"]\nto = ["openai"]\n',
         name="gateway.toml",

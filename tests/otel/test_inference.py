@@ -25,6 +25,7 @@ LATEST = CONVENTIONS["1.41"]
 #: The well-known values of ``gen_ai.provider.name`` that a dialect or a provider here stands for (F18); others have their own.
 WELL_KNOWN = {
     "anthropic": "anthropic",
+    "azure-anthropic": "anthropic",
     "bedrock": "aws.bedrock",
     "cohere": "cohere",
     "gemini": "gcp.gemini",

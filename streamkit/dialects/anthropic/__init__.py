@@ -9,7 +9,7 @@ from streamkit.dialects.anthropic.http import ERRORS, HTTP_HALF
 from streamkit.dialects.anthropic.lint import AnthropicLinter
 from streamkit.dialects.anthropic.quirks import QUIRKS
 from streamkit.dialects.anthropic.requests import AnthropicRequestReader, capabilities, features_of, write
-from streamkit.dialects.anthropic.wire import TOOLS, VERTEX
+from streamkit.dialects.anthropic.wire import FOUNDRY, TOOLS, VERTEX
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace
 from streamkit.dialects.profiles import Prefill, Profile
 from streamkit.framing.sse import KEEP_ALIVE
@@ -36,6 +36,6 @@ DIALECT = Dialect(
     ),
     prefill=Prefill(),  # Claude 4.6 and newer models refuse it with a 400
     quirks=QUIRKS,
-    providers=(VERTEX,),
+    providers=(VERTEX, FOUNDRY),
     clients=(Profile(name="claude-code", title="Claude Code, and the anthropic package"),),
 )

@@ -231,6 +231,10 @@ VERTEX: Final = AnthropicProvider(
     model_in_path=True,
     gen_ai_provider="gcp.vertex_ai",
 )
+#: The path, the body and the headers are Anthropic's own; the model is the name of a deployment. It lists no models.
+FOUNDRY: Final = AnthropicProvider(
+    name="azure-anthropic", title="Claude in Microsoft Foundry (Azure), `…/anthropic`", gen_ai_provider="anthropic"
+)
 
 
 def version_of(provider: Provider | None) -> str:

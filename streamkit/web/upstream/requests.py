@@ -202,9 +202,9 @@ async def authorised(
     Raises SourceFailed if AWS's or Google's credentials can't be fetched. botocore's settings limit the time for AWS's.
     """
     if upstream.auth == "sigv4":
-        # The AWS service of this dialect. If it has none, use the service that also has the paths of other dialects.
+        # If the dialect has no AWS service, use the service that also has the paths of other dialects.
         own = [upstream.endpoint] if upstream.endpoint is not None else []
-        service = next(endpoint.aws_service for endpoint in (*own, *endpoints()) if endpoint.aws_service)
+        service = upstream.service or next(at.aws_service for at in (*own, *endpoints()) if at.aws_service)
         asked = (service, upstream.region or "", method, url, headers["content-type"], body)
         signature = await asyncio.to_thread(_signed, *asked)
         return {**headers, **signature}

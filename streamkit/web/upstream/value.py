@@ -73,6 +73,7 @@ NOT_TO_SET: Final = frozenset({
 FetchedMedia: TypeAlias = Literal["refuse", "fetch", "drop"]
 Transport: TypeAlias = Literal["http", "websocket"]  #: how requests are sent
 _NAME: Final = re.compile(r"[\w.:-]+", re.ASCII)
+_AWS_NAME: Final = re.compile(r"[a-z0-9-]+")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 §5.6.2
 
 
@@ -112,7 +113,7 @@ def _is_base_url(_upstream: Upstream, _field: Attribute[str], text: str) -> None
 #: The types of an upstream's fields that no other check looks at, and what to write.
 _KINDS: Final[Mapping[str, tuple[Any, str]]] = {
     **dict.fromkeys(("name", "dialect", "auth"), (str, "a str")),
-    **dict.fromkeys(("api_version", "region"), (str | None, "a str")),
+    **dict.fromkeys(("api_version", "region", "service"), (str | None, "a str")),
     **dict.fromkeys(("tools", "emulate", "propagate_trace"), (bool, "True or False")),
     "timeouts": (Timeouts, "Timeouts(…)"),
     "text_calls": (tuple | list, "a tuple"),
@@ -140,6 +141,9 @@ class Upstream:
     #: How requests are sent: each as a `POST`, or as a message of its WebSocket if the dialect has one. Counts use HTTP.
     transport: Transport = "http"
     region: str | None = None  #: for SigV4: the region that requests are signed for
+    #: For SigV4: the AWS service that requests are signed for, by its name in signatures (``"execute-api"``). None: the
+    #: service of the dialect. AWS refuses signatures for another service.
+    service: str | None = None
     tools: bool = True  #: false if the server does not support tools
     timeouts: Timeouts = DEFAULT_TIMEOUTS
     #: Constant headers that the operator chooses, such as OpenRouter's ``HTTP-Referer``. Names are converted to lower case.
@@ -269,11 +273,14 @@ class Upstream:
 
     def _check_aws(self) -> None:
         if self.auth != "sigv4":
-            if self.region is not None:
-                raise UsageError('region: leave it out; only auth = "sigv4" needs a region')
+            for name in ("region", "service"):
+                if getattr(self, name) is not None:
+                    raise UsageError(f'{name}: leave it out; only auth = "sigv4" needs a {name}')
             return
-        if not re.fullmatch(r"[a-z0-9-]+", self.region or ""):
+        if not _AWS_NAME.fullmatch(self.region or ""):
             raise UsageError('region: auth = "sigv4" needs a region, such as us-east-1')
+        if self.service is not None and not _AWS_NAME.fullmatch(self.service):
+            raise UsageError("service: write the service's name in signatures, such as execute-api, or leave it out")
         if find_spec("botocore") is None:
             raise UsageError("auth: sigv4 needs botocore, which is not installed: pip install 'streamkit-llm[aws]'")
 

@@ -49,10 +49,10 @@ def anthropic_client(url: str) -> Any:
     return anthropic.Anthropic(base_url=url, api_key=KEY, max_retries=0, http_client=http)
 
 
-def foundry_client(url: str) -> Any:
+def foundry_client(url: str, **more: Any) -> Any:
     anthropic = pytest.importorskip("anthropic", reason=WHY)
     http = anthropic.DefaultHttpxClient(trust_env=False)
-    return anthropic.AnthropicFoundry(base_url=url, api_key=KEY, max_retries=0, http_client=http)
+    return anthropic.AnthropicFoundry(base_url=url, max_retries=0, http_client=http, **more)
 
 
 def gemini_client(url: str, version: str | None = None) -> Any:
@@ -211,13 +211,28 @@ async def test_the_same_path_and_the_same_authorisation(recorder: Recorder, case
             assert shown(mine) == shown(theirs)
 
 
-async def test_foundry_takes_azures_header(recorder: Recorder):
-    with foundry_client(f"{recorder.url}/anthropic") as client:
-        theirs = await asked(recorder, lambda: messages(client, "m", True))
-    mine = await ours(recorder, {"dialect": "anthropic", "base_url": "/anthropic", "auth": "azure"}, "m", True)
-    assert mine.path == theirs.path
-    assert shown(mine).items() <= shown(theirs).items()  # it sends the key as x-api-key too
-    assert mine.headers["api-key"] == KEY
+@pytest.mark.parametrize(
+    ("auth", "given"),
+    [
+        ("x-api-key", {"api_key": KEY}),
+        ("azure", {"api_key": KEY}),
+        ("bearer", {"azure_ad_token_provider": lambda: KEY}),
+    ],
+)
+async def test_foundry_gets_what_its_client_sends(recorder: Recorder, auth: str, given: dict[str, Any]):
+    values = {"dialect": "azure-anthropic", "base_url": "/anthropic/", "auth": auth}
+    with foundry_client(f"{recorder.url}/anthropic/", **given) as client:
+        for operation, ask in {
+            "generate": lambda: messages(client, "a-deployment", True),
+            "count": lambda: client.messages.count_tokens(model="a-deployment", messages=SAID),
+        }.items():
+            theirs = await asked(recorder, ask)
+            mine = await ours(recorder, values, "a-deployment", True, operation)
+            assert mine.path == theirs.path
+            # it sends a key in two headers, and Foundry reads either
+            assert shown(mine).items() <= shown(theirs).items()
+            assert given == {"api_key": KEY} or shown(mine) == shown(theirs)
+        assert client.models is client.messages.batches is None  # neither does streamkit ask for lists or batches
 
 
 @pytest.mark.parametrize(
@@ -358,6 +373,62 @@ async def test_bedrock_gets_boto3s_own_signature(
     assert mine.headers["authorization"].startswith(
         "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20261122/us-east-1/bedrock/"
     )
+
+
+def mantle_anthropic(url: str) -> Any:
+    anthropic = pytest.importorskip("anthropic", reason=WHY)
+    http = anthropic.DefaultHttpxClient(trust_env=False)
+    where = {"base_url": f"{url}/anthropic", "aws_region": "us-east-1", "aws_access_key": "AKIDEXAMPLE"}
+    return anthropic.AnthropicBedrockMantle(
+        **where, aws_secret_key=KEY, aws_session_token="a-token", max_retries=0, http_client=http
+    )
+
+
+def mantle_openai(url: str) -> Any:
+    openai = pytest.importorskip("openai", reason=WHY)
+    bedrock = pytest.importorskip("openai.providers.bedrock", reason=WHY).bedrock
+    http = openai.DefaultHttpxClient(trust_env=False)
+    mantle = bedrock(region="us-east-1", base_url=f"{url}/openai/v1", endpoint="mantle")
+    return openai.OpenAI(provider=mantle, max_retries=0, http_client=http)
+
+
+def signed_again(sent: Sent, url: str, service: str) -> str:
+    """The signature that botocore makes of a request as it arrived, over the headers that its signature names."""
+    request = pytest.importorskip("botocore.awsrequest").AWSRequest
+    signer = pytest.importorskip("botocore.auth").SigV4Auth
+    credentials = pytest.importorskip("botocore.credentials").Credentials("AKIDEXAMPLE", KEY, "a-token")
+    names = sent.headers["authorization"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
+    unsigned = {"host", "x-amz-date", "x-amz-security-token"}  # botocore adds these
+    headers = {name: sent.headers[name] for name in names if name not in unsigned}
+    asked = request(method=sent.method, url=url + sent.path, data=sent.body, headers=headers)
+    signer(credentials, service, "us-east-1").add_auth(asked)
+    return str(asked.headers["authorization"])
+
+
+@pytest.mark.parametrize(
+    ("connect", "ask", "values"),
+    [
+        (mantle_anthropic, messages, {"dialect": "anthropic", "base_url": "/anthropic"}),
+        (mantle_openai, responses, {"dialect": "openai-responses", "base_url": "/openai/v1"}),
+        (mantle_openai, chat, {"dialect": "openai-chat", "base_url": "/openai/v1"}),
+    ],
+    ids=["anthropic", "openai-responses", "openai-chat"],
+)
+async def test_mantle_gets_what_is_signed_for_its_service(
+    recorder: Recorder, signing: pytest.MonkeyPatch, connect: Any, ask: Any, values: dict[str, Any]
+):
+    now = dt.datetime(2026, 11, 22, 4, 5, 6, tzinfo=dt.UTC)
+    signing.setattr("botocore.auth.get_current_datetime", lambda: now)
+    with connect(recorder.url) as client:
+        theirs = await asked(recorder, lambda: ask(client, "anthropic.claude-x", True))
+    aws = {"auth": "sigv4", "key": None, "region": "us-east-1", "service": "bedrock-mantle"}
+    mine = await ours(recorder, {**values, **aws}, "anthropic.claude-x", True)
+    assert (mine.method, mine.path) == (theirs.method, theirs.path)
+    scope = "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20261122/us-east-1/bedrock-mantle/aws4_request, "
+    for sent in (mine, theirs):
+        assert sent.headers["authorization"].startswith(scope)
+        assert sent.headers["authorization"] == signed_again(sent, recorder.url, "bedrock-mantle")
+    assert mine.headers.get("anthropic-version") == theirs.headers.get("anthropic-version")
 
 
 async def test_bedrocks_own_keys_are_sent_as_boto3_sends_them(recorder: Recorder, aws: pytest.MonkeyPatch):
