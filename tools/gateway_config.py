@@ -43,6 +43,7 @@ TYPES: Final[Mapping[str, str]] = {
     "Server.keys": "array of [keys](#a-key)",
     "Upstream.key": "[key](#a-key)",
     "Resume.url": "[key](#a-key)",
+    "Upstream.proxy": "string or [key](#a-key)",
     "Upstream.timeouts": "[table](#upstreamsnametimeouts)",
     "Upstream.headers": "table of strings and [keys](#a-key)",
     "Route.targets": "array of strings and [tables](#an-element-of-to)",
@@ -54,6 +55,10 @@ MEANINGS: Final[Mapping[str, str]] = {
     "Upstream.auth": "How a request shows its key.",
     "Upstream.key": "Its key. Left out for `none`, and for `sigv4` and `google`, which look for credentials where AWS's and "
     "Google's own tools do.",
+    "Upstream.proxy": "The HTTP proxy for requests: `http://proxy:3128`. A URL with user and password is written as a key. "
+    "Left out, requests go to the upstream itself, whatever the environment says.",
+    "Upstream.ca_file": "A PEM file with the root certificates to accept, instead of the system's. A relative path begins at "
+    "the configuration's folder.",
     "Upstream.service": "For SigV4: the AWS service that requests are signed for, such as `bedrock-mantle` or `execute-api`; "
     "AWS refuses signatures for another. Left out, it is the dialect's, or `bedrock`.",
     "Upstream.tools": "Whether it supports tools. Where not, requests with tools go to the other upstreams of a route.",

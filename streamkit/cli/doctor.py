@@ -71,6 +71,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
     add("--region", help="the region for AWS signatures (--auth sigv4)")
     add("--service", help="the service for AWS signatures, such as execute-api (default: the dialect's)")
+    add("--proxy", metavar="URL", help="an HTTP proxy to send the requests through")
+    add("--ca-file", metavar="PATH", help="the root certificates to accept, instead of the system's")
+    add("--client-cert", metavar="PATH", help="the certificate to show to the server")
+    add("--client-key", metavar="PATH", help="the key of --client-cert, unless it is in the same file")
     add("--yes", action="store_true", help="send the requests without asking for consent")
     add(
         "--timeout",
@@ -125,6 +129,10 @@ def upstream_of(options: argparse.Namespace) -> Upstream:
         key=None if key is None else Secret(key),
         region=options.region,
         service=options.service,
+        proxy=options.proxy,
+        ca_file=options.ca_file,
+        client_cert=options.client_cert,
+        client_key=options.client_key,
         timeouts=Timeouts(connect_s=min(10.0, seconds), first_byte_s=seconds, idle_s=seconds, total_s=seconds),
     )
 

@@ -110,6 +110,8 @@ class Gateway(Service):
         return ModelCard(id=name, tools=route.tools, counts=counts)
 
     async def connected(self, _app: web.Application) -> AsyncGenerator[None, None]:
+        for upstream in self.config.upstreams.values():
+            _ = upstream.connection  # a worker reads certificates here, since no request should wait for them
         async with client_session() as self.session:
             yield
 

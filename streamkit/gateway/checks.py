@@ -8,9 +8,11 @@ Source: limits.md §3, T6.
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from streamkit.errors import UsageError
@@ -23,6 +25,8 @@ from streamkit.web.hosts import ANY, is_loopback
 from streamkit.web.upstream import Upstream
 
 Remark: TypeAlias = tuple[KeyPath, str]
+
+OPEN_FILE: Final = "every user of this machine can read the key file; run chmod o-r on it"
 
 
 def faults(values: Mapping[str, Any], upstreams: Mapping[str, Upstream | None]) -> Iterator[Remark]:
@@ -51,6 +55,7 @@ def warnings(config: Config, values: Mapping[str, Any], key_files: Mapping[str, 
     yield from _clear_text(config.upstreams)
     yield from _unused(config)
     yield from _open_files(values, key_files)
+    yield from _open_client_keys(config.upstreams)
 
 
 def _missing_extra(values: Mapping[str, Any]) -> Iterator[Remark]:
@@ -133,7 +138,15 @@ def _open_files(value: Any, key_files: Mapping[str, KeyFile], path: KeyPath = ()
     if isinstance(value, dict):
         name = value.get("file")
         if isinstance(name, str) and name in key_files and key_files[name].open_to_everyone:
-            yield (*path, "file"), "every user of this machine can read the key file; run chmod o-r on it"
+            yield (*path, "file"), OPEN_FILE
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in inner:
         yield from _open_files(item, key_files, (*path, key))
+
+
+def _open_client_keys(upstreams: Mapping[str, Upstream]) -> Iterator[Remark]:
+    for name, upstream in upstreams.items():
+        field = "client_cert" if upstream.client_key is None else "client_key"  # where the key is
+        path = getattr(upstream, field)
+        if path is not None and Path(path).stat().st_mode & stat.S_IROTH:
+            yield ("upstreams", name, field), OPEN_FILE

@@ -397,13 +397,13 @@ def _lines(config: Config) -> Iterator[str]:
 def _kept(resume: Resume) -> str:
     if resume.store == "off":
         return "no responses are kept for clients that reconnect"
-    where = "memory" if resume.url is None else f"Redis, {_place_of(resume.url)}"
+    where = "memory" if resume.url is None else f"Redis, {_place_of(resume.url.reveal())}"
     return f"responses are kept in {where}, for clients that reconnect within {resume.ttl_s:g} s"
 
 
-def _place_of(url: Secret) -> str:
+def _place_of(url: str) -> str:
     """Return a server's URL without user and password."""
-    parts = urlsplit(url.reveal())
+    parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
@@ -414,6 +414,8 @@ def _counted(number: int, noun: str) -> str:
 def _access(upstream: Upstream) -> str:
     access = "no key" if upstream.auth == "none" else upstream.auth
     access += ", over WebSockets" if upstream.transport == "websocket" else ""
+    access += f", through {_place_of(upstream.proxy_url)}" if upstream.proxy_url is not None else ""
+    access += ", with a client certificate" if upstream.client_cert is not None else ""
     return access if upstream.tools else f"{access}, no tools"
 
 

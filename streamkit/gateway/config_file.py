@@ -29,6 +29,7 @@ from streamkit.toml.document import TOMLDocument, parse_toml, read_toml
 from streamkit.toml.findings import ConfigError, Finding, KeyPath, Refusal, meant, quoted
 from streamkit.toml.tables import (
     SCALARS,
+    Hook,
     ReportedElsewhere,
     described,
     exactly,
@@ -57,7 +58,7 @@ REQUIRED: Final = frozenset({"upstreams", "routes"})  #: the gateway can't serve
 def load_config(path: str | Path, *, server: Mapping[str, Any] | None = None) -> Config:
     """Read the configuration in a file. Its keys come from this process's environment and from files.
 
-    Relative paths of key files begin at the folder of ``path``, and stages may be in modules of that folder. ``server`` has
+    Relative paths of files begin at the folder of ``path``, and stages may be in modules of that folder. ``server`` has
     command line options that replace values of the table ``[server]``; their errors name the option, such as ``--port``, not a
     line. Raises ConfigError with every error.
     """
@@ -67,19 +68,27 @@ def load_config(path: str | Path, *, server: Mapping[str, Any] | None = None) ->
     def read_file(name: str) -> KeyFile:
         return read_key_file(path.parent / name)
 
-    return parse_config(read_toml(path), name=str(path), env=os.environ, read_file=read_file, server=server)
+    text, folder = read_toml(path), path.parent
+    return parse_config(text, name=str(path), env=os.environ, read_file=read_file, folder=folder, server=server)
 
 
 def parse_config(
-    text: str, *, name: str, env: Mapping[str, str], read_file: FileReader, server: Mapping[str, Any] | None = None
+    text: str,
+    *,
+    name: str,
+    env: Mapping[str, str],
+    read_file: FileReader,
+    folder: Path = Path(),
+    server: Mapping[str, Any] | None = None,
 ) -> Config:
     """Convert a TOML text to a configuration.
 
-    ``name`` is the file's name for messages. Raises ConfigError with every error.
+    ``name`` is the file's name for messages. ``read_file`` reads key files; relative paths of certificates begin at
+    ``folder``. Raises ConfigError with every error.
     """
     document = evolve(parse_toml(text, name), options=frozenset(server or {}))
     keys = KeyReader(env, read_file)
-    reading = _Reading(document, keys)
+    reading = _Reading(document, keys, folder)
     listener, upstreams, routes = reading.table("server", Server, server), reading.upstreams(), reading.routes()
     resume, responses = reading.table("resume", Resume), reading.table("responses", Responses)
     telemetry = reading.table("telemetry", Telemetry)
@@ -112,11 +121,11 @@ def _place(finding: Finding) -> tuple[int, int]:
 class _Reading:
     """Converts the tables in their order, and collects their errors."""
 
-    def __init__(self, document: TOMLDocument, keys: KeyReader) -> None:
+    def __init__(self, document: TOMLDocument, keys: KeyReader, folder: Path) -> None:
         self.document = document
         self.faults: list[Finding] = []
         self._upstreams: dict[str, Upstream | None] = {}
-        self._converter = converter(keys, self._upstreams)
+        self._converter = converter(keys, self._upstreams, folder)
         for name in document.values:
             if name not in TABLES:
                 self._fault((name,), f"unknown key{meant(name, TABLES)}")
@@ -185,10 +194,10 @@ def usual_auth(name: str) -> Auth:
 HeaderText = NewType("HeaderText", str)
 
 
-def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None]) -> Converter:
+def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None], folder: Path) -> Converter:
     """Return the converter for one file. It reads keys with ``keys``; ``upstreams`` are known by name, None: with errors.
 
-    ``structure`` raises errors that ``faults_of`` reads.
+    Relative paths begin at ``folder``. ``structure`` raises errors that ``faults_of`` reads.
     """
     made = strict_converter()
 
@@ -223,14 +232,28 @@ def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None]) -> Conv
                 raise Refusal(f"must not contain what looks like a key; {WRITTEN}", at=(name,))
         return made.structure(value, dict[str, HeaderText])
 
+    def proxy(value: Any, _kind: Any) -> str | Secret:
+        if isinstance(value, dict):
+            return secret(value, Secret)
+        if "@" in (url := str(str_hook(value, str))):
+            raise Refusal("must not contain a user and password; write the whole URL as { env = … } or { file = … }")
+        return url
+
     str_hook = made.get_structure_hook(str)
     target_table = table_hook(Target, made, {"upstream": upstream})
     made.register_structure_hook_func(lambda kind: kind is HeaderText, header)
     made.register_structure_hook(Secret, secret)
     made.register_structure_hook(Target, target)
     made.register_structure_hook(RouteStage, stage)
-    made.register_structure_hook(Upstream, table_hook(Upstream, made, {"dialect": _dialect, "headers": headers}))
+    paths = dict.fromkeys(("ca_file", "client_cert", "client_key"), _path_in(folder))
+    hooks: dict[str, Hook] = {"dialect": _dialect, "headers": headers, "proxy": proxy, **paths}
+    made.register_structure_hook(Upstream, table_hook(Upstream, made, hooks))
     return made
+
+
+def _path_in(folder: Path) -> Hook:
+    """Return the hook for the path of a file, which begins at ``folder`` if it is relative."""
+    return lambda value, kind: str(folder / exactly(str, SCALARS[str])(value, kind))
 
 
 def _dialect(value: Any, _kind: Any) -> str:

@@ -22,6 +22,7 @@ from tests.lab.doctor.servers import model_server
 from tests.vectors.openai_chat import CALLED, DONE, ROLE, call, calls, said
 from tests.vectors.vector import sse
 from tests.web.serving import answering
+from tests.web.upstream.certificates import Certificates
 
 CHAT = "openai-chat"
 #: What lint says of a stream and its recording.
@@ -164,6 +165,19 @@ def test_a_key_is_sent_only_if_it_is_named_and_as_the_provider_wants_it(argument
     assert (upstream.key is not None and upstream.key.reveal() == KEY) == bool(arguments)
 
 
+def test_the_way_to_a_server_is_that_of_an_upstream(tmp_path):
+    made = Certificates(tmp_path)
+    files = {
+        "ca_file": made.path("ca.pem"),
+        "client_cert": made.path("client.pem"),
+        "client_key": made.path("client.key"),
+    }
+    values = {"auth": "sigv4", "region": "eu-west-1", "service": "execute-api", "proxy": "http://proxy:3128", **files}
+    arguments = [word for name, value in values.items() for word in (f"--{name.replace('_', '-')}", value)]
+    upstream = doctor.upstream_of(parsed("https://192.0.2.1/v1", *arguments))
+    assert {name: getattr(upstream, name) for name in values} == values
+
+
 def chosen():
     return plan(CHAT, "m")
 
@@ -220,6 +234,8 @@ def test_recordings_are_not_written_over(clean, tmp_path, examine):
         (["--key-env", "NO_SUCH_VARIABLE"], "--key-env: the environment variable is missing"),
         (["--key-file", "/no/such/file"], "--key-file: the file can't be read: No such file"),
         (["--auth", "bearer"], "key: auth"),
+        (["--proxy", "socks5://h"], "proxy: write the URL of an HTTP proxy"),
+        (["--ca-file", "/no/such/file"], "ca_file: leave it out, or let base_url begin with https"),
         (["--timeout", "0"], "--timeout must be a number of seconds above 0"),
         (["--dialect", "ai-sdk"], "has no limit on tokens"),
         (["--dialect", "gemini", "--model", ".."], "--model: "),

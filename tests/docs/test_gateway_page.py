@@ -1,14 +1,17 @@
 """The configuration that the how-to shows is one."""
 
+from pathlib import Path
+
 from streamkit.gateway.config_file import parse_config
 from streamkit.gateway.keys import KeyFile
 from tests.docs.pages import ROOT, blocks
+from tests.web.upstream.certificates import Certificates
 
 PAGE = ROOT / "docs" / "how-to" / "run-the-gateway.md"
 
 
-def test_the_configuration_of_the_how_to_can_be_read_and_warns_of_nothing():
-    block, clouds, over_sockets, staged, state = [block for block in blocks(PAGE) if block.language == "toml"]
+def test_the_configuration_of_the_how_to_can_be_read_and_warns_of_nothing(tmp_path):
+    block, clouds, ways, over_sockets, staged, state = [block for block in blocks(PAGE) if block.language == "toml"]
     env = {"GATEWAY_KEY": "a-key-of-clients", "OPENAI_API_KEY": "a-key-of-ours"}
     config = parse_config(
         block.text, name="gateway.toml", env=env, read_file=lambda _path: KeyFile(b"another-key", 0o600)
@@ -32,6 +35,20 @@ def test_the_configuration_of_the_how_to_can_be_read_and_warns_of_nothing():
         f"{clouds.text}\n{route}", name="gateway.toml", env=env, read_file=lambda _path: KeyFile(b"", 0o600)
     )
     assert {target.upstream.name: target.upstream.auth for target in config.routes[0].targets} == auths
+    written = {"corp-ca.pem": "ca.pem", "gateway.pem": "client.pem", "gateway.key": "client.key"}
+    made = Certificates(tmp_path)
+    for name, known in written.items():
+        Path(made.path(known)).rename(tmp_path / name)
+    (tmp_path / "gateway.key").chmod(0o600)
+    config = parse_config(
+        f'{ways.text}\n[[routes]]\nmodels = ["*"]\nto = ["openai", "internal"]\n',
+        name="gateway.toml",
+        env=env,
+        read_file=lambda _path: KeyFile(b"", 0o600),
+        folder=tmp_path,
+    )
+    assert [upstream.connection.arguments.keys() for upstream in config.upstreams.values()] == [{"proxy"}, {"ssl"}]
+    assert config.warnings == ()
     config = parse_config(
         f'{over_sockets.text}\n[[routes]]\nmodels = ["*"]\nto = ["openai"]\n',
         name="gateway.toml",

@@ -17,6 +17,7 @@ from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Secret
 from tests.gateway.configuring import CANARY, ENV, GOOD, SAMPLE, parse
 from tests.toml.documents import SEEDS, VALUES, Writer, at, paths
+from tests.web.upstream.certificates import Certificates
 
 
 def test_the_least_configuration_is_all_defaults():
@@ -146,6 +147,28 @@ def test_a_relative_key_file_begins_at_the_configurations_folder(folder, monkeyp
     (folder / "keys" / "a").chmod(0o600 | stat.S_IROTH)
     (warning,) = load_config(folder / "gateway.toml").warnings
     assert str(warning).startswith(f"{folder}/gateway.toml:4:9: upstreams.a.key.file: every user")
+
+
+def test_certificates_are_found_beside_the_configuration_and_a_proxy_in_the_environment(folder, monkeypatch):
+    made = Certificates(folder)
+    (folder / "client.key").chmod(0o600 | stat.S_IROTH)
+    lines = 'ca_file = "ca.pem"\nclient_cert = "client.pem"\nclient_key = "client.key"\nproxy = { env = "PROXY" }\n'
+    text = (folder / "gateway.toml").read_text("utf-8").replace("\n\n[[routes]]", f"\n{lines}\n[[routes]]")
+    (folder / "gateway.toml").write_text(text, "utf-8")
+    monkeypatch.setenv("PROXY", f"http://me:{CANARY}@proxy.test:3128")
+    monkeypatch.chdir("/")
+    config = load_config(folder / "gateway.toml")
+    upstream = config.upstreams["a"]
+    assert (upstream.ca_file, upstream.client_key) == (made.path("ca.pem"), made.path("client.key"))
+    assert "bearer, through http://proxy.test:3128, with a client certificate\n" in describe(config)
+    assert CANARY not in f"{describe(config)} {config!r}"
+    (warning,) = config.warnings
+    assert str(warning).startswith(f"{folder}/gateway.toml:7:1: upstreams.a.client_key: every user")
+    (folder / "ca.pem").write_bytes(b"")
+    with pytest.raises(
+        ConfigError, match=rf"gateway\.toml:5:1: upstreams\.a\.ca_file: '{folder}/ca\.pem' has no certif"
+    ):
+        load_config(folder / "gateway.toml")
 
 
 def test_keys_come_from_the_environment_of_the_process(folder):

@@ -117,6 +117,13 @@ def test_a_value_of_the_wrong_kind_is_told_with_what_is_needed(line, fault):
         ('dialect = "ollama"\nbase_url = "http://x"\ntimeouts.total_s = 119', "x.timeouts.total_s: must not be less than first_byte_s (120)"),
         ('dialect = "ollama"\nbase_url = "http://x"\ntimeouts = 9', "x.timeouts: must be a table, not an integer"),
         ('dialect = "ollama"\nbase_url = "http://x"\nheaders = { a = 1 }', "x.headers.a: must be a string"),
+        ('dialect = "ollama"\nbase_url = "https://x"\nca_file = "no.pem"', "x.ca_file: 'no.pem' can't be used: No such file"),
+        ('dialect = "ollama"\nbase_url = "https://x"\nca_file = 1', "x.ca_file: must be a string, not an integer"),
+        ('dialect = "ollama"\nbase_url = "http://x"\nclient_key = "k"', "x.client_key: leave it out, or let base_url"),
+        ('dialect = "ollama"\nbase_url = "http://x"\nproxy = 1', "x.proxy: must be a string, not an integer"),
+        ('dialect = "ollama"\nbase_url = "http://x"\nproxy = "proxy:1"', "x.proxy: write the URL of an HTTP proxy"),
+        ('dialect = "ollama"\nbase_url = "http://x"\nproxy = { env = "KEY" }', "x.proxy: write the URL of an HTTP proxy"),
+        (f'dialect = "ollama"\nbase_url = "http://x"\nproxy = "http://u:{CANARY}@h"', "x.proxy: must not contain a user"),
     ],
 )  # fmt: skip
 def test_an_upstream_that_can_t_work_is_a_fault(lines, fault):

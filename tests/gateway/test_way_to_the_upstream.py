@@ -2,15 +2,22 @@
 
 import orjson
 import pytest
+from aiohttp import web
 
 from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import SourceFailed
 from streamkit.events import ProviderFailed
+from streamkit.gateway.metrics import Metrics
 from streamkit.http_errors import decode_error, encode_error
+from streamkit.web.setup import setup
 from streamkit.web.upstream import Secret, Upstream
 from streamkit.web.upstream.requests import as_gateway_failure
-from tests.gateway.running import asking, behind, in_turn, leg
-from tests.web.faults import answer, as_asked, status
+from tests.gateway.running import Running, asking, behind, in_turn, leg, read
+from tests.web.faults import TEXT, answer, as_asked, speech, status
+from tests.web.serving import answering, serving
+from tests.web.upstream.certificates import Certificates
+from tests.web.upstream.proxy import proxy
+from tests.web.upstream.recorder import reply
 
 CLIENTS = ["openai-chat", "openai-responses", "anthropic", "ollama", "gemini", "gemini-interactions"]
 KEY = "sk-of-the-gateway-0123456789"
@@ -19,6 +26,35 @@ KEY = "sk-of-the-gateway-0123456789"
 async def test_a_name_that_nobody_knows_is_a_failure_on_the_way():
     async with behind(as_asked("openai-chat"), upstream={"base_url": "http://nowhere.invalid/v1"}) as running:
         assert (await running.asked("anthropic")).status == 502
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["the gateway", "an application"])
+async def test_the_upstreams_proxy_and_certificates_are_used_and_their_failure_is_one_on_the_way(own, tmp_path):
+    made = Certificates(tmp_path)
+
+    async def say(_request):
+        return web.Response(body=b"".join(speech("openai-chat")), content_type="text/event-stream")
+
+    async with proxy() as between, serving(answering(say), tls=made.server(asks_client=True)) as port:
+        values = {"base_url": f"https://127.0.0.1:{port}/v1", "auth": "none", "proxy": between.url}
+        files = {"ca_file": made.path("ca.pem"), "client_cert": made.path("both.pem")}
+        upstream = Upstream(name="up", dialect="openai-chat", **values, **files)
+        if own:
+            app = web.Application()
+            setup(app, upstream)
+            async with serving(app) as served:
+                came = await Running(f"http://127.0.0.1:{served}", Metrics()).asked("anthropic")
+        else:
+            async with in_turn(upstream) as running:
+                came = await running.asked("anthropic")
+                between.refuse = lambda _sent: reply(403, connection="close")
+            async with in_turn(upstream) as running:
+                failed = await running.asked("anthropic")
+                assert failed.status == 502
+                assert b"the upstream's proxy refused the request (status 403)" in failed.body
+                assert await running.outcomes() == {("up", "refused"): 1}
+    assert (await read(came, "anthropic")).text == TEXT
+    assert between.asked[0] == ("CONNECT", f"127.0.0.1:{port}")
 
 
 def test_a_fault_of_our_own_is_none():

@@ -10,13 +10,13 @@ from aiohttp import web
 
 
 @asynccontextmanager
-async def serving(app: web.Application, *, handler_cancellation: bool = False, shutdown_timeout: float = 1.0):
+async def serving(app: web.Application, *, handler_cancellation: bool = False, shutdown_timeout: float = 1.0, tls=None):
     """Serve ``app``; yields its port."""
     runner = web.AppRunner(
         app, handler_cancellation=handler_cancellation, access_log=None, shutdown_timeout=shutdown_timeout
     )
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
     try:
         yield runner.addresses[0][1]
     finally:

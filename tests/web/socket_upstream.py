@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
@@ -66,6 +67,7 @@ async def socket_upstream(
     *,
     handshake: Callable[[web.Request], web.Response | None] = lambda _request: None,
     ping_s: float | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[SocketUpstream]:
     """A server whose ``/v1/responses`` opens WebSockets, unless ``handshake`` answers instead.
 
@@ -104,8 +106,8 @@ async def socket_upstream(
     app = web.Application()
     app.router.add_get("/v1/responses", serve)
     app.router.add_post("/{path:.*}", post)
-    async with serving(app, handler_cancellation=True) as port:
-        upstream.url = f"http://127.0.0.1:{port}"
+    async with serving(app, handler_cancellation=True, tls=tls) as port:
+        upstream.url = f"{'https' if tls else 'http'}://127.0.0.1:{port}"
         yield upstream
 
 

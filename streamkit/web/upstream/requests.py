@@ -211,7 +211,7 @@ async def authorised(
     if upstream.auth == "google":
         from streamkit.web.upstream import google  # noqa: PLC0415 - the extra `google`, and 0.2 s
 
-        return {**headers, "authorization": f"Bearer {await google.token()}"}
+        return {**headers, "authorization": f"Bearer {await google.token(upstream)}"}
     if upstream.key is None:
         return dict(headers)
     name, scheme = key_headers()[upstream.auth]

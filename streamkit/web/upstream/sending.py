@@ -1,8 +1,9 @@
 """Send a request to an upstream, over HTTP or a WebSocket, and read the responses that are errors.
 
-Redirects are not followed, since the key would be sent there too. Proxies and ``.netrc`` of the environment are not used, and
-cookies are not kept (limits.md T5, T6). An error of the transport becomes ``SourceFailed``, whose message names no host and no
-key. Its cause is chained for logs, except if its ``repr`` shows the request's headers (``ClientResponseError``).
+Redirects are not followed, since the key would be sent there too. Proxies and ``.netrc`` of the environment are not used
+(``connection`` has the upstream's own proxy), and cookies are not kept (limits.md T5, T6). An error of the transport becomes
+``SourceFailed``, whose message names no host and no key. Its cause is chained for logs, except if its ``repr`` shows the
+request's headers (``ClientResponseError``).
 
 Nothing is retried here, with one exception. A server closes a connection that was idle for some seconds. A request may be on
 its way at that moment: it fails before any byte of a response arrives, although the server works and never read the request.
@@ -39,6 +40,8 @@ from aiohttp import (
     ClientConnectorError,
     ClientError,
     ClientHandlerType,
+    ClientHttpProxyError,
+    ClientProxyConnectionError,
     ClientRequest,
     ClientResponse,
     ClientResponseError,
@@ -160,6 +163,7 @@ _DECODED: Final = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
 #: The words for each type of connection error in a message that must not show the upstream's host. The first matching type
 #: counts.
 _BROKE: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (ClientProxyConnectionError, "the connection to the proxy could not be opened"),
     (ClientConnectorCertificateError, "the upstream's certificate was not accepted"),
     (ClientSSLError, "the TLS connection to the upstream failed"),
     (ClientConnectorDNSError, "the upstream's host name could not be resolved"),
@@ -168,6 +172,7 @@ _BROKE: Final[tuple[tuple[type[Exception], str], ...]] = (
     (WSServerHandshakeError, "the upstream's response to the WebSocket handshake is invalid"),
     (ClientResponseError, "the upstream's response is not valid HTTP"),
 )
+PROXY_REFUSED: Final = "the upstream's proxy refused the request (status {})"
 
 
 def client_session(*, connector: BaseConnector | None = None, decompress: bool = True) -> ClientSession:
@@ -217,6 +222,7 @@ async def send(
         upstream, client_dialect, client_headers, stream=asks_stream, features=features, trace_headers=trace_headers
     )
     headers = await authorised(upstream, "POST", url, headers, body)
+    headers |= upstream.connection.headers
     if recording is not None:
         recording.request("POST", URL(url, encoded=True).raw_path_qs, headers.items(), body)
 
@@ -228,18 +234,29 @@ async def send(
             headers=headers,
             allow_redirects=False,
             timeout=ClientTimeout(total=None, connect=upstream.timeouts.connect_s),
+            **upstream.connection.arguments,
         )
 
     response = await in_time(upstream.timeouts, asyncio.get_running_loop().time(), sent_once_more(post))
     encoding = response.headers.get("content-encoding", "").lower()
     if recording is not None:
         recording.response(response.status, _of_decoded(response, encoding))
-    if response.status == 200 and encoding not in _DECODED:
+    refused = ""
+    if _is_of_proxy(response, upstream):
+        refused = PROXY_REFUSED.format(response.status)
+    elif response.status == 200 and encoding not in _DECODED:
+        refused = "the upstream compressed its response in a way that the request did not accept"
+    if refused:
         response.close()
         if recording is not None:
             recording.end(CLIENT_LEFT)
-        raise SourceFailed("the upstream compressed its response in a way that the request did not accept")
+        raise SourceFailed(refused)
     return response
+
+
+def _is_of_proxy(response: ClientResponse, upstream: Upstream) -> bool:
+    """Return whether the upstream's proxy refused the gateway's credentials for it: only proxies send the status 407."""
+    return response.status == 407 and upstream.proxy is not None
 
 
 def _of_decoded(response: ClientResponse, encoding: str) -> list[tuple[str, str]]:
@@ -251,7 +268,9 @@ def _of_decoded(response: ClientResponse, encoding: str) -> list[tuple[str, str]
 def not_answered(error: ClientError | OSError, times: Timeouts) -> SourceFailed:
     """Return why a request got no response: a timer that ran out, or an error of the transport."""
     failed: SourceFailed
-    if not isinstance(error, TimeoutError):
+    if isinstance(error, ClientHttpProxyError):
+        failed = SourceFailed(PROXY_REFUSED.format(error.status))
+    elif not isinstance(error, TimeoutError):
         words = next((words for kind, words in _BROKE if isinstance(error, kind)), BROKE)
         failed = SourceFailed(because(words, error))
     elif isinstance(error, ConnectionTimeoutError):
@@ -367,6 +386,7 @@ async def send_over_socket(
     url = address(upstream, model, stream=True)
     headers = request_headers(upstream, client_dialect, client_headers, features=features, trace_headers=trace_headers)
     headers = await authorised(upstream, "GET", url, headers, b"")
+    headers |= upstream.connection.headers
     headers = {name: value for name, value in headers.items() if name not in _OF_A_BODY}
     if recording is not None:
         recording.request("GET", URL(url, encoded=True).raw_path_qs, headers.items(), body)
@@ -395,10 +415,14 @@ async def _sent_over_socket(
                 autoping=False,
                 max_msg_size=DEFAULT_LIMITS.event_bytes + 1,
                 decode_text=False,
+                **upstream.connection.arguments,
             )
             socket = await sent_once_more(connect)
     except _NotSwitchedError as refused:
         answer = refused.response
+        if _is_of_proxy(answer, upstream):
+            answer.close()
+            raise SourceFailed(PROXY_REFUSED.format(answer.status)) from None
         if recording is not None:
             recording.response(answer.status, answer.headers.items())
         failed = await error_of(answer, upstream, recording=recording)

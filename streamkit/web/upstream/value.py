@@ -11,6 +11,7 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -25,6 +26,7 @@ from streamkit.errors import UsageError, check_type
 from streamkit.policy import AssistantFirst, AssistantLast, TextCalls, ThinkTags
 from streamkit.text.quoting import quoted
 from streamkit.web.source import DEFAULT_TIMEOUTS, Timeouts
+from streamkit.web.upstream.connection import ConnectionOptions, connection_options
 
 SHOWN: Final = "[secret]"
 
@@ -114,6 +116,8 @@ def _is_base_url(_upstream: Upstream, _field: Attribute[str], text: str) -> None
 _KINDS: Final[Mapping[str, tuple[Any, str]]] = {
     **dict.fromkeys(("name", "dialect", "auth"), (str, "a str")),
     **dict.fromkeys(("api_version", "region", "service"), (str | None, "a str")),
+    **dict.fromkeys(("ca_file", "client_cert", "client_key"), (str | None, "the path of a file as a str")),
+    "proxy": (str | Secret | None, "a str or a Secret"),
     **dict.fromkeys(("tools", "emulate", "propagate_trace"), (bool, "True or False")),
     "timeouts": (Timeouts, "Timeouts(…)"),
     "text_calls": (tuple | list, "a tuple"),
@@ -144,6 +148,16 @@ class Upstream:
     #: For SigV4: the AWS service that requests are signed for, by its name in signatures (``"execute-api"``). None: the
     #: service of the dialect. AWS refuses signatures for another service.
     service: str | None = None
+    #: The HTTP proxy for requests: ``"http://proxy:3128"``. A URL with user and password must be a Secret. None: no proxy,
+    #: whatever the environment says.
+    proxy: str | Secret | None = None
+    #: A PEM file with the root certificates to accept, instead of the system's.
+    ca_file: str | None = None
+    #: A PEM file with the certificate that the upstream asks its clients for (mTLS), and those between it and its root.
+    client_cert: str | None = None
+    client_key: str | None = (
+        None  #: A PEM file with the key of ``client_cert``, not encrypted. None: it is in the same file.
+    )
     tools: bool = True  #: false if the server does not support tools
     timeouts: Timeouts = DEFAULT_TIMEOUTS
     #: Constant headers that the operator chooses, such as OpenRouter's ``HTTP-Referer``. Names are converted to lower case.
@@ -201,6 +215,23 @@ class Upstream:
         self._check_aws()
         self._check_google()
         self._check_headers()
+        self._check_connection()
+
+    @cached_property
+    def connection(self) -> ConnectionOptions:
+        """The options of connections to this upstream. A copy in another process reads the files again."""
+        return connection_options(
+            self.base_url,
+            proxy=self.proxy_url,
+            ca_file=self.ca_file,
+            client_cert=self.client_cert,
+            client_key=self.client_key,
+        )
+
+    @property
+    def proxy_url(self) -> str | None:
+        """The proxy's URL, with its password if it has one."""
+        return self.proxy.reveal() if isinstance(self.proxy, Secret) else self.proxy
 
     @property
     def wire(self) -> Dialect:
@@ -290,6 +321,13 @@ class Upstream:
             raise UsageError(
                 "auth: google needs google-auth, which is not installed: pip install 'streamkit-llm[google]'"
             )
+
+    def _check_connection(self) -> None:
+        if isinstance(self.proxy, str) and "@" in self.proxy:
+            raise UsageError(
+                'proxy: a URL with user and password must be a Secret, which no log shows; write Secret("…")'
+            )
+        _ = self.connection  # made here, because no request should wait for files, and errors should be found at once
 
     def _check_headers(self) -> None:
         own: Any = key_headers().get(self.auth, (None,))[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeAlias
@@ -86,7 +87,7 @@ async def silence(recorder: Recorder, reader: asyncio.StreamReader, writer: asyn
 
 
 @asynccontextmanager
-async def serving(answered: Answer) -> AsyncIterator[Recorder]:
+async def serving(answered: Answer, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[Recorder]:
     recorder = Recorder()
     tasks: set[asyncio.Task[None]] = set()
 
@@ -104,9 +105,9 @@ async def serving(answered: Answer) -> AsyncIterator[Recorder]:
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
-    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    server = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
     try:
-        recorder.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        recorder.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         yield recorder
     finally:
         server.close()

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 from aiohttp import web
-from aiohttp.test_utils import TestServer
+from attrs import evolve
 
 from streamkit.errors import SourceFailed
-from streamkit.web.upstream import Upstream
+from streamkit.web.upstream import Secret, Upstream
 from streamkit.web.upstream.requests import authorised
+from tests.web.serving import serving
+from tests.web.upstream.proxy import proxy
 
 HEADERS = {"content-type": "application/json"}
 VERTEX = Upstream(name="up", dialect="vertex-anthropic", base_url="https://h/v1", auth="google")
@@ -40,8 +45,8 @@ class Tokens:
         )
 
 
-@pytest.fixture
-async def tokens(google: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[Tokens]:
+@asynccontextmanager
+async def giving(google: pytest.MonkeyPatch, folder: Path, tls: ssl.SSLContext | None = None) -> AsyncIterator[Tokens]:
     """The server, and a service account that asks it."""
     serialization = pytest.importorskip("cryptography.hazmat.primitives.serialization")
     rsa = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.rsa")
@@ -52,23 +57,29 @@ async def tokens(google: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[To
     pem = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ).decode()
-    async with TestServer(app) as server:
+    async with serving(app, tls=tls) as port:
         account: dict[str, Any] = {
             "type": "service_account",
             "project_id": "p",
             "private_key_id": "1",
             "private_key": pem,
             "client_email": "gateway@p.iam.gserviceaccount.com",
-            "token_uri": str(server.make_url("/token")),
+            "token_uri": f"{'https' if tls else 'http'}://127.0.0.1:{port}/token",
         }
-        path = tmp_path / "account.json"
+        path = folder / "account.json"
         path.write_text(json.dumps(account), "utf-8")
         google.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(path))
         yield given
 
 
-async def shown() -> str:
-    headers = await authorised(VERTEX, "POST", "https://h/v1", HEADERS, b"{}")
+@pytest.fixture
+async def tokens(google: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[Tokens]:
+    async with giving(google, tmp_path) as given:
+        yield given
+
+
+async def shown(upstream: Upstream = VERTEX) -> str:
+    headers = await authorised(upstream, "POST", "https://h/v1", HEADERS, b"{}")
     assert headers.items() >= HEADERS.items()
     return headers["authorization"]
 
@@ -97,6 +108,20 @@ async def test_an_account_that_is_refused_is_the_gateways_fault_and_is_tried_aga
     assert "canary" not in str(raised.value)
     tokens.fails = False
     assert await shown() == "Bearer token-1"
+
+
+async def test_token_servers_are_reached_as_the_upstream_is(google: pytest.MonkeyPatch, tmp_path: Path):
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(tls)
+    google.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # is not asked: the upstream's proxy is
+    async with giving(google, tmp_path, tls), proxy() as between:
+        written = Secret(between.url.replace("//", "//me:canary@"))
+        upstream = evolve(VERTEX, base_url="https://h/v1", proxy=written, ca_file=str(tmp_path / "ca.pem"))
+        assert await shown(upstream) == "Bearer token-1"
+    assert [method for method, _ in between.asked] == ["CONNECT"]
+    assert between.credentials == ["Basic bWU6Y2FuYXJ5"]
 
 
 @pytest.mark.usefixtures("google")

@@ -279,7 +279,7 @@ def vertex_client(url: str) -> Any:
 def vertex(google: pytest.MonkeyPatch) -> dict[str, Any]:
     """An upstream's values; its credentials have the client's token."""
 
-    async def token() -> str:
+    async def token(_upstream: Upstream) -> str:
         return KEY
 
     google.setattr("streamkit.web.upstream.google.token", token)
