@@ -92,6 +92,9 @@ class Server:
     private: str = field(default="auto", validator=_is_listener)
     #: The number of processes; all listen on the same port. A process uses one core.
     workers: int = field(default=1, validator=ge(1))
+    #: With several workers: seconds without a sign of life of its event loop after which a worker is killed and another one
+    #: started. A worker that is stopped or hangs gets its share of new connections until then.
+    worker_silent_s: float = field(default=30.0, validator=ge(1))
     #: Seconds that live streams may continue after SIGTERM; the remaining ones then end with an error in the client's dialect.
     #: Kubernetes kills after 30 s: make this value smaller there, or `terminationGracePeriodSeconds` larger.
     grace_s: float = field(default=30.0, validator=ge(0))

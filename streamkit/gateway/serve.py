@@ -4,6 +4,10 @@ Workers share a port but not a socket: the kernel distributes connections among 
 takes a whole burst. Each worker can read responses that others keep, through their sockets in a folder of the parent
 (``resume``). Workers share nothing else. The parent reserves the port, restarts dead workers, and serves the private listener.
 
+The kernel also gives connections to a worker that is stopped or hangs. So each worker gives signs of life to its parent, from
+its event loop. One that is silent for ``worker_silent_s`` is killed and replaced. The parent counts its own looks, not time:
+after a pause of the whole group (Ctrl-Z, a paused machine), it kills no worker that had no time to give a sign either.
+
 On SIGTERM, SIGINT or SIGHUP a worker stops accepting connections. Live streams get the grace time; the remaining ones then get
 an error in their dialect. Then the worker exits with 0. A terminal that closes sends SIGHUP. SIGHUP does not reload the
 configuration; it ends the gateway like the other signals, unless the gateway was started to ignore it (``nohup``). A worker
@@ -57,6 +61,7 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  #: the signals 
 MARGIN_S: Final = 5.0
 RESTART_S: Final = 1.0  #: seconds before a dead worker is replaced
 LOOK_S: Final = 0.2  #: seconds between the parent's checks of its workers
+SIGNS: Final = 10  #: how many signs of life a worker gives in the time after which it is killed without one
 #: How many collections of the garbage collector's middle generation trigger a full one. Python's default is 10.
 FULL_EVERY: Final = 50
 
@@ -151,7 +156,9 @@ async def _parent(config: Config, announce: Callable[[str], None], *, directory:
             workers = [_started(theirs, directory) for _ in range(config.server.workers)]
             announced = False
             while not stop.is_set():
-                if not announced and all(worker.listens() for worker in workers):
+                for worker in workers:
+                    worker.look(config.server.worker_silent_s)
+                if not announced and all(worker.listens for worker in workers):
                     announced = True
                     announce(url_of(bound))
                     _log_start(config, bound, private)
@@ -168,33 +175,46 @@ async def _parent(config: Config, announce: Callable[[str], None], *, directory:
 @define(eq=False)
 class _Worker:
     process: BaseProcess
-    readiness: Connection  #: receives a message when the worker listens; ends when it dies
-    _listens: bool = False
+    signs: Connection  #: receives a byte for each sign of life, the first one when the worker listens
+    listens: bool = False
+    _silent_looks: int = 0
 
-    def listens(self) -> bool:
-        if not self._listens and self.readiness.poll():
-            with suppress(EOFError):  # the worker died first
-                self.readiness.recv()
-                self._listens = True
-        return self._listens
+    def look(self, silent_s: float) -> None:
+        """Read the signs since the last look. Kill the worker if it listened, and was silent for ``silent_s`` since then."""
+        gave_sign = self.signs.poll() and bool(os.read(self.signs.fileno(), 4096))  # empty if it has died
+        self.listens |= gave_sign
+        self._silent_looks = 0 if gave_sign else self._silent_looks + 1
+        silence_s = self._silent_looks * LOOK_S
+        if self.listens and silence_s >= silent_s and self.process.is_alive():
+            fields = {"pid": self.process.pid, "silent_s": round(silence_s, 1)}
+            log.error("a worker is stopped or hangs, and is killed", extra={"fields": fields})
+            self.process.kill()
+            self.listens = False  # it is not killed twice
 
 
-def work(config: Config, listens: Connection, directory: str) -> None:
-    """Run a worker's process. It writes to ``listens`` once it listens. All workers share ``directory``."""
+def work(config: Config, signs: Connection, directory: str) -> None:
+    """Run a worker's process. It writes to ``signs`` once it listens, and then regularly. All workers share ``directory``."""
     configure(config.server.log_format, config.server.log_level)
-    asyncio.run(_work(config, listens, directory))
+    asyncio.run(_work(config, signs, directory))
 
 
-async def _work(config: Config, listens: Connection, directory: str) -> None:
+async def _work(config: Config, signs: Connection, directory: str) -> None:
     stop = stopped()
     _stop_with_parent(stop)
     async with _public(config, Metrics(), directory=directory):
-        with suppress(BrokenPipeError), listens:  # the parent process has ended; the worker then ends too
-            listens.send(None)
+        os.set_blocking(signs.fileno(), False)
+        _give_sign(signs, config.server.worker_silent_s / SIGNS)
         await stop.wait()
     # On Ctrl-C the terminal signals every process, and the parent then signals its workers again. Block the signals, so that
     # the second one does not change the exit status.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+
+
+def _give_sign(signs: Connection, every_s: float) -> None:
+    """Show the parent that the event loop runs, now and every ``every_s`` seconds."""
+    with suppress(BlockingIOError, BrokenPipeError):  # the parent is stopped, and reads nothing; or it has ended
+        os.write(signs.fileno(), b".")
+    asyncio.get_running_loop().call_later(every_s, _give_sign, signs, every_s)
 
 
 def _fitting(server: Server) -> tuple[int, int]:
@@ -225,8 +245,8 @@ def _stop_with_parent(stop: asyncio.Event) -> None:
 def _started(config: Config, directory: str) -> _Worker:
     """Start a worker's process. Signals that arrive before it handles them stay pending until then."""
     spawn = multiprocessing.get_context("spawn")
-    readiness, listens = spawn.Pipe(duplex=False)
-    process = spawn.Process(target=work, args=(config, listens, directory), daemon=True)
+    read, written = spawn.Pipe(duplex=False)
+    process = spawn.Process(target=work, args=(config, written, directory), daemon=True)
     # start it now: the first worker's start would start it later and unblock the signals (CPython 3.11)
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # the new process inherits the blocked signals
@@ -234,8 +254,8 @@ def _started(config: Config, directory: str) -> _Worker:
         process.start()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    listens.close()
-    return _Worker(process, readiness)
+    written.close()
+    return _Worker(process, read)
 
 
 async def _kept(workers: list[_Worker], start: Callable[[], _Worker], stop: asyncio.Event) -> list[_Worker]:

@@ -275,6 +275,31 @@ async def test_a_worker_that_is_killed_takes_only_its_own_streams_and_another_is
         assert all(answer.body.count(b"event: error\n") == 1 for answer in kept)
 
 
+async def test_a_worker_that_is_stopped_is_replaced_in_time_and_a_pause_of_all_ends_none(tmp_path):
+    async with in_front_of(tmp_path, as_asked(UPSTREAM), workers=2, worker_silent_s=1.0) as (gateway, _upstream):
+        workers = gateway.workers()
+        os.killpg(gateway.process.pid, signal.SIGSTOP)  # as Ctrl-Z does
+        await asyncio.sleep(1.2)
+        gateway.signal(signal.SIGCONT)
+        await asyncio.sleep(0.4)  # the parent looks at workers that could give no sign yet
+        os.killpg(gateway.process.pid, signal.SIGCONT)
+        where, body = request("anthropic", "m")
+        for _ in range(20):
+            assert b"message_stop" in (await ask(gateway.url, where, body=body)).body
+        assert gateway.workers() == workers
+
+        silent = min(workers)
+        os.kill(silent, signal.SIGSTOP)
+        answers = await asyncio.gather(*(ask(gateway.url, where, body=body) for _ in range(20)))
+        assert "complete" in {answer.end for answer in answers} <= {"complete", "reset"}  # none waits forever
+        await eventually(lambda: len(gateway.workers() - {silent}) == 2, within_s=START_S)
+        [killed] = gateway.events("a worker is stopped or hangs, and is killed")
+        [died] = gateway.events("a worker died; another is started")
+        assert (killed["pid"], died["pid"], died["exit"]) == (silent, silent, -signal.SIGKILL)
+        gateway.signal(signal.SIGTERM)
+        assert await gateway.ended() == 0
+
+
 async def test_nobody_is_left_behind_by_a_parent_that_was_killed(tmp_path):
     async with in_front_of(tmp_path, silence_midstream(UPSTREAM), grace_s=2.0, workers=2) as (gateway, upstream):
         where, body = request("anthropic", "m")

@@ -89,6 +89,29 @@ async def test_workers_that_die_together_are_replaced_together(made, monkeypatch
     assert kept == [made[0].worker, workers[1], made[1].worker, made[2].worker]
 
 
+def test_a_worker_that_listened_and_gives_no_sign_for_so_many_looks_is_killed_once(caplog):
+    caplog.set_level(logging.ERROR)
+    read, written = Pipe(duplex=False)
+    worker = _Worker(Stubborn(), read)
+
+    def looks(number):
+        for _ in range(number):
+            worker.look(1.0)
+        return worker.process.told
+
+    assert looks(50) == []  # it may be importing
+    written.send_bytes(b"")
+    assert looks(5) == []  # the first look got the sign
+    written.send_bytes(b"")
+    written.send_bytes(b"")  # while the parent was busy
+    assert looks(5) == []
+    assert looks(1) == ["kill"]
+    worker.process.exitcode = None  # it takes its time to die
+    assert looks(9) == ["kill"]
+    assert caplog.messages == ["a worker is stopped or hangs, and is killed"]
+    assert caplog.records[0].fields == {"pid": 4711, "silent_s": 1.0}
+
+
 async def test_serving_is_said_once_all_workers_listen_and_not_when_one_dies_first(made, monkeypatch):
     stop, announced = asyncio.Event(), []
     monkeypatch.setattr(serve, "stopped", lambda: stop)
