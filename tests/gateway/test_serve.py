@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import stat
 import tempfile
 from multiprocessing import Pipe
@@ -110,6 +111,17 @@ def test_a_worker_that_listened_and_gives_no_sign_for_so_many_looks_is_killed_on
     assert looks(9) == ["kill"]
     assert caplog.messages == ["a worker is stopped or hangs, and is killed"]
     assert caplog.records[0].fields == {"pid": 4711, "silent_s": 1.0}
+
+
+async def test_a_sign_that_the_parent_does_not_read_holds_up_no_worker():
+    read, written = Pipe(duplex=False)
+    os.set_blocking(written.fileno(), False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(written.fileno(), bytes(65_536))
+    serve._give_sign(written, 60.0)  # the parent is stopped
+    read.close()
+    serve._give_sign(written, 60.0)  # it is gone
 
 
 async def test_serving_is_said_once_all_workers_listen_and_not_when_one_dies_first(made, monkeypatch):

@@ -1,8 +1,8 @@
 """How connections to one upstream are opened: through which proxy, and with which certificates.
 
 The options of aiohttp are made once, when the upstream is created, so that a request costs no more than without them, and a
-file that can't be used is reported at that point. The environment (``HTTPS_PROXY``, ``NO_PROXY``, ``SSL_CERT_FILE``) decides
-only where OpenSSL looks for the system's certificates.
+file that can't be used is reported at that point. The environment's proxies (``HTTPS_PROXY``) are not used. OpenSSL finds
+the system's certificates, and follows ``SSL_CERT_FILE``.
 
 A proxy is reached without TLS: for https it opens a tunnel (``CONNECT``), and sees neither requests nor keys. Its credentials
 are sent in a header, not in its URL, because errors of aiohttp contain the URL.

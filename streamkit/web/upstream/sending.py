@@ -166,7 +166,7 @@ _BROKE: Final[tuple[tuple[type[Exception], str], ...]] = (
     (ClientProxyConnectionError, "the connection to the proxy could not be opened"),
     (ClientConnectorCertificateError, "the upstream's certificate was not accepted"),
     (ClientSSLError, "the TLS connection to the upstream failed"),
-    (ClientConnectorDNSError, "the upstream's host name could not be resolved"),
+    (ClientConnectorDNSError, "the host name of the upstream, or of its proxy, could not be resolved"),
     (ClientConnectorError, "the connection to the upstream could not be opened"),
     (ServerDisconnectedError, "the upstream closed the connection before it responded"),
     (WSServerHandshakeError, "the upstream's response to the WebSocket handshake is invalid"),

@@ -245,7 +245,9 @@ async def test_a_refused_connection_is_a_failed_source(session: ClientSession, u
 
 async def test_a_name_that_no_one_knows_is_a_failed_source():
     async with client_session(connector=TCPConnector(resolver=Names(0))) as session:
-        with pytest.raises(SourceFailed, match=r"^the upstream's host name could not be resolved$"):
+        with pytest.raises(
+            SourceFailed, match=r"^the host name of the upstream, or of its proxy, could not be resolved$"
+        ):
             await post(session, upstream("http://nobody.example"))
 
 
