@@ -48,8 +48,10 @@ class StreamBody(web.StreamResponse):
     """The response of a stream to ``request``. Its body can be left without an end.
 
     aiohttp ends a body after the handler has returned, so a client that stays connected holds only its connection, and no
-    other memory of the response.
+    other memory of the response. Status and headers are sent together with the first bytes of the body.
     """
+
+    _send_headers_immediately = False  # aiohttp's, as in ``web.Response``
 
     def __init__(self, request: web.Request, headers: Mapping[str, str], *, linger_s: float) -> None:
         super().__init__(headers=headers)

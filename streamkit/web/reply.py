@@ -5,8 +5,9 @@ upstream still becomes an HTTP status. After that the status is 200, keep-alives
 of the dialect. Another upstream can be tried until the model has emitted something; then the stream ends either complete or
 with an error, and never pretends to be complete.
 
-One task does the *work* on the response: only this task enters, drives and leaves pipes. The handler waits for the task and
-for the next keep-alive. A client that disconnects or stalls ends the work: see ``client_connection.py``.
+The handler's task does the *work* on the response: it enters, drives and leaves pipes. Only a response that may continue
+without its client has a task of its own. A timer writes keep-alives. A client that disconnects or stalls ends the work: see
+``client_connection.py``.
 
 Source: design.md §6; limits.md §1, T8; clients.md §5; quirks.md 117 to 129 (what clients and proxies do with streams).
 """
@@ -134,6 +135,7 @@ class Outlet:
     def last(self) -> None:
         """Called before the last bytes of the response are written: its terminator or its error. Only ``end`` follows them."""
 
+    outlives = False  #: whether the response may continue after its client has disconnected
     has_left = False  #: whether the client has disconnected while the response continues without it
 
     def goes_on(self) -> bool:
@@ -233,7 +235,10 @@ class Reply:
         self._preparing = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._wrote_at = self._loop.time()
-        self._work: asyncio.Task[None]  # set when ``run`` begins
+        self._work: asyncio.Task[Any] | None = None  # the task that does the work, while it does
+        self._is_stopped = False  # whether ``_stop`` has cancelled it
+        self._timer: asyncio.TimerHandle | None = None  # for the next keep-alive
+        self._staying_alive: asyncio.Task[None] | None = None  # writes a keep-alive
         self._was_cancelled = False  # aiohttp cancelled the handler, but the response continues
         self._watch = Watch(request, self._gone, stall_s=delivery.stall_s)
         self._outlet.answers(self)
@@ -251,63 +256,98 @@ class Reply:
     # -- called by the handler -------------------------------------------------------------------------------------
 
     async def run(self, work: Coroutine[Any, Any, None]) -> web.StreamResponse:
-        """Wait for ``work``, which calls ``send``, ``whole`` or ``fail``; write keep-alives meanwhile.
+        """Do ``work``, which calls ``send``, ``whole`` or ``fail``; write keep-alives meanwhile.
 
         If ``work`` raises, the exception is logged and the client gets an error in its dialect. Cancelling ``run`` cancels
         ``work`` and waits until ``work`` has closed everything that it opened. There is one exception: if aiohttp cancels
         ``run`` because the client disconnected and the client can resume the response, the first cancellation is ignored.
         """
-        self._work = asyncio.create_task(work)
         self._watch.start()
         live = self._request.config_dict.get(LIVE)
         if live is not None:
             live.add(self)
+        self._time_keep_alive()
         try:
-            await self._wait(self._work)
+            await (self._apart(work) if self._outlet.outlives else self._here(work))
             await self._close()
-            await self._watch.taken()
+            if not self._watch.all_taken:
+                await self._watch.taken()
         except ClientLeftError:
             self._leave("client left")
         except asyncio.CancelledError:
             self._leave("client left")
             raise
         finally:
+            self._work = None
             if live is not None:
                 live.discard(self)
             self._watch.stop()
-            # the client has all: read the upstream's last bytes, so that its connection can be reused
-            if self._watch.all_taken:
-                await asyncio.wait({self._work}, timeout=DRAIN_S)
-            self._work.cancel()
-            await asyncio.wait({self._work})
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._staying_alive is not None:
+                self._staying_alive.cancel()
             self._outlet.over(self._end())
         return self._response or web.Response(status=499, reason="Client Closed Request")
 
-    async def _wait(self, work: asyncio.Task[None]) -> None:
-        while not work.done():
-            try:
-                await asyncio.wait({work}, timeout=self._due())
-                if not work.done() and self._due() == 0:
-                    await self._write(self._alive, keep_alive=True)
-                    self.keep_alives += 1
-            except asyncio.CancelledError:
-                if not self._goes_on():
-                    raise
-        if work.cancelled():
-            if self.interrupted is not None:
-                await self._break_off(failure_from(self.interrupted))
-            elif self.ending is None:  # neither the client nor the server ended it: a stage raised CancelledError
-                log.error("the response to %s failed: a stage or a source was cancelled", quoted(self._request.path))
-                await self._break_off(FAILED)
-            else:
-                raise ClientLeftError
-        elif isinstance(error := work.exception(), ClientLeftError):
+    async def _here(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work in this task. Raises ClientLeftError."""
+        task = self._work = cast("asyncio.Task[Any]", asyncio.current_task(self._loop))
+        before = task.cancelling()
+        try:
+            await work
+        except ClientLeftError:
+            raise
+        except asyncio.CancelledError:
+            self._work = None
+            if self._is_stopped:
+                task.uncancel()
+            if task.cancelling() > before:  # other code cancelled the handler
+                raise
+            await self._cancelled()
+        except Exception as error:  # noqa: BLE001 - the client gets any exception as its dialect's error
+            self._work = None
+            await self._raised(error)
+        finally:
+            self._work = None
+
+    async def _apart(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work in a task of its own, which continues if aiohttp cancels this one. Raises ClientLeftError."""
+        task = self._work = self._loop.create_task(work)
+        try:
+            while not task.done():
+                try:
+                    await asyncio.wait({task})
+                except asyncio.CancelledError:
+                    if not self._goes_on():
+                        raise
+        finally:
+            # the client has all: read the upstream's last bytes, so that its connection can be reused
+            if self._watch.all_taken:
+                await asyncio.wait({task}, timeout=DRAIN_S)
+            task.cancel()
+            await asyncio.wait({task})
+        if task.cancelled():
+            await self._cancelled()
+        elif isinstance(error := task.exception(), ClientLeftError):
             raise error
         elif error is not None:
-            stage = stage_of(error)
-            where = "" if stage is None else f" in the stage {stage}"
-            log.error("the response to %s failed%s", quoted(self._request.path), where, exc_info=error)
-            await self._break_off(failure_from(error) if isinstance(error, Exception) else FAILED)
+            await self._raised(error)
+
+    async def _cancelled(self) -> None:
+        """Report why the work was cancelled. Raises ClientLeftError."""
+        if self.interrupted is not None:
+            await self._break_off(failure_from(self.interrupted))
+        elif self.ending is None:  # neither the client nor the server ended it: a stage raised CancelledError
+            log.error("the response to %s failed: a stage or a source was cancelled", quoted(self._request.path))
+            await self._break_off(FAILED)
+        else:
+            raise ClientLeftError
+
+    async def _raised(self, error: BaseException) -> None:
+        stage = stage_of(error)
+        where = "" if stage is None else f" in the stage {stage}"
+        log.error("the response to %s failed%s", quoted(self._request.path), where, exc_info=error)
+        await self._break_off(failure_from(error) if isinstance(error, Exception) else FAILED)
 
     def _goes_on(self) -> bool:
         """Return whether the handler was cancelled because the client disconnected, and the response continues without it."""
@@ -326,7 +366,13 @@ class Reply:
             if self._source is not None:
                 self._source.fail(error)
             else:
-                self._work.cancel()
+                self._stop()
+
+    def _stop(self) -> None:
+        """Cancel the work."""
+        if self._work is not None and not self._is_stopped:
+            self._is_stopped = True
+            self._work.cancel()
 
     async def _break_off(self, failed: ProviderFailed) -> None:
         """Report an error because the work ended early. Nothing is written after a terminator, an error or a whole body."""
@@ -341,6 +387,24 @@ class Reply:
         if not self._alive or self._has_end or (self.begun and not self._stream):
             return None
         return max(0.0, self._wrote_at + self.delivery.keep_alive_s - self._loop.time())
+
+    def _time_keep_alive(self) -> None:
+        """Write a keep-alive if it is due; else set the timer to the time when it will be."""
+        self._timer = None
+        due = self._due()
+        if due == 0:
+            self._staying_alive = self._loop.create_task(self._stay_alive())
+        elif due is not None:
+            self._timer = self._loop.call_later(due, self._time_keep_alive)
+
+    async def _stay_alive(self) -> None:
+        try:
+            await self._write(self._alive, keep_alive=True)
+        except ClientLeftError:
+            self._gone("client left")
+            return
+        self.keep_alives += 1
+        self._time_keep_alive()
 
     async def _close(self) -> None:
         """End the body as the outlet requires, so that the client knows that the response is over."""
@@ -379,7 +443,7 @@ class Reply:
             return
         self._leave(why)
         if not self._watch.all_taken:
-            self._work.cancel()
+            self._stop()
 
     # -- called by the work ----------------------------------------------------------------------------------------
 

@@ -75,6 +75,8 @@ class ResumableOutlet(HTTPOutlet):
     headers.
     """
 
+    outlives = True
+
     def __init__(
         self,
         request: web.Request,
