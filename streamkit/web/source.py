@@ -106,6 +106,8 @@ class TimedSource:
         self._loop = asyncio.get_running_loop()
         self._source: AsyncIterator[bytes] = aiter(source)
         self._owned: tuple[object, ...] = (self._source, source)
+        # returns bytes that have arrived, if any: then no timer is needed
+        self._arrived: Callable[[], bytes] = getattr(source, "arrived", bytes)
         self._timeouts = timeouts
         self._started = self._loop.time() if started is None else started
         self._since = self._started  # when the reader began to wait
@@ -141,6 +143,22 @@ class TimedSource:
             raise StopAsyncIteration
         if self._error is not None:
             raise self._named(self._error)
+        chunk = self._arrived() or await self._awaited(now)
+        if not self._begun:
+            self._begun = self._beginning.feed(chunk)
+        self.read_bytes += len(chunk)
+        if self.output_times is not None and report is not None:
+            self.output_times.read(report, self._loop.time())
+        if self.copy_to is not None:
+            self.copy_to(chunk)
+        if self.tap is not None:
+            self.tap.read(chunk)
+        if self.recording is not None:
+            self.recording.read(chunk)
+        return chunk
+
+    async def _awaited(self, now: float) -> bytes:
+        """Return the next chunk, before a timer ends the wait for it."""
         self._since = now if self._begun else self._started
         if self._timer is None:
             self._arm()
@@ -166,17 +184,6 @@ class TimedSource:
             # Either nothing more is timed, or the timer was set for the first byte, and the idle time may end sooner.
             if chunk is None or not self._begun:
                 self._disarm()
-        if not self._begun:
-            self._begun = self._beginning.feed(chunk)
-        self.read_bytes += len(chunk)
-        if self.output_times is not None and report is not None:
-            self.output_times.read(report, self._loop.time())
-        if self.copy_to is not None:
-            self.copy_to(chunk)
-        if self.tap is not None:
-            self.tap.read(chunk)
-        if self.recording is not None:
-            self.recording.read(chunk)
         return chunk
 
     def _end_recording(self, error: Exception | None) -> None:
@@ -321,6 +328,20 @@ class _Body:
     def __aiter__(self) -> _Body:
         return self
 
+    def arrived(self) -> bytes:
+        """Return bytes that have arrived, if any."""
+        if not self._rest and self._content.exception() is None:
+            self._rest = self._content.read_nowait()
+        return self._part()
+
+    def _part(self) -> bytes:
+        chunk = self._rest
+        if len(chunk) > READ_BYTES:
+            self._rest = memoryview(chunk)[READ_BYTES:]
+            return bytes(chunk[:READ_BYTES])
+        self._rest = b""
+        return bytes(chunk)
+
     async def __anext__(self) -> bytes:
         chunk = self._rest
         if not chunk and self._error is None:
@@ -331,8 +352,8 @@ class _Body:
                 if not isinstance(error, TimeoutError):  # aiohttp's own time-out forbids further reads
                     chunk = self._content._read_nowait(-1)  # noqa: SLF001 - the public methods raise the error again
         if chunk:
-            self._rest = memoryview(chunk)[READ_BYTES:]
-            return bytes(chunk[:READ_BYTES])
+            self._rest = chunk
+            return self._part()
         self._forget()
         if self._error is not None:
             failed = broken(self._error)
