@@ -367,9 +367,12 @@ async def _stopping(app: web.Application) -> None:
 @web.middleware
 async def _recorded(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Give the request an id; count and log it when it is over. An unexpected exception becomes a server error."""
-    if request.path in PROBES:
-        return await handler(request)
     gateway = request.app[GATEWAY]
+    if request.path in PROBES:
+        try:
+            return await _admitted(request, handler, gateway)
+        except Refused as refused:
+            return refused.response(client_dialect(request))
     await gateway.turns.wait()
     record = request[RECORD] = _record_of(request, gateway)
     gateway.begin(request, record)
