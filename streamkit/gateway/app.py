@@ -173,7 +173,7 @@ class Gateway(Service):
         if found is None:
             raise Refused(no_such_model(ask.model))
         model, route = found
-        ask, record.route = evolve(ask, model=model), route.name
+        ask, record.route = (ask if model == ask.model else evolve(ask, model=model)), route.name
         if ask.operation == "count":
             mode = self.config.server.count_tokens
             return await count(ask, route, self.session, request.headers, record, lambda: self.stopping, mode)

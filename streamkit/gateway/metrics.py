@@ -235,8 +235,9 @@ class Metrics:
                 self._count("tool_calls", upstream, verdict, times=times)
             for verdict, times in report.output_verdicts.items():
                 self._count("outputs", upstream, verdict, times=times)
-            for kind, times in (report.repairs + asked.repairs).items():
-                self._count("repairs", upstream, kind, times=times)
+            for repairs in (report.repairs, asked.repairs):
+                for kind, times in repairs.items():
+                    self._count("repairs", upstream, kind, times=times)
             for way, losses in (("answer", report.losses), ("request", asked.losses)):
                 for kind, times in losses.items():
                     self._count("losses", upstream, client, kind, way, times=times)

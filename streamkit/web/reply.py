@@ -588,11 +588,10 @@ class Reply:
             if keep_alive and (self.ending is not None or self._has_end or (self.begun and not self._stream)):
                 return None  # another task began the response while this one waited for the lock
             if self._response is None:
-                headers = {**self.upstream_headers, **self.headers, "Content-Type": self._media_type}
+                usual = STREAM_HEADERS if self._stream else {}
+                headers = {**self.upstream_headers, **self.headers, "Content-Type": self._media_type, **usual}
                 response = StreamBody(self._request, headers, linger_s=self.delivery.linger_s)
-                if self._stream:
-                    response.headers.update(STREAM_HEADERS)
-                elif length is not None:
+                if length is not None and not self._stream:
                     response.content_length = length
                 await self._prepare(response)
             return self._writer

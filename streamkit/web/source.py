@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Callable
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final
 
 from aiohttp import ClientError, ClientPayloadError, ClientResponse
 from attrs import field, frozen
@@ -72,10 +72,12 @@ class Beginning:
 
     def feed(self, chunk: bytes) -> bool:
         """Return whether the response begins in ``chunk``, which follows the chunks before it."""
-        *lines, line = (self._line + chunk).replace(b"\r", b"").split(b"\n")
-        self._line = line[: PING_BYTES + 1]
-        if any(map(self._says_something, lines)):
-            return True
+        text, at = self._line + chunk, 0
+        while (end := text.find(b"\n", at)) >= 0:
+            if self._says_something(text[at:end].replace(b"\r", b"")):
+                return True
+            at = end + 1
+        self._line = text[at:].replace(b"\r", b"")[: PING_BYTES + 1]
         rest = self._line.lstrip()
         # The line of an event may still turn out to be a ping. A longer line, or a line of no event, begins the response.
         return bool(rest) and rest[:1] != b":" and (len(rest) > PING_BYTES or not rest.startswith(_BEGUN_LINES))
@@ -86,13 +88,6 @@ class Beginning:
             self._is_ping = bool(line) and (self._is_ping or line.startswith(b"event:"))
             return False
         return not (self._is_ping and line.startswith(b"data:"))
-
-
-@runtime_checkable
-class Rereadable(Protocol):
-    """A source that accepts bytes back that were read from it."""
-
-    def unread(self, data: bytes) -> None: ...
 
 
 class TimedSource:
@@ -222,9 +217,10 @@ class TimedSource:
 
     def unread(self, data: bytes) -> None:
         """Put back bytes of a response; the next read returns them first. No read may be in progress."""
-        if not isinstance(self._source, Rereadable):
+        unread = getattr(self._source, "unread", None)  # ten times faster than ``isinstance`` with a protocol
+        if unread is None:
             raise TypeError("this source does not take bytes back")
-        self._source.unread(data)
+        unread(data)
         self.read_bytes -= len(data)
         if self.tap is not None:
             self.tap.unread(data)
