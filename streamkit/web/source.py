@@ -332,11 +332,8 @@ class _Body:
 
     def _part(self) -> bytes:
         chunk = self._rest
-        if len(chunk) > READ_BYTES:
-            self._rest = memoryview(chunk)[READ_BYTES:]
-            return bytes(chunk[:READ_BYTES])
-        self._rest = b""
-        return bytes(chunk)
+        self._rest = memoryview(chunk)[READ_BYTES:]
+        return bytes(chunk[:READ_BYTES])
 
     async def __anext__(self) -> bytes:
         chunk = self._rest

@@ -76,6 +76,7 @@ class ResumableOutlet(HTTPOutlet):
     """
 
     outlives = True
+    joins_end = False
 
     def __init__(
         self,
