@@ -225,6 +225,9 @@ class _Connection(asyncio.Transport):
         self._high = 64 * 1024 if high is None else high
         self._low = self._high // 4 if low is None else low
 
+    def get_write_buffer_limits(self) -> tuple[int, int]:
+        return self._low, self._high
+
     def pause_reading(self) -> None:
         self._reads.clear()
 

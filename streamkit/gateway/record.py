@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from logging import INFO, WARNING
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,8 +33,6 @@ ASKED_CHARS, METHOD_CHARS = 200, 20
 _MARGIN_CHARS = 2 * KEY_CHARS
 #: The id of a response. The log hides it, because it allows reading the response (resume.md §13.3).
 _ANSWER_ID: Final = re.compile(rf"(?<![A-Za-z0-9])(?:{LOG_ID.pattern})(?![A-Za-z0-9])")
-#: Members that a log line contains even if they are 0. All other members are left out if they are empty.
-ALWAYS = frozenset({"status", "seconds"})
 #: For each type of tokens in the log: the member of ``UsageReported`` with its count.
 TOKENS: Final = {
     "input": "input_total",
@@ -140,40 +139,43 @@ class Record:
         return self.attempts[0].started - self.started + max(0.0, self.wrote_at - first)
 
     def document(self) -> dict[str, Any]:
-        """Return the record as JSON values for one log line. It includes no body, header or key."""
-        last = self.attempts[-1] if self.attempts else None
-        line: dict[str, Any] = {
-            "request_id": self.id,
-            **({} if self.trace is None else self.trace.ids),
-            "method": self.logged(self.method, METHOD_CHARS),
-            "path": self.logged(self.path, ASKED_CHARS),
-            "client": self.client,
-            "model": self.logged(self.model, ASKED_CHARS),
-            "route": self.route,
-            "socket": self.socket,
-            "stream": self.stream,
-            "status": self.status,
-            "ending": self.ending,
-            "seconds": round(self.seconds, 3),
-            "first_byte_s": None if self.first_byte_s is None else round(self.first_byte_s, 3),
-            "keep_alives": self.keep_alives,
-            "resumed": self.resumed,
-            "went_on_s": round(self.went_on_s, 3),
-            "estimated": self.estimated,
-            # shortened: the error may quote invalid parts of the client's body
-            "error": self.logged(self.error, DETAIL_CHARS),
-            "attempts": [self._attempt_line(attempt) for attempt in self.attempts],
-            "request_repairs": dict(self.asked.repairs),
-        }
-        if last is not None:
-            line["verdicts"], line["repairs"] = dict(last.report.verdicts), dict(last.report.repairs)
-            line["output_verdicts"] = dict(last.report.output_verdicts)
-            line["losses"] = dict(last.asked.losses + last.report.losses)
-            line["stop"] = ", ".join(stop.reason for stop in last.report.stops)
-            line["usage"] = last.usage
-            line |= _times_line(last)
-            line["timings"] = _times_of_stages(last.report.timings)
-        return {name: value for name, value in line.items() if name in ALWAYS or value not in (None, "", 0, [], {})}
+        """Return the record as JSON values for one log line. It includes no body, header or key, and no empty member."""
+        line: dict[str, Any] = {"request_id": self.id}
+        if self.trace is not None:
+            line |= self.trace.ids
+        line["method"], line["path"] = self.logged(self.method, METHOD_CHARS), self.logged(self.path)
+        if self.client:
+            line["client"] = self.client
+        if self.model:
+            line["model"] = self.logged(self.model)
+        line["route"] = self.route
+        if self.socket:
+            line["socket"] = self.socket
+        if self.stream:
+            line["stream"] = True
+        line["status"] = self.status
+        if self.ending:
+            line["ending"] = self.ending
+        line["seconds"] = round(self.seconds, 3)
+        if self.first_byte_s:
+            line["first_byte_s"] = round(self.first_byte_s, 3)
+        if self.keep_alives:
+            line["keep_alives"] = self.keep_alives
+        if self.resumed:
+            line["resumed"] = True
+        if self.went_on_s:
+            line["went_on_s"] = round(self.went_on_s, 3)
+        if self.estimated:
+            line["estimated"] = True
+        if self.error:  # shortened: the error may quote invalid parts of the client's body
+            line["error"] = self.logged(self.error, DETAIL_CHARS)
+        if self.attempts:
+            line["attempts"] = [self._attempt_line(attempt) for attempt in self.attempts]
+        if self.asked.repairs:
+            line["request_repairs"] = dict(self.asked.repairs)
+        if self.attempts:
+            line |= _answer_line(self.attempts[-1])
+        return line
 
     def _attempt_line(self, attempt: Attempt) -> dict[str, Any]:
         line = {"upstream": attempt.upstream, "outcome": attempt.outcome, "seconds": round(attempt.seconds, 3)}
@@ -185,7 +187,12 @@ class Record:
 
     def logged(self, text: str, chars: int = ASKED_CHARS) -> str:
         """Return the beginning of another party's text, without the gateway's keys and without what looks like a key."""
-        return excerpt(_ANSWER_ID.sub("[answer]", self.hide(text[: chars + _MARGIN_CHARS])), chars)
+        return _logged(text[: chars + _MARGIN_CHARS], self.hide, chars)
+
+
+@lru_cache(maxsize=512)  # most requests have the same few paths and models
+def _logged(text: str, hide: Cut, chars: int) -> str:
+    return excerpt(_ANSWER_ID.sub("[answer]", hide(text)), chars)
 
 
 def log_record(record: Record) -> None:
@@ -194,17 +201,38 @@ def log_record(record: Record) -> None:
     log.log(level, "request", extra={"fields": record.document()})
 
 
-def _times_line(attempt: Attempt) -> dict[str, float | None]:
-    """Return the times of a stream's outputs. The median gap is the bound of ``GAP_BOUNDS`` for half of the gaps."""
-    times = attempt.output_times
-    figures = {
-        "first_output_s": attempt.first_output_s,
-        "greatest_gap_s": times.greatest_gap_s,
-        "median_gap_s": times.median_gap_s,
-        "stalls": times.stalls,
-        "output_tokens_per_s": attempt.output_tokens_per_s,
-    }
-    return {name: None if figure is None else round(figure, 4) for name, figure in figures.items()}
+def _answer_line(attempt: Attempt) -> dict[str, Any]:
+    """Return what the log says of the last attempt's response, without empty members.
+
+    The median gap is the bound of ``GAP_BOUNDS`` for half of the gaps.
+    """
+    report, times = attempt.report, attempt.output_times
+    line: dict[str, Any] = {}
+    for name, counts in (
+        ("verdicts", report.verdicts),
+        ("repairs", report.repairs),
+        ("output_verdicts", report.output_verdicts),
+        ("losses", attempt.asked.losses + report.losses if attempt.asked.losses else report.losses),
+    ):
+        if counts:
+            line[name] = dict(counts)
+    if report.stops:
+        line["stop"] = ", ".join([stop.reason for stop in report.stops])
+    if usage := attempt.usage:
+        line["usage"] = usage
+    if times.first_at is not None:
+        for name, figure in (
+            ("first_output_s", attempt.first_output_s),
+            ("greatest_gap_s", times.greatest_gap_s),
+            ("median_gap_s", times.median_gap_s),
+            ("stalls", times.stalls),
+            ("output_tokens_per_s", attempt.output_tokens_per_s),
+        ):
+            if figure and (rounded := round(figure, 4)):
+                line[name] = rounded
+    if report.timings:
+        line["timings"] = _times_of_stages(report.timings)
+    return line
 
 
 def _times_of_stages(timings: Iterable[StageTiming]) -> dict[str, dict[str, float]]:

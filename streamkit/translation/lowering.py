@@ -66,7 +66,7 @@ from streamkit.translation import content_passes as content
 from streamkit.translation.content_passes import portable_tool_name, with_mark, without_extras
 
 #: Getters of all members of a request and of its options, in the order of their constructors: they make the lowered copy.
-_members, _options = (attrgetter(*(member.name for member in fields(kind))) for kind in (Request, Options))
+_options: Final = attrgetter(*(member.name for member in fields(Options)))
 #: Drop the native forms that parts had in another dialect.
 NATIVE_FORMS_LOST: Final = OfParts(dict.fromkeys((Media, ToolCall, ToolResult), (content.native_form,)))
 #: Drop parts that the dialect lacks, and signatures that this dialect can't send back to their vendors.
@@ -190,7 +190,7 @@ def lower(request: Request, tell: TellsCapabilities, target: Target, report: Str
     """Return a copy of the request with only what the dialect can say. Raises BadRequest if something needed has no form."""
     takes, passes = _planned(tell, request.dialect, request.model, target.provider)
     to = Lowering(takes, target, report, request.dialect)
-    lowered = Request(*_members(request))
+    lowered = request.copy()
     lowered.options = Options(*_options(request.options))
     for each in passes:
         each(lowered, to)

@@ -37,6 +37,8 @@ Gone: TypeAlias = Literal["client left", "client stalled"]
 
 def bound_unsent(transport: asyncio.WriteTransport, unsent_bytes: int) -> None:
     """Make writers wait once ``unsent_bytes`` wait in this process; the operating system holds a few more bytes."""
+    if transport.get_write_buffer_limits()[1] == unsent_bytes:
+        return  # an earlier response on this connection did it
     transport.set_write_buffer_limits(high=unsent_bytes)
     sock = transport.get_extra_info("socket")
     if sock is not None and sock.family in {socket.AF_INET, socket.AF_INET6} and hasattr(socket, "TCP_NOTSENT_LOWAT"):
@@ -48,8 +50,10 @@ class StreamBody(web.StreamResponse):
     """The response of a stream to ``request``. Its body can be left without an end.
 
     aiohttp ends a body after the handler has returned, so a client that stays connected holds only its connection, and no
-    other memory of the response.
+    other memory of the response. Status and headers are sent together with the first bytes of the body.
     """
+
+    _send_headers_immediately = False  # aiohttp's, as in ``web.Response``
 
     def __init__(self, request: web.Request, headers: Mapping[str, str], *, linger_s: float) -> None:
         super().__init__(headers=headers)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Container
+from functools import lru_cache
 from itertools import chain
 from typing import Final, TypeAlias
 
@@ -35,6 +36,7 @@ _OURS: Final = re.compile(
     r"/(?:v1|v1beta|api)(?:/|$)|^//?(?:chat/completions|messages|responses|models|tunedModels)(?:/|$)"
 )
 _OF_A_MODEL: Final = re.compile(r"(?:^/?|/v1|/v1beta)/models/.", re.DOTALL)
+KNOWN_CHARS: Final = 200  #: the longest path whose dialect is remembered
 METHOD_CHARS: Final = 20  #: an HTTP method may be any word; a message repeats this many characters of it
 
 
@@ -46,11 +48,18 @@ def client_dialect(request: web.Request) -> str:
 def dialect_of(path: str, headers: Container[str]) -> str:
     """Return the client's dialect for a path and header names. The names' letter case does not matter."""
     every = surfaces()
-    method, shared = _method_of_a_model(path), _MODELS.search(path) is not None
+    by_path = _dialect_of_path(path) if len(path) <= KNOWN_CHARS else _dialect_of_path.__wrapped__(path)
+    return by_path or next((name for name in every if every[name].header in headers), next(iter(every)))
+
+
+@lru_cache(maxsize=512)
+def _dialect_of_path(path: str) -> str | None:
+    """Return the client's dialect by path alone; None: the headers decide."""
+    every, method = surfaces(), _method_of_a_model(path)
     by_method = (name for name in every if method and method in every[name].methods)
+    shared = _MODELS.search(path) is not None
     by_path = (name for name in every if not shared and every[name].path.search(path))
-    by_header = (name for name in every if every[name].header in headers)
-    return next(chain(by_method, by_path, by_header, every))
+    return next(chain(by_method, by_path), None)
 
 
 def _method_of_a_model(path: str) -> str:
@@ -149,7 +158,11 @@ def in_dialect(handler: Handler) -> Handler:
 async def refuse_in_dialect(request: web.Request, handler: Handler) -> web.StreamResponse:
     """A middleware: send each Refused of a handler, and errors for unknown API paths, in the client's dialect."""
     error = request.match_info.http_exception
-    patterns = (_OURS, *(surface.path for surface in surfaces().values()))
-    if error is not None and any(pattern.search(request.path) for pattern in patterns):
+    if error is not None and is_of_api(request.path):
         return unrouted(request, error)
     return await in_dialect(handler)(request)
+
+
+def is_of_api(path: str) -> bool:
+    """Return whether a path is one of an API, served or not."""
+    return any(pattern.search(path) for pattern in (_OURS, *(surface.path for surface in surfaces().values())))

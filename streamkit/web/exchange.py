@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from traceback import clear_frames
 from typing import Any, Final, TypeVar
 
@@ -27,7 +27,7 @@ from multidict import CIMultiDict
 from streamkit.conversation.messages import Request, Response, Text, Turn
 from streamkit.conversation.response_events import response_events
 from streamkit.conversation.restore import restore_response_calls
-from streamkit.dialects import client_named, encode, prefill_of, source_named
+from streamkit.dialects import client_named, encode, prefill_of
 from streamkit.dialects.profiles import Prefill, Profile
 from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import BadRequest, SourceFailed, StreamError, TooManyValues
@@ -419,12 +419,12 @@ class Exchange:
 
     # -- sending the request ---------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def _within(self) -> bool:
         """Whether client and upstream speak the same dialect."""
-        return source_named(self.upstream.dialect)[0] is client_named(self.reply.client)[0]
+        return self.upstream.wire is client_named(self.reply.client)[0]
 
-    @property
+    @cached_property
     def _options(self) -> ReadOptions:
         """The options for reading this upstream's responses."""
         policy = self.reply.delivery.policy
@@ -433,8 +433,9 @@ class Exchange:
             # same dialect: the client gets the text with its thinking tags, as the upstream sends it, streamed or whole
             think_tags = "off"
         tools = any(tool.kind != "server" for tool in self.ask.request.tools)
-        text_calls = self.upstream.text_calls or policy.text_calls
-        policy = evolve(policy, think_tags=think_tags, text_calls=text_calls if tools else ())
+        text_calls = (self.upstream.text_calls or policy.text_calls) if tools else ()
+        if (think_tags, text_calls) != (policy.think_tags, policy.text_calls):
+            policy = evolve(policy, think_tags=think_tags, text_calls=text_calls)
         return ReadOptions(policy=policy, offered=self.ask.request.tools, output=self._output_check)
 
     @property
@@ -479,7 +480,8 @@ class Exchange:
         self._asked_at = time.time()
         model = self.model or self.ask.model
         self.path = path_of(self.upstream, model, stream=stream)
-        request = evolve(self.ask.request, model=model, stream=stream)
+        request = self.ask.request.copy()
+        request.model, request.stream = model, stream
         if self.prefill_text:
             request.turns = with_prefill(request.turns, self.prefill_text)
         tap = self.reply.tap

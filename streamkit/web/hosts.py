@@ -25,6 +25,7 @@ import ipaddress
 import re
 import secrets
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import islice
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
@@ -77,6 +78,7 @@ class Hosts:
         return served or ip_address_in(name) is not None
 
 
+@lru_cache(maxsize=256)
 def ip_address_in(text: str) -> IPAddress | None:
     """Return the IP address in a text; None for a name."""
     try:
@@ -134,6 +136,7 @@ def guarded(hosts: Hosts, server: str, *, own_page: bool = False) -> Middleware:
     return guard
 
 
+@lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Return whether only this machine can reach ``host``."""
     address = ip_address_in(host)

@@ -5,8 +5,9 @@ upstream still becomes an HTTP status. After that the status is 200, keep-alives
 of the dialect. Another upstream can be tried until the model has emitted something; then the stream ends either complete or
 with an error, and never pretends to be complete.
 
-One task does the *work* on the response: only this task enters, drives and leaves pipes. The handler waits for the task and
-for the next keep-alive. A client that disconnects or stalls ends the work: see ``client_connection.py``.
+The handler's task does the *work* on the response: it enters, drives and leaves pipes. Only a response that may continue
+without its client has a task of its own. A timer writes keep-alives. A client that disconnects or stalls ends the work: see
+``client_connection.py``.
 
 Source: design.md §6; limits.md §1, T8; clients.md §5; quirks.md 117 to 129 (what clients and proxies do with streams).
 """
@@ -120,6 +121,12 @@ class Outlet:
         """End the body. ``failed_end`` replaces the normal end if the response failed (``Dialect.failed_end``)."""
         raise NotImplementedError
 
+    joins_end = False  #: whether ``end_with`` writes the last bytes together with the body's end
+
+    async def end_with(self, _response: web.StreamResponse, _last: bytes, /) -> None:
+        """Write the last bytes of a response that is complete, and the end of the body."""
+        raise NotImplementedError
+
     def answers(self, reply: Reply) -> None:
         """Connect the outlet to the reply that writes to it. Called once."""
 
@@ -134,6 +141,7 @@ class Outlet:
     def last(self) -> None:
         """Called before the last bytes of the response are written: its terminator or its error. Only ``end`` follows them."""
 
+    outlives = False  #: whether the response may continue after its client has disconnected
     has_left = False  #: whether the client has disconnected while the response continues without it
 
     def goes_on(self) -> bool:
@@ -156,6 +164,8 @@ class Shape(Protocol):
 class HTTPOutlet(Outlet):
     """Writes the HTTP response to ``request``."""
 
+    joins_end = True
+
     def __init__(self, request: web.Request) -> None:
         self._request = request
 
@@ -174,6 +184,9 @@ class HTTPOutlet(Outlet):
             response.leave_open()
         else:  # HTTP/1.0 ends a body by closing the connection in both cases
             await response.write_eof()
+
+    async def end_with(self, response: web.StreamResponse, last: bytes, /) -> None:
+        await response.write_eof(last)
 
 
 class Reply:
@@ -229,11 +242,15 @@ class Reply:
             alive = b" " if stream or delivery.whole_keep_alive else b""
         self._alive = self._outlet.keep_alive(alive)
         self._response: web.StreamResponse | None = None
+        self._last = b""  # the last bytes, which are sent together with the end of the body
         self._writer: Writer | None = None  # the response's writer; calling it directly saves a coroutine
         self._preparing = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._wrote_at = self._loop.time()
-        self._work: asyncio.Task[None]  # set when ``run`` begins
+        self._work: asyncio.Task[Any] | None = None  # the task that does the work, while it does
+        self._is_stopped = False  # whether ``_stop`` has cancelled it
+        self._timer: asyncio.TimerHandle | None = None  # for the next keep-alive
+        self._staying_alive: asyncio.Task[None] | None = None  # writes a keep-alive
         self._was_cancelled = False  # aiohttp cancelled the handler, but the response continues
         self._watch = Watch(request, self._gone, stall_s=delivery.stall_s)
         self._outlet.answers(self)
@@ -251,63 +268,98 @@ class Reply:
     # -- called by the handler -------------------------------------------------------------------------------------
 
     async def run(self, work: Coroutine[Any, Any, None]) -> web.StreamResponse:
-        """Wait for ``work``, which calls ``send``, ``whole`` or ``fail``; write keep-alives meanwhile.
+        """Do ``work``, which calls ``send``, ``whole`` or ``fail``; write keep-alives meanwhile.
 
         If ``work`` raises, the exception is logged and the client gets an error in its dialect. Cancelling ``run`` cancels
         ``work`` and waits until ``work`` has closed everything that it opened. There is one exception: if aiohttp cancels
         ``run`` because the client disconnected and the client can resume the response, the first cancellation is ignored.
         """
-        self._work = asyncio.create_task(work)
         self._watch.start()
         live = self._request.config_dict.get(LIVE)
         if live is not None:
             live.add(self)
+        self._time_keep_alive()
         try:
-            await self._wait(self._work)
+            await (self._apart(work) if self._outlet.outlives else self._here(work))
             await self._close()
-            await self._watch.taken()
+            if not self._watch.all_taken:
+                await self._watch.taken()
         except ClientLeftError:
             self._leave("client left")
         except asyncio.CancelledError:
             self._leave("client left")
             raise
         finally:
+            self._work = None
             if live is not None:
                 live.discard(self)
             self._watch.stop()
-            # the client has all: read the upstream's last bytes, so that its connection can be reused
-            if self._watch.all_taken:
-                await asyncio.wait({self._work}, timeout=DRAIN_S)
-            self._work.cancel()
-            await asyncio.wait({self._work})
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._staying_alive is not None:
+                self._staying_alive.cancel()
             self._outlet.over(self._end())
         return self._response or web.Response(status=499, reason="Client Closed Request")
 
-    async def _wait(self, work: asyncio.Task[None]) -> None:
-        while not work.done():
-            try:
-                await asyncio.wait({work}, timeout=self._due())
-                if not work.done() and self._due() == 0:
-                    await self._write(self._alive, keep_alive=True)
-                    self.keep_alives += 1
-            except asyncio.CancelledError:
-                if not self._goes_on():
-                    raise
-        if work.cancelled():
-            if self.interrupted is not None:
-                await self._break_off(failure_from(self.interrupted))
-            elif self.ending is None:  # neither the client nor the server ended it: a stage raised CancelledError
-                log.error("the response to %s failed: a stage or a source was cancelled", quoted(self._request.path))
-                await self._break_off(FAILED)
-            else:
-                raise ClientLeftError
-        elif isinstance(error := work.exception(), ClientLeftError):
+    async def _here(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work in this task. Raises ClientLeftError."""
+        task = self._work = cast("asyncio.Task[Any]", asyncio.current_task(self._loop))
+        before = task.cancelling()
+        try:
+            await work
+        except ClientLeftError:
+            raise
+        except asyncio.CancelledError:
+            self._work = None
+            if self._is_stopped:
+                task.uncancel()
+            if task.cancelling() > before:  # other code cancelled the handler
+                raise
+            await self._cancelled()
+        except Exception as error:  # noqa: BLE001 - the client gets any exception as its dialect's error
+            self._work = None
+            await self._raised(error)
+        finally:
+            self._work = None
+
+    async def _apart(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work in a task of its own, which continues if aiohttp cancels this one. Raises ClientLeftError."""
+        task = self._work = self._loop.create_task(work)
+        try:
+            while not task.done():
+                try:
+                    await asyncio.wait({task})
+                except asyncio.CancelledError:
+                    if not self._goes_on():
+                        raise
+        finally:
+            # the client has all: read the upstream's last bytes, so that its connection can be reused
+            if self._watch.all_taken:
+                await asyncio.wait({task}, timeout=DRAIN_S)
+            task.cancel()
+            await asyncio.wait({task})
+        if task.cancelled():
+            await self._cancelled()
+        elif isinstance(error := task.exception(), ClientLeftError):
             raise error
         elif error is not None:
-            stage = stage_of(error)
-            where = "" if stage is None else f" in the stage {stage}"
-            log.error("the response to %s failed%s", quoted(self._request.path), where, exc_info=error)
-            await self._break_off(failure_from(error) if isinstance(error, Exception) else FAILED)
+            await self._raised(error)
+
+    async def _cancelled(self) -> None:
+        """Report why the work was cancelled. Raises ClientLeftError."""
+        if self.interrupted is not None:
+            await self._break_off(failure_from(self.interrupted))
+        elif self.ending is None:  # neither the client nor the server ended it: a stage raised CancelledError
+            log.error("the response to %s failed: a stage or a source was cancelled", quoted(self._request.path))
+            await self._break_off(FAILED)
+        else:
+            raise ClientLeftError
+
+    async def _raised(self, error: BaseException) -> None:
+        stage = stage_of(error)
+        where = "" if stage is None else f" in the stage {stage}"
+        log.error("the response to %s failed%s", quoted(self._request.path), where, exc_info=error)
+        await self._break_off(failure_from(error) if isinstance(error, Exception) else FAILED)
 
     def _goes_on(self) -> bool:
         """Return whether the handler was cancelled because the client disconnected, and the response continues without it."""
@@ -326,7 +378,13 @@ class Reply:
             if self._source is not None:
                 self._source.fail(error)
             else:
-                self._work.cancel()
+                self._stop()
+
+    def _stop(self) -> None:
+        """Cancel the work."""
+        if self._work is not None and not self._is_stopped:
+            self._is_stopped = True
+            self._work.cancel()
 
     async def _break_off(self, failed: ProviderFailed) -> None:
         """Report an error because the work ended early. Nothing is written after a terminator, an error or a whole body."""
@@ -342,13 +400,36 @@ class Reply:
             return None
         return max(0.0, self._wrote_at + self.delivery.keep_alive_s - self._loop.time())
 
+    def _time_keep_alive(self) -> None:
+        """Write a keep-alive if it is due; else set the timer to the time when it will be."""
+        self._timer = None
+        due = self._due()
+        if due == 0:
+            self._staying_alive = self._loop.create_task(self._stay_alive())
+        elif due is not None:
+            self._timer = self._loop.call_later(due, self._time_keep_alive)
+
+    async def _stay_alive(self) -> None:
+        try:
+            await self._write(self._alive, keep_alive=True)
+        except ClientLeftError:
+            self._gone("client left")
+            return
+        self.keep_alives += 1
+        self._time_keep_alive()
+
     async def _close(self) -> None:
         """End the body as the outlet requires, so that the client knows that the response is over."""
         if self._response is None:
             await self.fail(FAILED)  # the work ended without writing anything
         self._outlet.over(self._end())
+        response = cast("web.StreamResponse", self._response)
         with _departures():
-            await self._outlet.end(cast("web.StreamResponse", self._response), self._failed_end())
+            if self._last:
+                await self._outlet.end_with(response, self._last)
+                self._watch.written_last()
+            else:
+                await self._outlet.end(response, self._failed_end())
         if self.ending is None:
             self.ending = "whole"
 
@@ -379,7 +460,7 @@ class Reply:
             return
         self._leave(why)
         if not self._watch.all_taken:
-            self._work.cancel()
+            self._stop()
 
     # -- called by the work ----------------------------------------------------------------------------------------
 
@@ -429,7 +510,11 @@ class Reply:
                     chunk = b"".join(held)
                     held.clear()
                 report = pipe.report
-                if report.completed:
+                if report.clean and self._outlet.joins_end and self._writer is not None:
+                    # the pipe is at its end: the last bytes are sent with the end of the body, in ``_close``
+                    self._has_end = True
+                    self._last += await self._noted(chunk)
+                elif report.completed:
                     await self._write_last(chunk)
                 elif report.failure is None and report.clean is not False:
                     await self._write(chunk)
@@ -506,17 +591,22 @@ class Reply:
         if writer is None or keep_alive:
             writer = await self._prepared(length, keep_alive=keep_alive)
         if writer is not None and data:
-            if self._shape is not None and self._stream and not keep_alive:
-                data = await self._shape.stream(data)
-            self._wrote_at = self._loop.time()
-            if self.begun and self.first_at is None:
-                self.first_at = self._wrote_at
-            if self.tap is not None:
-                self.tap.wrote(data, keep_alive=keep_alive)
+            data = await self._noted(data, keep_alive=keep_alive)
             try:  # inlined: `_departures` and a lock before it took 8 % of an event's CPU time
                 await (self._outlet.stay_alive(writer, data) if keep_alive else writer.write(data))
             except ConnectionError as error:
                 raise ClientLeftError from error
+
+    async def _noted(self, data: bytes, *, keep_alive: bool = False) -> bytes:
+        """Return the bytes to write in place of ``data``, after noting that they are written now."""
+        if self._shape is not None and self._stream and not keep_alive:
+            data = await self._shape.stream(data)
+        self._wrote_at = self._loop.time()
+        if self.begun and self.first_at is None:
+            self.first_at = self._wrote_at
+        if self.tap is not None:
+            self.tap.wrote(data, keep_alive=keep_alive)
+        return data
 
     async def _prepared(self, length: int | None, *, keep_alive: bool) -> Writer | None:
         """Return the body's writer, after writing the headers; None if it is too late for a keep-alive."""
@@ -524,11 +614,10 @@ class Reply:
             if keep_alive and (self.ending is not None or self._has_end or (self.begun and not self._stream)):
                 return None  # another task began the response while this one waited for the lock
             if self._response is None:
-                headers = {**self.upstream_headers, **self.headers, "Content-Type": self._media_type}
+                usual = STREAM_HEADERS if self._stream else {}
+                headers = {**self.upstream_headers, **self.headers, "Content-Type": self._media_type, **usual}
                 response = StreamBody(self._request, headers, linger_s=self.delivery.linger_s)
-                if self._stream:
-                    response.headers.update(STREAM_HEADERS)
-                elif length is not None:
+                if length is not None and not self._stream:
                     response.content_length = length
                 await self._prepare(response)
             return self._writer

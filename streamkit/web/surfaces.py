@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, Final, Protocol
 
 import orjson
-from aiohttp import web
+from aiohttp import StreamReader, web
 from attrs import define, field, frozen
 
 from streamkit.conversation.messages import Request, Tool, Turn
@@ -276,6 +276,8 @@ async def _whole_body(request: web.Request, dialect: str, hold: Hold, body_s: fl
             with_status("invalid_request", message, 415, dialect), {"Accept-Encoding": "gzip, deflate, identity"}
         )
     try:
+        if request.content.is_eof():  # the body has arrived: nothing is waited for
+            return await _read(request, dialect, hold)
         async with asyncio.timeout(body_s):
             return await _read(request, dialect, hold)
     except TimeoutError as error:
@@ -294,14 +296,9 @@ async def _read(request: web.Request, dialect: str, hold: Hold) -> bytes:
         transport.max_size = READ_BYTES
     parts: list[bytes] = []
     size = 0
+    content = request.content
     while True:
-        try:
-            async with asyncio.timeout(BODY_SILENCE_S) as silence:
-                chunk = await request.content.readany()
-        except TimeoutError as error:
-            if silence.expired():
-                raise _too_slow(f"no bytes of the body arrived for {BODY_SILENCE_S:g} s", dialect) from error
-            raise
+        chunk = await (content.readany() if content.is_eof() else _before_silence(content, dialect))
         if not chunk:
             return b"".join(parts)
         size += len(chunk)
@@ -310,6 +307,17 @@ async def _read(request: web.Request, dialect: str, hold: Hold) -> bytes:
             raise Refused(ProviderFailed("too_large", message))
         hold.add(len(chunk))
         parts.append(chunk)
+
+
+async def _before_silence(content: StreamReader, dialect: str) -> bytes:
+    """Return the next bytes of a body. Raises Refused if none arrive in time."""
+    try:
+        async with asyncio.timeout(BODY_SILENCE_S) as silence:
+            return await content.readany()
+    except TimeoutError as error:
+        if silence.expired():
+            raise _too_slow(f"no bytes of the body arrived for {BODY_SILENCE_S:g} s", dialect) from error
+        raise
 
 
 def _too_slow(message: str, dialect: str) -> Refused:

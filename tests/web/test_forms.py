@@ -31,6 +31,9 @@ class Bytes(_Body):
             raise self.error
         raise StopAsyncIteration
 
+    def arrived(self):
+        return b""
+
     async def aclose(self):
         pass
 

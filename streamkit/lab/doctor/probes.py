@@ -24,7 +24,6 @@ from typing import Any, Final, Literal, TypeAlias
 import orjson
 from aiohttp import ClientResponse, ClientSession
 from attrs import evolve, frozen
-from yarl import URL
 
 from streamkit import __version__
 from streamkit.conversation.messages import (
@@ -282,7 +281,7 @@ async def ask(
         kind = await _read(response, upstream, started, reads, 0 if leave else bound)
     except SourceFailed as error:
         failed, kind = error, end_of(error, answered=response_line is not None)
-    path, _ = kept_target(URL(address(upstream, model, stream=stream), encoded=True).raw_path_qs)
+    path, _ = kept_target(address(upstream, model, stream=stream).raw_path_qs)
     recording = Recording(
         id=random_id("doctor_"),
         at=at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),

@@ -75,6 +75,9 @@ class ResumableOutlet(HTTPOutlet):
     headers.
     """
 
+    outlives = True
+    joins_end = False
+
     def __init__(
         self,
         request: web.Request,

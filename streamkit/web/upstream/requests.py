@@ -38,6 +38,7 @@ from streamkit.web.upstream.value import HEADER_TEXT, Upstream
 
 #: The most characters of a path that are logged. A path may contain the model's name, which the client chooses.
 PATH_CHARS: Final = 300
+KNOWN_URLS: Final = 256  #: how many URLs of an upstream are remembered
 
 
 def count_at(upstream: Upstream) -> TokenCount:
@@ -47,12 +48,36 @@ def count_at(upstream: Upstream) -> TokenCount:
     return upstream.token_count
 
 
-def address(upstream: Upstream, model: str, *, stream: bool, operation: Operation = "generate") -> str:
+def address(upstream: Upstream, model: str, *, stream: bool, operation: Operation = "generate") -> URL:
     """Return the percent-encoded URL of a request.
 
     Raises BadRequest if the dialect puts the model into the path and this name can't be there. Raises UsageError for a token
     count if the dialect has no operation for it.
     """
+    return _address(upstream, model, stream, operation)[0]
+
+
+def path_of(upstream: Upstream, model: str, *, stream: bool, operation: Operation = "generate") -> str:
+    """Return a request's path for a log, without host, query and likely keys. Empty if the request has no valid URL."""
+    try:
+        return _address(upstream, model, stream, operation)[1]
+    except (BadRequest, UsageError):
+        return ""
+
+
+def _address(upstream: Upstream, model: str, stream: bool, operation: Operation) -> tuple[URL, str]:
+    known, key = upstream.known_urls, (model, stream, operation)
+    found = known.get(key)
+    if found is None:
+        # yarl must not decode what it thinks needs no encoding: `%3A` in an ARN
+        url = URL(_written(upstream, model, stream, operation), encoded=True)
+        found = url, excerpt(url.raw_path, PATH_CHARS)
+        if len(known) < KNOWN_URLS and len(model) <= PATH_CHARS:
+            known[key] = found
+    return found
+
+
+def _written(upstream: Upstream, model: str, stream: bool, operation: Operation) -> str:
     endpoint, base = upstream.endpoint, str(URL(upstream.base_url)).rstrip("/")
     if operation == "count":
         url = count_at(upstream).url(base, model)
@@ -63,15 +88,6 @@ def address(upstream: Upstream, model: str, *, stream: bool, operation: Operatio
     else:
         url = endpoint.url(base, model, stream)
     return url + (f"?api-version={quote(upstream.api_version, safe='')}" if upstream.api_version else "")
-
-
-def path_of(upstream: Upstream, model: str, *, stream: bool, operation: Operation = "generate") -> str:
-    """Return a request's path for a log, without host, query and likely keys. Empty if the request has no valid URL."""
-    try:
-        path = URL(address(upstream, model, stream=stream, operation=operation), encoded=True).raw_path
-    except (BadRequest, UsageError):
-        return ""
-    return excerpt(path, PATH_CHARS)
 
 
 # -- counting tokens ---------------------------------------------------------------------------------------------------
@@ -126,25 +142,35 @@ def request_headers(
     ``trace_headers`` name the trace of the request. Raises BadRequest for a feature header that can't be sent, and UsageError
     for an unknown name.
     """
-    dialect, endpoint = upstream.wire, upstream.endpoint
-    wanted = endpoint.features if endpoint is not None else {}
+    if client_dialect and client_named(client_dialect)[0] is upstream.wire:
+        wanted = _wanted(upstream)
+        features = _features(wanted, client_headers) if wanted else NO_HEADERS
+    if features:
+        return {**_with_features(upstream, stream, features), **trace_headers}
+    if stream not in upstream.known_headers:
+        upstream.known_headers[stream] = _with_features(upstream, stream, NO_HEADERS)
+    return {**upstream.known_headers[stream], **trace_headers}
+
+
+def _with_features(upstream: Upstream, stream: bool, features: Mapping[str, str]) -> dict[str, str]:
     headers = {
-        "accept": f"{dialect.media_type}, application/json" if stream else "application/json",
+        "accept": f"{upstream.wire.media_type}, application/json" if stream else "application/json",
         "accept-encoding": "identity",  # compression delays a stream, and could hide a decompression bomb (T9)
         "content-type": "application/json",
         "user-agent": USER_AGENT,
     }
-    if endpoint is not None:
-        headers |= endpoint.headers(upstream.provider)
-    if client_dialect and client_named(client_dialect)[0] is dialect:
-        headers |= _features(wanted, client_headers)
-    else:
-        headers |= features
+    if upstream.endpoint is not None:
+        headers |= upstream.endpoint.headers(upstream.provider)
+    headers |= features
     # join the values of feature lists: the client's body may need the features that its own header names
     for name, value in upstream.headers.items():
-        headers[name] = f"{headers[name]},{value}" if wanted.get(name) and name in headers else value
-    headers |= trace_headers
+        headers[name] = f"{headers[name]},{value}" if _wanted(upstream).get(name) and name in headers else value
     return headers
+
+
+def _wanted(upstream: Upstream) -> Mapping[str, bool]:
+    """Return the feature headers of the upstream's dialect, each with whether it is a list."""
+    return {} if upstream.endpoint is None else upstream.endpoint.features
 
 
 def _features(wanted: Mapping[str, bool], client_headers: Mapping[str, str]) -> dict[str, str]:
@@ -195,7 +221,7 @@ _OF_CONTENT: Final = re.compile(r"moderat|flagged|\bcontent\b|\bsafety\b|usage p
 
 
 async def authorised(
-    upstream: Upstream, method: str, url: str, headers: Mapping[str, str], body: bytes
+    upstream: Upstream, method: str, url: URL, headers: Mapping[str, str], body: bytes
 ) -> dict[str, str]:
     """Return ``headers`` with the headers that authorise this request, names in lower case.
 
@@ -205,7 +231,7 @@ async def authorised(
         # If the dialect has no AWS service, use the service that also has the paths of other dialects.
         own = [upstream.endpoint] if upstream.endpoint is not None else []
         service = upstream.service or next(at.aws_service for at in (*own, *endpoints()) if at.aws_service)
-        asked = (service, upstream.region or "", method, url, headers["content-type"], body)
+        asked = (service, upstream.region or "", method, str(url), headers["content-type"], body)
         signature = await asyncio.to_thread(_signed, *asked)
         return {**headers, **signature}
     if upstream.auth == "google":

@@ -156,6 +156,7 @@ async def sent_once_more(send: Callable[[], Awaitable[T]]) -> T:
 
 #: Limits on an upstream's headers: bytes of one line, and number of lines. Cookies may take 10 KiB and more.
 HEADER_BYTES, HEADERS = 64 * 1024, 256
+PIECE_BYTES: Final = 64 * 1024  #: the largest body that is sent in one piece
 #: Seconds to wait for the body of an error. It has a few hundred bytes and arrives with its headers.
 ERROR_BODY_S: Final = 10.0
 #: Encodings that aiohttp decodes in bounded steps; the last two only if their libraries are installed.
@@ -224,13 +225,13 @@ async def send(
     headers = await authorised(upstream, "POST", url, headers, body)
     headers |= upstream.connection.headers
     if recording is not None:
-        recording.request("POST", URL(url, encoded=True).raw_path_qs, headers.items(), body)
+        recording.request("POST", url.raw_path_qs, headers.items(), body)
 
     async def post() -> ClientResponse:
         return await session.post(
-            URL(url, encoded=True),  # yarl must not decode what it thinks needs no encoding: `%3A` in an ARN
-            # as a file, which aiohttp sends in pieces: sending more than 1 MiB as bytes blocks the event loop
-            data=io.BytesIO(body),
+            url,
+            # a large body as a file, which aiohttp sends in pieces: sending more than 1 MiB as bytes blocks the event loop
+            data=body if len(body) <= PIECE_BYTES else io.BytesIO(body),
             headers=headers,
             allow_redirects=False,
             timeout=ClientTimeout(total=None, connect=upstream.timeouts.connect_s),
@@ -389,7 +390,7 @@ async def send_over_socket(
     headers |= upstream.connection.headers
     headers = {name: value for name, value in headers.items() if name not in _OF_A_BODY}
     if recording is not None:
-        recording.request("GET", URL(url, encoded=True).raw_path_qs, headers.items(), body)
+        recording.request("GET", url.raw_path_qs, headers.items(), body)
     answer = _sent_over_socket(session, upstream, endpoint, url, headers, body, started, recording)
     return await in_time(upstream.timeouts, started, answer)
 
@@ -398,7 +399,7 @@ async def _sent_over_socket(
     session: ClientSession,
     upstream: Upstream,
     endpoint: SocketEndpoint,
-    url: str,
+    url: URL,
     headers: Mapping[str, str],
     body: bytes,
     started: float,
@@ -409,7 +410,7 @@ async def _sent_over_socket(
         async with _handshaking(session, upstream, handshake) as opening:
             connect = partial(
                 opening.ws_connect,
-                URL(url, encoded=True),
+                url,
                 headers=headers,
                 autoclose=False,  # aiohttp's automatic close would wait for the server
                 autoping=False,

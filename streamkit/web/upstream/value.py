@@ -233,21 +233,31 @@ class Upstream:
         """The proxy's URL, with its password if it has one."""
         return self.proxy.reveal() if isinstance(self.proxy, Secret) else self.proxy
 
-    @property
+    @cached_property
     def wire(self) -> Dialect:
         """The dialect of this upstream."""
         return source_named(self.dialect)[0]
 
-    @property
+    @cached_property
     def provider(self) -> Provider | None:
         """The provider, if ``dialect`` names one; else None."""
         return source_named(self.dialect)[1]
 
-    @property
+    @cached_property
     def endpoint(self) -> Endpoint | None:
         """The dialect's HTTP endpoint. None: requests go to the base URL itself."""
         dialect, provider = source_named(self.dialect)
         return dialect.http.endpoint_of(provider)
+
+    @cached_property
+    def known_urls(self) -> dict[tuple[str, bool, str], tuple[URL, str]]:
+        """URLs that were used, each with the path for a log, by model, stream and operation: see ``address``."""
+        return {}
+
+    @cached_property
+    def known_headers(self) -> dict[bool, dict[str, str]]:
+        """The request headers without features, for a stream and for a whole response: see ``request_headers``."""
+        return {}
 
     @property
     def socket_endpoint(self) -> SocketEndpoint:
@@ -257,14 +267,14 @@ class Upstream:
             raise UsageError(f'transport: leave it out, or write "http"; {self.wire.name} has no WebSocket')
         return socket
 
-    @property
+    @cached_property
     def has_deployments(self) -> bool:
         """Whether URLs name an Azure deployment and an API version, as in Azure's API before ``/openai/v1``."""
         if not self._may_be_azure or self.base_url.rstrip("/").endswith("/openai/v1"):
             return False
         return self.auth == "azure" or self.api_version is not None
 
-    @property
+    @cached_property
     def token_count(self) -> TokenCount | None:
         """The operation that counts the tokens of a request.
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from streamkit.web.source import _Body
+from streamkit.web.source import TimedSource
 from tests.clients.readers import READERS, Reader, fold_anthropic
 from tests.clients.recipes import Recording, conforms, whole
 from tests.clients.test_official_clients import readable
@@ -85,16 +85,16 @@ def test_the_gateway_reads_what_was_recorded_as_it_was_cut(
 ):
     """Each chunk in a read of its own: most of them, since nobody can tell the network how to cut."""
     reads: list[bytes] = []
-    read = _Body.__anext__
+    read = TimedSource.__anext__
 
-    async def noted(body: _Body) -> bytes:
-        again = bool(body._rest)  # put back by who looked at how the answer begins
-        data = await read(body)
+    async def noted(source: TimedSource) -> bytes:
+        again = bool(source._owned[0]._rest)  # put back by who looked at how the answer begins
+        data = await read(source)
         if not again:
             reads.append(data)
         return data
 
-    monkeypatch.setattr(_Body, "__anext__", noted)
+    monkeypatch.setattr(TimedSource, "__anext__", noted)
     recorded = seen = 0
     for stream in sampled([*recordings("openai-chat"), *vectors("openai-chat")], 12, lambda each: len(each.reads) > 1):
         reads.clear()

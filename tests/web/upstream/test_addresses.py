@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from yarl import URL
 
 from streamkit.dialects import DIALECTS, dialect_named
 from streamkit.dialects.http import HTTP, Operation
@@ -74,19 +73,19 @@ def azure(base_url: str, dialect: str = "openai-chat", **values: Any) -> Upstrea
     ],
 )
 def test_a_request_goes_where_the_dialects_own_clients_send_it(where: Upstream, stream: str, whole: str | None):
-    assert URL(address(where, "m", stream=True), encoded=True).raw_path_qs == stream
-    assert URL(address(where, "m", stream=False), encoded=True).raw_path_qs == (whole or stream)
+    assert address(where, "m", stream=True).raw_path_qs == stream
+    assert address(where, "m", stream=False).raw_path_qs == (whole or stream)
 
 
 def test_every_built_in_dialect_has_an_address():
     for dialect in DIALECTS.built_in.keys() - {"ag-ui", "ai-sdk"}:  # asked at their own URLs
-        assert address(upstream(dialect), "m", stream=True) != "https://h"
+        assert str(address(upstream(dialect), "m", stream=True)) != "https://h"
 
 
 def test_the_base_url_of_a_dialect_that_names_no_path_is_the_address(monkeypatch: pytest.MonkeyPatch):
     other = evolve(dialect_named("openai-chat"), name="other", http=HTTP())
     monkeypatch.setattr(DIALECTS, "built_in", {**DIALECTS.built_in, "other": other})
-    assert address(upstream("other", "https://h/some/where/"), "m", stream=True) == "https://h/some/where"
+    assert str(address(upstream("other", "https://h/some/where/"), "m", stream=True)) == "https://h/some/where"
 
 
 @pytest.mark.parametrize(
@@ -155,7 +154,7 @@ def test_a_models_name_is_one_segment_of_the_path_or_refused(where: Upstream, mo
         with pytest.raises(BadRequest, match=r"^model: must have 1 to 2,048 characters"):
             address(where, model, stream=False)
     else:
-        assert address(where, model, stream=False) == f"https://h{path}"
+        assert str(address(where, model, stream=False)) == f"https://h{path}"
 
 
 COUNTS: dict[str, str] = {
@@ -172,8 +171,8 @@ def test_who_can_count_has_an_address_for_it_and_the_others_say_that_they_have_n
     count: Operation = "count"
     assert (where.token_count is not None) == (dialect in COUNTS)
     if dialect in COUNTS:
-        assert address(where, "m", stream=False, operation=count) == f"https://h{COUNTS[dialect]}"
-        assert address(where, "m", stream=True, operation=count) == f"https://h{COUNTS[dialect]}"
+        assert str(address(where, "m", stream=False, operation=count)) == f"https://h{COUNTS[dialect]}"
+        assert str(address(where, "m", stream=True, operation=count)) == f"https://h{COUNTS[dialect]}"
     else:
         with pytest.raises(UsageError, match=f"up can't count tokens: {dialect}"):
             address(where, "m", stream=False, operation=count)
@@ -186,4 +185,4 @@ def test_azures_deployments_count_nothing():
 
 def test_a_host_in_letters_of_its_own_is_written_as_it_is_resolved():
     where = upstream("openai-chat", "https://münchen.example/v1")
-    assert address(where, "m", stream=True) == "https://xn--mnchen-3ya.example/v1/chat/completions"
+    assert str(address(where, "m", stream=True)) == "https://xn--mnchen-3ya.example/v1/chat/completions"
