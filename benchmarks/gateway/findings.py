@@ -10,12 +10,17 @@ from typing import Any, Final
 from attrs import frozen
 
 from benchmarks.gateway.measures import Seen
+from streamkit.limits import MIB
 
 CPU_RATIO: Final = 1.3
 #: Of a stream that can be resumed, over one that can't: its log in memory, and in a server too.
 KEPT_RATIO, STORED_RATIO = 1.1, 1.3
 TRACED_RATIO = 1.1
 LATE_MS: Final = 20.0
+#: Of a short request over the relay's: streamed, and whole.
+REQUEST_RATIOS: Final = {"streamed": 3.0, "whole": 2.8}
+#: What the gateway adds to the first byte.
+FIRST_MS: Final = {"p50": 1.5, "p99": 5.0}
 
 
 @frozen
@@ -107,7 +112,10 @@ def _cost(seen: Seen) -> Iterator[Finding]:
                         for one in rounds
                     )
                 )
-                yield Finding(f"added {what}, {percent}, {leg} minus direct", f"{added:.2f} ms")
+                goal = FIRST_MS[percent] if (what, leg) == ("to the first byte", "gateway") else None
+                held = None if goal is None else added.middle <= goal
+                bound = "" if goal is None else f"at most {goal} ms"
+                yield Finding(f"added {what}, {percent}, {leg} minus direct", f"{added:.2f} ms", bound, held)
     for leg in ("direct", "relay", "gateway"):
         gaps = " / ".join(f"{of_each(rounds, leg, 'gap_ms', percent).middle:.1f}" for percent in ("p50", "p90", "p99"))
         yield Finding(f"gap between events, p50 / p90 / p99, {leg}", f"{gaps} ms")
@@ -132,6 +140,34 @@ def _many(seen: Seen) -> Iterator[Finding]:
     )
     yield Finding("p99 lateness, gateway over relay", f"{_over(gateway, relay):.2f}")
     yield _complete(rounds)
+
+
+def _requests(seen: Seen) -> Iterator[Finding]:
+    rounds = seen["rounds"]
+    for kind, bound in REQUEST_RATIOS.items():
+        cost = {leg: Spread(tuple(_request_ms(one[f"{leg}, {kind}"], leg) for one in rounds)) for leg in seen["legs"]}
+        for leg, spread in cost.items():
+            yield Finding(f"CPU a request, {kind}, {leg}", f"{spread:.2f} ms")
+            if leg != "relay":
+                ratio, goal = _over(spread, cost["relay"]), bound if leg == "gateway" else None
+                held = None if goal is None else ratio.middle <= goal
+                yield Finding(
+                    f"CPU a request, {kind}, {leg} over relay", f"{ratio:.2f}", f"at most {goal}" if goal else "", held
+                )
+            groups = [one[f"{leg}, {kind}"]["groups"]["all"] for one in rounds]
+            rate = Spread(tuple(group["streams"] / group["seconds"] for group in groups))
+            yield Finding(f"requests per second, {kind}, {leg}", f"{rate:.0f}")
+    for leg in seen["legs"]:
+        rss = [one[f"{leg}, streamed"]["rss"][leg] for one in rounds]
+        rest, load = rss[0]["before"] / MIB, max(each["peak"] for each in rss) / MIB
+        yield Finding(f"memory before and under this load, {leg}", f"{rest:.0f} and {load:.0f} MiB")
+    for name, error in seen["errors"].items():
+        yield Finding(name, f"can't run: {error.splitlines()[-1][:200]}")
+    yield _complete(rounds)
+
+
+def _request_ms(result: Seen, leg: str) -> float:
+    return float(result["cpu"][leg]["whole_s"]) * 1e3 / int(result["groups"]["all"]["streams"])
 
 
 def _peers(seen: Seen) -> Iterator[Finding]:
@@ -186,8 +222,16 @@ def _observed(seen: Seen) -> Iterator[Finding]:
     yield _complete(rounds)
 
 
-FINDINGS: Final = {"cost": _cost, "many": _many, "peers": _peers, "kept": _kept, "observed": _observed}
+FINDINGS: Final = {
+    "requests": _requests,
+    "cost": _cost,
+    "many": _many,
+    "peers": _peers,
+    "kept": _kept,
+    "observed": _observed,
+}
 TITLES: Final = {
+    "requests": "Short requests",
     "cost": "What it costs and adds",
     "many": "Many streams",
     "peers": "Beside other gateways",

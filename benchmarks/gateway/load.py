@@ -10,6 +10,7 @@ in seconds from the start.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import random
 import sys
@@ -39,6 +40,8 @@ class Group:
     script: Mapping[str, Any]
     streams: int
     spread_s: float = 0.0  #: in which all of them begin
+    at_once: int = 0  #: so many at a time, each after another has ended; 0: each begins at its time
+    stream: bool = True
     model: str = "{}"  #: the script's name, as this server wants it
     headers: Mapping[str, str] = field(factory=dict)
 
@@ -47,7 +50,7 @@ def request_bytes(group: Group, script: Script) -> bytes:
     """What a client sends."""
     body: dict[str, Any] = {
         "model": group.model.format(script),
-        "stream": True,
+        "stream": group.stream,
         "max_tokens": 4096,
         "messages": [{"role": "user", "content": "Say what the script says."}],
     }
@@ -92,9 +95,16 @@ class Done:
     answer: Answer
 
 
-async def ask(group: Group, script: Script, wait_s: float, patience_s: float) -> Done:
-    """One client that reads to the end."""
+async def ask(
+    group: Group, script: Script, wait_s: float, patience_s: float, turns: contextlib.AbstractAsyncContextManager[Any]
+) -> Done:
+    """One client that reads to the end, when it has its turn."""
     await asyncio.sleep(wait_s)
+    async with turns:
+        return await _ask(group, script, patience_s)
+
+
+async def _ask(group: Group, script: Script, patience_s: float) -> Done:
     client = Client(request_bytes(group, script))
     transport, _ = await asyncio.get_running_loop().create_connection(lambda: client, "127.0.0.1", group.port)
     try:
@@ -155,10 +165,11 @@ async def run(plan: Mapping[str, Any]) -> dict[str, Any]:
     metering = asyncio.create_task(meters.run(began))
     asking = []
     for group in groups:
+        turns = asyncio.Semaphore(group.at_once) if group.at_once else contextlib.nullcontext()
         for number in range(group.streams):
             script = Script(**group.script, id=f"{group.name}-{number}")
             wait_s = group.spread_s * (number + letters.random()) / group.streams
-            asking.append(ask(group, script, wait_s, plan.get("patience_s", 60.0)))
+            asking.append(ask(group, script, wait_s, plan.get("patience_s", 60.0), turns))
     done = await asyncio.gather(*asking)
     elapsed = loop.time() - began
     metering.cancel()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 import orjson
 from attrs import evolve, field, frozen
 
-from benchmarks.gateway.peers import PEERS, serving
+from benchmarks.gateway.peers import PEERS, Peer, serving
 from benchmarks.gateway.process import ROOT, Server, collector, gateway
 from streamkit.web.resume.settings import ASKED_HEADER
 from tests.resume.servers import NAMES, program, running
@@ -33,6 +33,8 @@ class Sizes:
     many: int = 500  #: four events a second in each
     many_events: int = 32
     many_rounds: int = 3
+    asked: int = 600  #: short requests, one after the other by each of a few clients
+    asked_rounds: int = 5
     few: int = 20  #: streams for other gateways too
     few_rounds: int = 3
 
@@ -40,7 +42,7 @@ class Sizes:
 FULL: Final = Sizes()
 #: To see that it runs: these say nothing.
 TINY: Final = Sizes(
-    rounds=1, streams=4, events=6, many=6, many_events=3, many_rounds=1, few=2, few_rounds=1,
+    rounds=1, streams=4, events=6, many=6, many_events=3, many_rounds=1, asked=8, asked_rounds=1, few=2, few_rounds=1,
 )  # fmt: skip
 
 
@@ -141,22 +143,55 @@ def many(bench: Bench) -> Seen:
 def peers(bench: Bench) -> Seen:
     """The same few streams through other gateways, in turns with ours."""
     sizes = bench.sizes
-    errors: dict[str, str] = {}
     with ExitStack() as stack:
-        for peer in PEERS:
-            bench.say(f"peers: starting {peer.name}")
-            try:
-                server, ask = stack.enter_context(serving(peer, bench.folder, bench.model))
-            except RuntimeError as error:
-                errors[peer.name] = str(error)
-            else:
-                bench = evolve(bench, others={**bench.others, peer.name: (server, ask)})
+        bench, errors = _with_peers(bench, stack, PEERS)
         legs = ("direct", "relay", "gateway", *bench.others)
-        for leg in legs:  # the first requests of some take seconds
-            group = {"name": "all", "streams": 4, "script": {"events": 5, "gap_us": 100_000}, **bench.to(leg)}
-            clients("load", {"groups": [group]}, within_s=60)
         few = {"streams": sizes.few, "events": sizes.events, "gap_s": 0.1, "within": 0.2}
         return {**paced(bench, "peers", legs, sizes.few_rounds, **few), "errors": errors}
+
+
+#: A short answer, as agents get: so many events, all at once.
+SHORT: Final = {"events": 12, "gap_us": 0}
+CLIENTS: Final = 8  #: each sends a request when its last one is answered
+
+
+def requests(bench: Bench) -> Seen:
+    """Short requests, streamed and whole, each by a connection of its own: through relay, gateway, and LiteLLM's proxy."""
+    sizes = bench.sizes
+    with ExitStack() as stack:
+        bench, errors = _with_peers(bench, stack, [peer for peer in PEERS if peer.dialect == "anthropic"])
+        legs = ("relay", "gateway", *bench.others)
+        seen: list[Seen] = [{} for _ in range(sizes.asked_rounds)]
+        for number, leg in bench.legs("requests", legs, sizes.asked_rounds):
+            for kind in ("streamed", "whole"):
+                count = sizes.asked // 10 if leg in bench.others else sizes.asked  # they take fifty times as long
+                group = {
+                    "name": "all",
+                    "streams": max(count, CLIENTS),
+                    "at_once": CLIENTS,
+                    "stream": kind == "streamed",
+                }
+                plan = {"seed": number, "pids": bench.pids(leg), "patience_s": 300.0}
+                plan["groups"] = [{**group, "script": SHORT, **bench.to(leg)}]
+                seen[number][f"{leg}, {kind}"] = clients("load", plan, within_s=300.0)
+        return {"rounds": seen, "legs": legs, "errors": errors}
+
+
+def _with_peers(bench: Bench, stack: ExitStack, peers: Iterable[Peer]) -> tuple[Bench, dict[str, str]]:
+    """The bench with other gateways, warmed up, and why some are missing."""
+    errors: dict[str, str] = {}
+    for peer in peers:
+        bench.say(f"starting {peer.name}")
+        try:
+            server, ask = stack.enter_context(serving(peer, bench.folder, bench.model))
+        except RuntimeError as error:
+            errors[peer.name] = str(error)
+        else:
+            bench = evolve(bench, others={**bench.others, peer.name: (server, ask)})
+    for leg in ("relay", "gateway", *bench.others):  # the first requests of some take seconds
+        group = {"name": "all", "streams": 4, "script": {"events": 5, "gap_us": 100_000}, **bench.to(leg)}
+        clients("load", {"groups": [group]}, within_s=60)
+    return bench, errors
 
 
 def kept(bench: Bench) -> Seen:
@@ -200,6 +235,7 @@ def observed(bench: Bench) -> Seen:
 MEASURES: Final[Mapping[str, Callable[[Bench], Seen]]] = {
     "cost": cost,
     "many": many,
+    "requests": requests,
     "peers": peers,
     "kept": kept,
     "observed": observed,

@@ -63,7 +63,7 @@ PROSE: Final = _prose()
 
 
 def fault_in(body: bytes, dialect: str, script: Script) -> str:
-    """What is wrong with a stream that was to say ``script`` and no more; empty if nothing is."""
+    """What is wrong with an answer that was to say ``script`` and no more; empty if nothing is."""
     try:
         text, ended = _said(body, dialect)
     except (orjson.JSONDecodeError, LookupError, TypeError) as error:
@@ -77,7 +77,13 @@ def fault_in(body: bytes, dialect: str, script: Script) -> str:
 
 
 def _said(body: bytes, dialect: str) -> tuple[str, bool]:
-    """The text of a stream, and whether its terminator came."""
+    """The text of a stream or of one body, and whether its end came."""
+    if body.startswith(b"{"):
+        answer = orjson.loads(body)
+        if dialect == "anthropic":
+            return "".join(block["text"] for block in answer["content"]), answer["stop_reason"] == "end_turn"
+        choice = answer["choices"][0]
+        return choice["message"]["content"], choice["finish_reason"] == "stop"
     text: list[str] = []
     ended = False
     for line in body.split(b"\n"):

@@ -50,6 +50,15 @@ def _ending(events: int) -> bytes:
     return _delta("{}", 1, '"stop"') + usage + _framed("[DONE]") + b"0\r\n\r\n"
 
 
+def _whole(script: Script, now: float) -> bytes:
+    """An answer in one body, with its length."""
+    text = "".join(f"@{number}:{int(now * 1e9)}@{script.prose(number)}" for number in range(script.events))
+    message = f'{{"role":"assistant","content":"{text}","refusal":null}}'
+    choice = f'{{"index":0,"message":{message},"logprobs":null,"finish_reason":"stop"}}'
+    body = (_CHUNK % (choice, "," + _USAGE % (script.events, script.events + 11))).replace(".chunk", "", 1).encode()
+    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+
+
 class Connection(asyncio.Protocol):
     """One client; one request at a time."""
 
@@ -67,8 +76,12 @@ class Connection(asyncio.Protocol):
         for request in self._requests():
             self._script = Script.named(request["model"])
             self._number, self._began = 0, self._loop.time()
-            self._transport.write(_HEAD + _ROLE)
-            self._say()
+            if request.get("stream"):
+                self._transport.write(_HEAD + _ROLE)
+                self._say()
+            else:
+                self._transport.write(_whole(self._script, self._began))
+                self._end()
 
     def _requests(self) -> Iterator[dict[str, Any]]:
         while (end := self._unread.find(b"\r\n\r\n")) >= 0:
@@ -95,6 +108,9 @@ class Connection(asyncio.Protocol):
             self._transport.write(_delta(f'{{"content":"{text}"}}', self._number))
             self._number += 1
         self._transport.write(_ending(self._script.events))
+        self._end()
+
+    def _end(self) -> None:
         if self._last:
             self._transport.close()
 
