@@ -96,9 +96,10 @@ class Registry(Mapping[str, Dialect]):
         self._tried: dict[str, tuple[Candidate, ...]] = {}
 
     def __getitem__(self, name: Any) -> Dialect:
-        found = self.built_in.get(name)
-        if found is not None:
-            return found
+        try:
+            return self.built_in[name]
+        except KeyError:
+            pass
         for candidate in self.named(name) if isinstance(name, str) else ():
             if candidate.dialect is not None:
                 return candidate.dialect
@@ -278,6 +279,9 @@ def encode_by(name: str, dialect: Dialect, encoding: Encoding) -> EncodeStage[li
     return EncodeStage(name, partial(dialect.encoder, encoding), takes="events")
 
 
+_KEEP_ALIVE_FORMS: Final = get_args(KeepAliveForm)
+
+
 def keep_alive(dialect: str, form: KeepAliveForm = "dialect") -> bytes:
     """Return the bytes to write to a client of ``dialect`` while its provider is silent, before or between events.
 
@@ -285,7 +289,7 @@ def keep_alive(dialect: str, form: KeepAliveForm = "dialect") -> bytes:
     JSON need an ``event``; others fail at events that they do not know. Empty if no client would read any form. Raises
     UsageError for an unknown name.
     """
-    check_words("keep_alive: form", [form], get_args(KeepAliveForm))
+    check_words("keep_alive: form", [form], _KEEP_ALIVE_FORMS)
     forms = client_named(dialect)[0].keep_alive
     own = next(iter(forms.values()), b"")
     return own if form == "dialect" else forms.get(form, own)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from logging import INFO, WARNING
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,7 +65,7 @@ class Attempt:
         """Whether the model responded: it emitted something, or ended without any output."""
         return self.report.spoken or self.report.clean is True
 
-    @property
+    @cached_property
     def usage(self) -> dict[str, int]:
         """The tokens that the upstream reported, by type. Cached tokens are also in input, and reasoning tokens in output."""
         counted = self.report.usage

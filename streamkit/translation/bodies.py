@@ -46,6 +46,7 @@ from streamkit.text.quoting import redacted
 from streamkit.translation.lowering import lower
 
 log = logging.getLogger("streamkit.translation.bodies")
+_FIRST, _LAST, _LINKED = map(get_args, (AssistantFirst, AssistantLast, LinkedMedia))
 
 
 def decode_request(body: bytes, dialect: str, *, report: StreamReport | None = None) -> Request:
@@ -91,9 +92,9 @@ def encode_request(
     bodies = _bodies_of(named)
     check_type("request", request, Request, "decode_request(body, dialect)")
     check_whole("max_tokens", max_tokens, 1)
-    check_words("assistant_first", [assistant_first], get_args(AssistantFirst))
-    check_words("assistant_last", [assistant_last], get_args(AssistantLast))
-    check_words("linked_media", [linked_media], get_args(LinkedMedia))
+    check_words("assistant_first", [assistant_first], _FIRST)
+    check_words("assistant_last", [assistant_last], _LAST)
+    check_words("linked_media", [linked_media], _LINKED)
     report = report if report is not None else StreamReport()
     is_foreign = request.dialect != named.name
     if is_foreign:
