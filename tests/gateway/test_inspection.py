@@ -117,7 +117,7 @@ class Checks:
         patch.setattr(Reply, "tap", counted("of_writes"), raising=False)
         self._count(patch, TimedSource, "__anext__", "reads")
         self._count(patch, TimedSource, "unread", "reads")
-        self._count(patch, Reply, "_write", "writes")
+        self._count(patch, Reply, "_noted", "writes")
 
     def _count(self, patch, owner, name, count):
         method = getattr(owner, name)
