@@ -19,6 +19,7 @@ TRACED_RATIO = 1.1
 LATE_MS: Final = 20.0
 #: Of a short request over the relay's: streamed, and whole.
 REQUEST_RATIOS: Final = {"streamed": 3.0, "whole": 2.8}
+START_S: Final = 1.0
 #: What the gateway adds to the first byte.
 FIRST_MS: Final = {"p50": 1.5, "p99": 5.0}
 
@@ -157,6 +158,8 @@ def _requests(seen: Seen) -> Iterator[Finding]:
             groups = [one[f"{leg}, {kind}"]["groups"]["all"] for one in rounds]
             rate = Spread(tuple(group["streams"] / group["seconds"] for group in groups))
             yield Finding(f"requests per second, {kind}, {leg}", f"{rate:.0f}")
+    start = Spread(tuple(seen["start_s"]))
+    yield Finding("CPU until the gateway serves", f"{start:.2f} s", f"at most {START_S:g} s", start.middle <= START_S)
     for leg in seen["legs"]:
         rss = [one[f"{leg}, streamed"]["rss"][leg] for one in rounds]
         rest, load = rss[0]["before"] / MIB, max(each["peak"] for each in rss) / MIB

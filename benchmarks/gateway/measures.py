@@ -13,7 +13,7 @@ import orjson
 from attrs import evolve, field, frozen
 
 from benchmarks.gateway.peers import PEERS, Peer, serving
-from benchmarks.gateway.process import ROOT, Server, collector, gateway
+from benchmarks.gateway.process import ROOT, Server, collector, cpu_ns, gateway
 from streamkit.web.resume.settings import ASKED_HEADER
 from tests.resume.servers import NAMES, program, running
 
@@ -174,7 +174,16 @@ def requests(bench: Bench) -> Seen:
                 plan = {"seed": number, "pids": bench.pids(leg), "patience_s": 300.0}
                 plan["groups"] = [{**group, "script": SHORT, **bench.to(leg)}]
                 seen[number][f"{leg}, {kind}"] = clients("load", plan, within_s=300.0)
-        return {"rounds": seen, "legs": legs, "errors": errors}
+        return {"rounds": seen, "legs": legs, "errors": errors, "start_s": [_start_s(bench) for _ in seen]}
+
+
+def _start_s(bench: Bench) -> float:
+    """CPU seconds until a new gateway serves."""
+    bench.say("requests: starting a gateway")
+    folder = bench.folder / "started"
+    folder.mkdir(exist_ok=True)
+    with gateway(folder, bench.model) as started:
+        return cpu_ns(started.pid) / 1e9
 
 
 def _with_peers(bench: Bench, stack: ExitStack, peers: Iterable[Peer]) -> tuple[Bench, dict[str, str]]:
