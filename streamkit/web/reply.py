@@ -317,13 +317,16 @@ class Reply:
             await self._cancelled()
         except Exception as error:  # noqa: BLE001 - the client gets any exception as its dialect's error
             self._work = None
-            await self._raised(error)
+            stage = stage_of(error)
+            where = "" if stage is None else f" in the stage {stage}"
+            log.error("the response to %s failed%s", quoted(self._request.path), where, exc_info=error)
+            await self._break_off(failure_from(error))
         finally:
             self._work = None
 
     async def _apart(self, work: Coroutine[Any, Any, None]) -> None:
         """Do the work in a task of its own, which continues if aiohttp cancels this one. Raises ClientLeftError."""
-        task = self._work = self._loop.create_task(work)
+        task = self._loop.create_task(self._here(work))
         try:
             while not task.done():
                 try:
@@ -331,18 +334,13 @@ class Reply:
                 except asyncio.CancelledError:
                     if not self._goes_on():
                         raise
+            await task
         finally:
             # the client has all: read the upstream's last bytes, so that its connection can be reused
             if self._watch.all_taken:
                 await asyncio.wait({task}, timeout=DRAIN_S)
             task.cancel()
             await asyncio.wait({task})
-        if task.cancelled():
-            await self._cancelled()
-        elif isinstance(error := task.exception(), ClientLeftError):
-            raise error
-        elif error is not None:
-            await self._raised(error)
 
     async def _cancelled(self) -> None:
         """Report why the work was cancelled. Raises ClientLeftError."""
@@ -353,12 +351,6 @@ class Reply:
             await self._break_off(FAILED)
         else:
             raise ClientLeftError
-
-    async def _raised(self, error: BaseException) -> None:
-        stage = stage_of(error)
-        where = "" if stage is None else f" in the stage {stage}"
-        log.error("the response to %s failed%s", quoted(self._request.path), where, exc_info=error)
-        await self._break_off(failure_from(error) if isinstance(error, Exception) else FAILED)
 
     def _goes_on(self) -> bool:
         """Return whether the handler was cancelled because the client disconnected, and the response continues without it."""
