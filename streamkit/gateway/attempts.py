@@ -21,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
@@ -96,6 +96,12 @@ class Memory:
     #: by name of the upstream and the upstream's name for the model
     resting: dict[tuple[str, str], float] = field(factory=dict)
     without_tools: dict[tuple[str, str], float] = field(factory=dict)
+
+    def forget(self, upstreams: Container[str]) -> None:
+        """Forget these upstreams, because they were changed or removed."""
+        for learned in self.resting, self.without_tools:
+            for key in [key for key in learned if key[0] in upstreams]:
+                del learned[key]
 
 
 def may_go_on(route: Route, ask: Ask) -> bool:
