@@ -9,7 +9,7 @@ Source: design.md §6; limits.md §3.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -72,6 +72,7 @@ class Gateway(Service):
     memory: Memory = field(factory=Memory)
     stopping: bool = False
     streams: int = 0  #: how many responses may be in progress at once
+    connections: int = 0  #: how many clients may be connected at once, if the server bounds them
     turns: Turns = field(factory=Turns)
     bodies: Budget = field(factory=Budget)  #: memory for request bodies
     telemetry: Telemetry | None = None  #: None: OpenTelemetry is not used, and not imported
@@ -244,11 +245,12 @@ def gateway_app(
     store: Store | None = None,
     telemetry: Telemetry | None = None,
     captures: Captures | None = None,
+    hurry: asyncio.Event | None = None,
 ) -> web.Application:
     """Return the public application of one process. ``streams`` limits its streams, if fewer than ``max_streams``.
 
     ``store`` keeps responses for clients that resume, and ``telemetry`` sends data to OpenTelemetry; None: as the
-    configuration says. ``captures`` keeps streams for the inspector.
+    configuration says. ``captures`` keeps streams for the inspector. ``hurry`` ends the grace time of live streams early.
     """
     gateway = Gateway(rules_of(config), metrics)
     gateway.streams = config.server.max_streams if streams is None else min(streams, config.server.max_streams)
@@ -270,7 +272,7 @@ def gateway_app(
     app.on_shutdown.append(_stopping)
     app.on_response_prepare.append(_name_origins)
     close_sockets_on_shutdown(app)
-    end_streams_on_shutdown(app, grace_s=config.server.grace_s)
+    end_streams_on_shutdown(app, grace_s=config.server.grace_s, hurry=hurry)
     gateway.add_to(app, surfaces(), misspelt=True)
     if config.resume.store != "off":
         kept_in, unattended_s = store or store_of(config), config.resume.unattended_s
@@ -286,13 +288,16 @@ def gateway_app(
     return app
 
 
-def private_app(metrics: Metrics | None, hosts: Hosts | None = None) -> web.Application:
-    """Return the application for the operator only: ``/metrics``, under the names in ``hosts``; None: under any name."""
+def private_app(metrics: Metrics | None, hosts: Callable[[], Hosts | None] = lambda: None) -> web.Application:
+    """Return the application for the operator only: ``/metrics``.
+
+    ``hosts`` returns the names under which it is served now; None: under any name.
+    """
 
     @web.middleware
     async def addressed(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            refuse_other_hosts(request, hosts)
+            refuse_other_hosts(request, hosts())
         except Refused as refused:
             return web.Response(text=f"{refused}\n", status=421)
         return await handler(request)

@@ -638,16 +638,17 @@ LOOK_S: Final = 0.05  #: seconds between two checks whether streams are still in
 LIVE: Final = web.AppKey("streamkit-live", set[Reply])
 
 
-def end_streams_on_shutdown(app: web.Application, *, grace_s: float = 30.0) -> None:
+def end_streams_on_shutdown(app: web.Application, *, grace_s: float = 30.0, hurry: asyncio.Event | None = None) -> None:
     """Give live streams ``grace_s`` seconds to end when ``app`` shuts down; then end the others with an error frame.
 
-    aiohttp calls this after it has stopped accepting connections. Its own ``shutdown_timeout`` starts after this.
+    Setting ``hurry`` ends these seconds early. aiohttp calls this after it has stopped accepting connections. Its own
+    ``shutdown_timeout`` starts after this.
     """
     live = app[LIVE] = set()
 
     async def shut_down(_app: web.Application) -> None:
         loop = asyncio.get_running_loop()
-        await _emptied(live, loop.time() + max(0.0, grace_s - FRAMES_S))
+        await _emptied(live, loop.time() + max(0.0, grace_s - FRAMES_S), hurry)
         for reply in list(live):
             reply.interrupt(Interrupted("the server is shutting down; retry the request"))
         await _emptied(live, loop.time() + FRAMES_S)
@@ -655,7 +656,7 @@ def end_streams_on_shutdown(app: web.Application, *, grace_s: float = 30.0) -> N
     app.on_shutdown.append(shut_down)
 
 
-async def _emptied(live: set[Reply], until: float) -> None:
+async def _emptied(live: set[Reply], until: float, hurry: asyncio.Event | None = None) -> None:
     loop = asyncio.get_running_loop()
-    while live and loop.time() < until:  # noqa: ASYNC110 - a set does not notify anyone of changes
+    while live and loop.time() < until and not (hurry is not None and hurry.is_set()):  # noqa: ASYNC110 - a set does not notify anyone of changes
         await asyncio.sleep(LOOK_S)
