@@ -149,8 +149,9 @@ class Gateway(Service):
         model, route = found
         ask, record.route = evolve(ask, model=model), route.name
         if ask.operation == "count":
-            mode = rules.config.server.count_tokens
-            return await count(ask, route, self.session, request.headers, record, lambda: self.stopping, mode)
+            return await count(
+                ask, route, self.session, request.headers, record, lambda: self.stopping, rules.config.server
+            )
         if message is not None and message.warm_up:
             await message.prepared(ask.model)
             record.status, record.ending = 200, "whole"
@@ -168,7 +169,8 @@ class Gateway(Service):
         started = loop.time()
         reply = reply_to(request, ask, rules.delivery, headers, outlet=kept.outlet, shape=kept.shape, is_kept=continues)
         stall_s = rules.config.server.stall_report_s
-        attempts = Attempts(route, ask, reply, record, self.memory, self.session, stall_s, self.recorder)
+        names = rules.config.server.name_upstreams
+        attempts = Attempts(route, ask, reply, record, self.memory, self.session, stall_s, self.recorder, names=names)
         capture = reply.tap = _capture(self, rules, ask, record)
         try:
             response = await reply.run(attempts.run())

@@ -24,7 +24,7 @@ from streamkit.toml.findings import ConfigError, Finding
 APPLIED: Final = frozenset({
     "hosts", "cors", "bodies_bytes", "max_streams", "max_sockets", "sockets_bytes", "socket_idle_s", "log_level", "log_format",
     "timings", "check_schemas", "keys", "keyless_listing", "count_tokens", "keep_alive_s", "keep_alive", "whole_keep_alive",
-    "unsent_bytes", "stall_s", "linger_s", "stall_report_s", "policy",
+    "unsent_bytes", "stall_s", "linger_s", "stall_report_s", "name_upstreams", "policy",
 })  # fmt: skip
 TABLES: Final = ("server", "resume", "responses", "telemetry")
 NEEDS_RESTART: Final = "can't change while the gateway runs; restart it, or write the earlier value"

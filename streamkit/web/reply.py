@@ -37,6 +37,7 @@ from streamkit.report import StreamReport
 from streamkit.resume.log import End
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.schema import schema_library
+from streamkit.web.answered_by import NAMES
 from streamkit.web.client_connection import Gone, Sized, StreamBody, Watch, bound_unsent
 from streamkit.web.observers import Tap
 from streamkit.web.refusals import error_answer
@@ -525,6 +526,8 @@ class Reply:
                 return None  # another task began the response while this one waited for the lock
             if self._response is None:
                 headers = {**self.upstream_headers, **self.headers, "Content-Type": self._media_type}
+                if not self.begun:  # a keep-alive: another upstream may still answer
+                    headers = {name: value for name, value in headers.items() if name not in NAMES}
                 response = StreamBody(self._request, headers, linger_s=self.delivery.linger_s)
                 if self._stream:
                     response.headers.update(STREAM_HEADERS)

@@ -300,7 +300,7 @@ OTHERS = {
         "socket_idle_s": 1.0, "log_level": "error", "log_format": "text", "timings": True, "check_schemas": True,
         "keys": (Secret("key"),), "keyless_listing": True, "count_tokens": "off", "keep_alive_s": 1.0, "keep_alive": "comment",
         "whole_keep_alive": True, "unsent_bytes": 1, "stall_s": 1.0, "linger_s": 1.0, "stall_report_s": 1.0,
-        "idle_connection_s": 1.0, "record": "x", "record_bodies": "none", "policy": "strict",
+        "idle_connection_s": 1.0, "name_upstreams": True, "record": "x", "record_bodies": "none", "policy": "strict",
     },
     "resume": {
         "ttl_s": 1.0, "unattended_s": 1.0, "log_bytes": 1, "all_bytes": 1, "readers": 1, "prefix": "x", "lease_s": 1.0,
