@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import os
 import re
+import signal
 from typing import TYPE_CHECKING
 
 from attrs import evolve
@@ -80,6 +81,17 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until a signal, or check the configuration. Raises UsageError if the extra ``gateway`` is missing."""
+    if options.config is None or options.check_config:
+        return _run(options)
+    hangup = {signal.SIGHUP}
+    signal.pthread_sigmask(signal.SIG_BLOCK, hangup)  # it would end the process until the gateway handles it
+    try:
+        return _run(options)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, hangup)
+
+
+def _run(options: argparse.Namespace) -> int:
     try:  # imported here, since other commands do not need the extra
         from streamkit.gateway.config import Server, describe, look_at_store  # noqa: PLC0415
         from streamkit.gateway.config_file import ConfigFile  # noqa: PLC0415

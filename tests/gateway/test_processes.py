@@ -196,6 +196,23 @@ async def test_a_gateway_that_was_started_to_survive_its_terminal_does(tmp_path,
             await serving_on.__aexit__(None, None, None)
 
 
+async def test_a_signal_to_load_the_file_again_does_not_end_a_gateway_that_starts(tmp_path):
+    async with EvilUpstream(good(UPSTREAM)) as upstream:
+        path = config_file(tmp_path, upstream.url, private="off")
+        async with started(tmp_path, "--config", str(path)) as gateway:
+            status = Path(f"/proc/{gateway.process.pid}/status")
+
+            def waits() -> bool:
+                blocked = int(re.search(r"SigBlk:\s*(\w+)", status.read_text("utf-8"))[1], 16)
+                return bool(blocked & 1 << (signal.SIGHUP - 1))
+
+            await eventually(waits, within_s=START_S)
+            gateway.signal(signal.SIGHUP)
+            await eventually(lambda: gateway.events("the configuration is loaded again"), within_s=START_S)
+            gateway.signal(signal.SIGTERM)
+            assert await gateway.ended() == 0
+
+
 async def test_a_gateway_whose_terminal_closes_ends(tmp_path):
     async with EvilUpstream(silence_midstream(UPSTREAM)) as upstream:
         path = config_file(tmp_path, upstream.url, workers=2, grace_s=1.0)
