@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import os
 import re
+import signal
 from typing import TYPE_CHECKING
 
 from attrs import evolve
@@ -31,7 +32,11 @@ Without a file a built-in demo upstream answers, without a key or network, and t
 Its models: demo answers and calls the offered tools, demo-reasoning thinks first, demo-slow is silent for a minute, demo-cut
 is interrupted, demo-error answers with status 500; any other name answers as demo does.
 
-SIGTERM, SIGINT and SIGHUP stop the gateway. Live streams get the grace time to end; then the rest get their dialect's error.
+SIGTERM and SIGINT stop the gateway. Live streams get the grace time to end; then the rest get their dialect's error. A second
+signal ends it at once. SIGHUP loads the file and its key files again, and so does --watch when one was changed: requests that
+begin later use the new configuration, and streams in progress finish with the old one. If the file has an error, or changes a
+setting that needs a restart (such as the port), the old configuration stays and the log says why. Without a file SIGHUP stops
+the gateway.
 On loopback the gateway accepts only IP addresses, localhost and the names in `hosts` of the file as host names, since a web
 page could point its own host name to this machine. The same holds for /metrics, which has the counts. Its listener is
 separate: by default on loopback, at the next higher port. Responses that clients ask to resume later are kept in memory,
@@ -45,6 +50,7 @@ examples:
   streamkit serve --inspect
   streamkit serve --record recordings
   streamkit serve --config gateway.toml --check-config
+  streamkit serve --config gateway.toml --watch
   streamkit serve --config gateway.toml --host 0.0.0.0 --workers 4
 """
 #: Matches a token for the inspector that the user chose. Only characters that are valid in a header and in a URL are allowed.
@@ -57,6 +63,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--config", metavar="FILE", help="the configuration, in TOML; without one a demo upstream answers")
     add("--check-config", action="store_true", help="print the configuration's errors, or its meaning, and exit")
+    add("--watch", action="store_true", help="load the configuration again when its file or a key file is changed")
     add("--host", help="the interface to listen on (default: the file's, or 127.0.0.1)")
     add("--port", type=int, metavar="N", help="the port; 0 is any free one (default: the file's, or 8080)")
     add("--workers", type=int, metavar="N", help="processes for that port (default: the file's, or 1)")
@@ -72,11 +79,22 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> Status:
+def run(options: argparse.Namespace) -> int:
     """Serve until a signal, or check the configuration. Raises UsageError if the extra ``gateway`` is missing."""
+    if options.config is None or options.check_config:
+        return _run(options)
+    hangup = {signal.SIGHUP}
+    signal.pthread_sigmask(signal.SIG_BLOCK, hangup)  # it would end the process until the gateway handles it
+    try:
+        return _run(options)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, hangup)
+
+
+def _run(options: argparse.Namespace) -> int:
     try:  # imported here, since other commands do not need the extra
         from streamkit.gateway.config import Server, describe, look_at_store  # noqa: PLC0415
-        from streamkit.gateway.config_file import load_config  # noqa: PLC0415
+        from streamkit.gateway.config_file import ConfigFile  # noqa: PLC0415
         from streamkit.gateway.demo import welcome  # noqa: PLC0415
         from streamkit.gateway.serve import serve  # noqa: PLC0415
         from streamkit.toml.findings import ConfigError, Finding  # noqa: PLC0415
@@ -86,15 +104,16 @@ def run(options: argparse.Namespace) -> Status:
     names = ("host", "port", "workers", "timings", "record")
     named = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if options.config is None:
-        if options.check_config:
-            raise UsageError("--check-config needs --config FILE")
+        if options.check_config or options.watch:
+            raise UsageError(f"{'--check-config' if options.check_config else '--watch'} needs --config FILE")
         try:
             server = Server(log_format="text", **named)
         except ValueError as error:
             raise UsageError(str(error)) from error
-        return Status(serve(None, server, lambda url: print(welcome(url), flush=True), inspection=inspection))
+        return serve(None, server, lambda url: print(welcome(url), flush=True), inspection=inspection, tell=_tell)
+    file = ConfigFile(options.config, named, watched=options.watch)
     try:
-        config = load_config(options.config, server=named)
+        config = file.load()
     except ConfigError as error:
         for finding in error.findings:  # one line for each fault, so that editors can jump to it
             say(str(finding))
@@ -109,7 +128,11 @@ def run(options: argparse.Namespace) -> Status:
         print(*map(visible, describe(config).splitlines()), sep="\n")
         return Status.DONE
     # with a configuration, the log states the address, so nothing is printed
-    return Status(serve(config, config.server, lambda _url: None, inspection=inspection))
+    return serve(config, config.server, lambda _url: None, file=file, inspection=inspection, tell=_tell)
+
+
+def _tell(line: str) -> None:
+    print(line, flush=True)
 
 
 def inspection_at(text: str, key: str) -> Inspection:

@@ -9,7 +9,7 @@ Source: design.md §6; limits.md §3.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from aiohttp import ClientSession, web
@@ -18,12 +18,13 @@ from attrs import define, evolve, field
 from streamkit.dialects.http import ModelCard
 from streamkit.events import ProviderFailed
 from streamkit.gateway.attempts import Attempts, Memory, count, may_go_on
-from streamkit.gateway.config import Config, store_of
+from streamkit.gateway.config import Config, Server, store_of
 from streamkit.gateway.front_page import front_page
 from streamkit.gateway.log import log
 from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.gateway.record import Record, log_record
-from streamkit.gateway.routing import Route, Routes
+from streamkit.gateway.routing import Route
+from streamkit.gateway.rules import RULES, Rules, rules_of
 from streamkit.lab.inspector.captures import Capture, Captures
 from streamkit.lab.recording.recorder import Recorder
 from streamkit.resume import Store
@@ -31,8 +32,8 @@ from streamkit.text.identifiers import random_id
 from streamkit.web.budget import BUDGET, Budget
 from streamkit.web.client_dialect import Handler, client_dialect, expect_anything, expected, is_of_api, unrouted
 from streamkit.web.heavy import Turns
-from streamkit.web.hosts import Hosts, KeyRing, Origins, admit, refuse_other_hosts
-from streamkit.web.inventory import add_inventory, add_misspelt_inventory, keyless_paths, untagged
+from streamkit.web.hosts import Hosts, admit, refuse_other_hosts
+from streamkit.web.inventory import add_inventory, add_misspelt_inventory, keyless_paths
 from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_model
 from streamkit.web.reply import LIVE, Delivery, Outlet, Reply, end_streams_on_shutdown, reply_to
 from streamkit.web.resume.answer import ResumableOutlet, keeping
@@ -42,8 +43,7 @@ from streamkit.web.resume.settings import RESUMING, Resuming
 from streamkit.web.service import Service
 from streamkit.web.socket import Message, Socket, SocketLimits, close_sockets_on_shutdown
 from streamkit.web.surfaces import Ask, surfaces
-from streamkit.web.upstream import client_session, redactor
-from streamkit.web.upstream.hiding import Cut, keys_of
+from streamkit.web.upstream import client_session
 
 if TYPE_CHECKING:  # OpenTelemetry is an optional extra
     from streamkit.gateway.telemetry import Telemetry
@@ -66,59 +66,44 @@ class Gateway(Service):
 
     failed = GATEWAY_FAILED
 
-    config: Config
+    rules: Rules  #: for the requests that begin now; ``load`` replaces them, and a request keeps its own in ``RULES``
     metrics: Metrics
-    routes: Routes
-    ring: KeyRing | None
-    hosts: Hosts | None
-    delivery: Delivery
-    #: Removes every key of the configuration from a text, so that the text can be logged or sent.
-    hide: Cut = field(repr=False)
     memory: Memory = field(factory=Memory)
     stopping: bool = False
     streams: int = 0  #: how many responses may be in progress at once
+    connections: int = 0  #: how many clients may be connected at once, if the server bounds them
     turns: Turns = field(factory=Turns)
-    origins: Origins = field(factory=Origins)
+    bodies: Budget = field(factory=Budget)  #: memory for request bodies
     telemetry: Telemetry | None = None  #: None: OpenTelemetry is not used, and not imported
     kept: Budget = field(factory=Budget)  #: memory for what WebSockets keep from one message to the next
     captures: Captures | None = None  #: keeps streams for the inspector; None: the inspector is off
     recorder: Recorder | None = None  #: records the exchanges with upstreams while the application runs; None: off
     session: ClientSession = field(init=False, repr=False)  #: the connections to upstreams, while the application runs
 
-    @property
-    def cards(self) -> list[ModelCard]:
-        return [self._card(name, route) for name, route in self.routes.named.items()]
+    def load(self, rules: Rules, streams: int) -> None:
+        """Serve the requests that begin from now on by these rules, at most ``streams`` at once."""
+        before, self.rules = self.rules.config.upstreams, rules
+        config, server = rules.config, rules.config.server
+        self.memory.forget({name for name, upstream in before.items() if config.upstreams.get(name) != upstream})
+        self.streams = streams
+        self.bodies.limit_bytes, self.kept.limit_bytes = _budgets(server)
+        if self.recorder is not None:
+            self.recorder.hide(rules.secrets)
+        self.metrics.begin(config)
 
-    def find(self, model: str, dialect: str) -> tuple[str, Route] | None:
-        """Return the name and the route of a model. Clients of some dialects may add a default tag to the name."""
-        plain = untagged(model, dialect)
-        names = (plain, model) if plain in self.routes.named and model not in self.routes.named else (model, plain)
-        found = ((name, self.routes.find(name)) for name in names)
-        return next(((name, route) for name, route in found if route is not None), None)
+    def cards(self) -> Sequence[ModelCard]:
+        return self.rules.cards
 
     def card(self, model: str, dialect: str) -> ModelCard | None:
-        """Return the description of one model for clients, even if the model is not listed."""
-        found = self.find(model, dialect)
-        return found and self._card(*found)
-
-    def _card(self, name: str, route: Route) -> ModelCard:
-        mode = self.config.server.count_tokens
-        counts = mode == "estimate" or (
-            mode == "upstream" and any(target.upstream.token_count is not None for target in route.targets)
-        )
-        return ModelCard(id=name, tools=route.tools, counts=counts)
+        return self.rules.card(model, dialect)
 
     async def connected(self, _app: web.Application) -> AsyncGenerator[None, None]:
-        for upstream in self.config.upstreams.values():
-            _ = upstream.connection  # a worker reads certificates here, since no request should wait for them
         async with client_session() as self.session:
             yield
 
     async def recorded(self, _app: web.Application) -> AsyncGenerator[None, None]:
         """Record exchanges while the application runs. Raises UsageError for a directory that can't be written."""
-        server, upstreams = self.config.server, self.config.upstreams.values()
-        keys = [*(key.reveal() for key in server.keys), *self.config.resume.secrets]
-        keys += [key for upstream in upstreams for key in keys_of(upstream)]
+        server, keys = self.rules.config.server, self.rules.secrets
         recorder = self.recorder = Recorder(server.record, keys=keys, bodies=server.record_bodies, warn=log.warning)
         log.info("exchanges with upstreams are recorded", extra={"fields": {"record": server.record}})
         counting = asyncio.create_task(self._count_recorded(recorder))
@@ -159,7 +144,7 @@ class Gateway(Service):
 
     async def read_on(self, request: web.Request) -> web.StreamResponse | None:
         """Return the rest of a response if the client repeats its request with the id of its last event."""
-        found = await attached(request, self.delivery)
+        found = await attached(request, request[RULES].delivery)
         if found is None:
             return None
         response, reply = found
@@ -169,16 +154,20 @@ class Gateway(Service):
 
     async def answer(self, request: web.Request, ask: Ask, message: Message | None = None) -> web.StreamResponse:
         record: Record = request[RECORD] if message is None else message.about
+        rules = request[RULES]
+        if message is not None:
+            admit(request, rules.ring, rules.origins)  # the key may have been removed since the WebSocket was opened
         self.check(request)  # again: other responses may have begun while this request's body was read
         record.model, record.stream, record.asked = ask.model, ask.stream, ask.report
-        found = self.find(ask.model, ask.dialect)
+        found = rules.find(ask.model, ask.dialect)
         if found is None:
             raise Refused(no_such_model(ask.model))
         model, route = found
         ask, record.route = (ask if model == ask.model else evolve(ask, model=model)), route.name
         if ask.operation == "count":
-            mode = self.config.server.count_tokens
-            return await count(ask, route, self.session, request.headers, record, lambda: self.stopping, mode)
+            return await count(
+                ask, route, self.session, request.headers, record, lambda: self.stopping, rules.config.server
+            )
         if message is not None and message.warm_up:
             await message.prepared(ask.model)
             record.status, record.ending = 200, "whole"
@@ -188,16 +177,17 @@ class Gateway(Service):
     async def _generate(
         self, request: web.Request, ask: Ask, route: Route, record: Record, outlet: Outlet | None
     ) -> web.StreamResponse:
-        headers = _own_headers(record)
+        headers, rules = _own_headers(record), request[RULES]
         if continues := may_go_on(route, ask):
             headers[ON_CUT] = "continue"
         kept = await keeping(request, ask, resumable=route.resumable, outlet=outlet, headers=headers)
         loop = asyncio.get_running_loop()
         started = loop.time()
-        reply = reply_to(request, ask, self.delivery, headers, outlet=kept.outlet, shape=kept.shape, is_kept=continues)
-        stall_s = self.config.server.stall_report_s
-        attempts = Attempts(route, ask, reply, record, self.memory, self.session, stall_s, self.recorder)
-        capture = reply.tap = _capture(self, ask, record)
+        reply = reply_to(request, ask, rules.delivery, headers, outlet=kept.outlet, shape=kept.shape, is_kept=continues)
+        stall_s = rules.config.server.stall_report_s
+        names = rules.config.server.name_upstreams
+        attempts = Attempts(route, ask, reply, record, self.memory, self.session, stall_s, self.recorder, names=names)
+        capture = reply.tap = _capture(self, rules, ask, record)
         try:
             response = await reply.run(attempts.run())
             return kept.response or response
@@ -209,11 +199,11 @@ class Gateway(Service):
             if capture is not None:
                 capture.end(record.document())
 
-    def most_sockets(self, _request: web.Request) -> int:
-        return 0 if self.stopping else self.config.server.max_sockets
+    def most_sockets(self, request: web.Request) -> int:
+        return 0 if self.stopping else request[RULES].config.server.max_sockets
 
-    def socket_limits(self, _request: web.Request) -> SocketLimits:
-        server = self.config.server
+    def socket_limits(self, request: web.Request) -> SocketLimits:
+        server = request[RULES].config.server
         return SocketLimits(
             message_bytes=server.body_bytes,
             idle_s=server.socket_idle_s,
@@ -234,7 +224,8 @@ class Gateway(Service):
 
     async def answer_message(self, request: web.Request, message: Message) -> Refused | None:
         """Respond to a message, and count and log it as a separate request."""
-        record = message.about = _record_of(request, self)
+        request[RULES] = self.rules  # messages are answered one after the other, each by the rules of its beginning
+        record = message.about = _record_of(request)
         record.socket = request[RECORD].id
         self.begin(request, record)
         try:
@@ -251,6 +242,11 @@ class Gateway(Service):
 
 
 GATEWAY: Final = web.AppKey("streamkit-gateway", Gateway)
+
+
+def _budgets(server: Server) -> tuple[int, int]:
+    """Return the bytes that request bodies may take, and those that WebSockets may keep."""
+    return max(server.bodies_bytes, server.body_bytes), server.sockets_bytes
 
 
 def telemetry_of(config: Config) -> Telemetry | None:
@@ -270,40 +266,37 @@ def gateway_app(
     store: Store | None = None,
     telemetry: Telemetry | None = None,
     captures: Captures | None = None,
+    hurry: asyncio.Event | None = None,
 ) -> web.Application:
     """Return the public application of one process. ``streams`` limits its streams, if fewer than ``max_streams``.
 
     ``store`` keeps responses for clients that resume, and ``telemetry`` sends data to OpenTelemetry; None: as the
-    configuration says. ``captures`` keeps streams for the inspector.
+    configuration says. ``captures`` keeps streams for the inspector. ``hurry`` ends the grace time of live streams early.
     """
-    keys = [key.reveal() for key in config.server.keys]
-    ring = KeyRing(keys) if keys else None
-    hide = redactor(config.upstreams.values(), keys=[*keys, *config.resume.secrets])
-    served, delivery = config.server.served_hosts, config.server.delivery
-    gateway = Gateway(config, metrics, Routes(config.routes), ring, served, delivery, hide)
+    gateway = Gateway(rules_of(config), metrics)
     gateway.streams = config.server.max_streams if streams is None else min(streams, config.server.max_streams)
-    gateway.origins = Origins(config.server.cors)
     gateway.telemetry = telemetry or telemetry_of(config)
     gateway.captures = captures
     metrics.begin(config)
     app = web.Application(client_max_size=config.server.body_bytes, middlewares=[_recorded])
     app[GATEWAY] = gateway
-    app[BUDGET] = Budget(max(config.server.bodies_bytes, config.server.body_bytes))
-    gateway.kept = Budget(config.server.sockets_bytes)
+    bodies, kept = _budgets(config.server)
+    app[BUDGET] = gateway.bodies = Budget(bodies)
+    gateway.kept = Budget(kept)
     if gateway.telemetry is not None:
         app.cleanup_ctx.append(gateway.telemetry.running)
     if config.server.record:
         app.cleanup_ctx.append(gateway.recorded)
     app.cleanup_ctx.append(gateway.connected)
     app.on_shutdown.append(_stopping)
-    app.on_response_prepare.append(gateway.origins.tell)
+    app.on_response_prepare.append(_name_origins)
     close_sockets_on_shutdown(app)
-    end_streams_on_shutdown(app, grace_s=config.server.grace_s)
+    end_streams_on_shutdown(app, grace_s=config.server.grace_s, hurry=hurry)
     gateway.add_to(app, surfaces(), misspelt=True)
     if config.resume.store != "off":
         kept_in, unattended_s = store or store_of(config), config.resume.unattended_s
         resuming = Resuming(store=kept_in, unattended_s=unattended_s, key=_key_of, state=config.responses.kept)
-        add_resuming(app, resuming, delivery=delivery, observe=_read_to_the_end, misspelt_too=True)
+        add_resuming(app, resuming, delivery=_delivery_of, observe=_read_to_the_end, misspelt_too=True)
         app.cleanup_ctx.append(_counted)
     add_inventory(app.router, gateway.cards, gateway.card)
     add_misspelt_inventory(app.router, gateway.cards, gateway.card)
@@ -314,13 +307,16 @@ def gateway_app(
     return app
 
 
-def private_app(metrics: Metrics | None, hosts: Hosts | None = None) -> web.Application:
-    """Return the application for the operator only: ``/metrics``, under the names in ``hosts``; None: under any name."""
+def private_app(metrics: Metrics | None, hosts: Callable[[], Hosts | None] = lambda: None) -> web.Application:
+    """Return the application for the operator only: ``/metrics``.
+
+    ``hosts`` returns the names under which it is served now; None: under any name.
+    """
 
     @web.middleware
     async def addressed(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            refuse_other_hosts(request, hosts)
+            refuse_other_hosts(request, hosts())
         except Refused as refused:
             return web.Response(text=f"{refused}\n", status=421)
         return await handler(request)
@@ -339,14 +335,14 @@ def private_app(metrics: Metrics | None, hosts: Hosts | None = None) -> web.Appl
 
 async def _front_page(request: web.Request) -> web.Response:
     """Serve the page at ``/``. It needs no key, but shows the models only to clients that may list them."""
-    gateway = request.app[GATEWAY]
-    models: list[str] | Refused = [card.id for card in gateway.cards]
+    gateway, rules = request.app[GATEWAY], request[RULES]
+    models: list[str] | Refused = [card.id for card in rules.cards]
     try:
-        admit(request, gateway.ring, gateway.origins)
+        admit(request, rules.ring, rules.origins)
     except Refused as refused:
         models = refused.with_traceback(None)
     inspector = None if gateway.captures is None else gateway.captures.url
-    return front_page(request, models, has_keys=gateway.ring is not None, inspector=inspector)
+    return front_page(request, models, has_keys=rules.ring is not None, inspector=inspector)
 
 
 async def _healthy(_request: web.Request) -> web.Response:
@@ -370,17 +366,18 @@ async def _stopping(app: web.Application) -> None:
 async def _recorded(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Give the request an id; count and log it when it is over. An unexpected exception becomes a server error."""
     gateway = request.app[GATEWAY]
+    rules = request[RULES] = gateway.rules
     if request.path in PROBES:
         try:
-            return await _admitted(request, handler, gateway)
+            return await _admitted(request, handler, rules)
         except Refused as refused:
             return refused.response(client_dialect(request))
     await gateway.turns.wait()
-    record = request[RECORD] = _record_of(request, gateway)
+    record = request[RECORD] = _record_of(request)
     gateway.begin(request, record)
     try:
         try:
-            response = await _admitted(request, handler, gateway)
+            response = await _admitted(request, handler, rules)
         except Refused as refused:
             response = refused.response(record.client)
         except web.HTTPException as error:  # an unknown path
@@ -401,31 +398,31 @@ async def _recorded(request: web.Request, handler: Handler) -> web.StreamRespons
         gateway.end(record)
 
 
-async def _admitted(request: web.Request, handler: Handler, gateway: Gateway) -> web.StreamResponse:
+async def _admitted(request: web.Request, handler: Handler, rules: Rules) -> web.StreamResponse:
     """Return the response to an admitted request. Raises Refused and ``web.HTTPException``.
 
     A request that names another host than the gateway is refused before anything else. A browser's preflight for a page of
     another site comes next, since browsers send no key with it. An unknown path of an API gets its error without a key, too.
     """
-    refuse_other_hosts(request, gateway.hosts)
-    if (preflight := gateway.origins.preflight(request)) is not None:
+    refuse_other_hosts(request, rules.hosts)
+    if (preflight := rules.origins.preflight(request)) is not None:
         return preflight
     unknown = request.match_info.http_exception
     if unknown is not None and is_of_api(request.path):
         return unrouted(request, unknown)
     if request.path not in OPEN_PATHS:
-        keyless = gateway.config.server.keyless_listing and request.path in keyless_paths()
-        admit(request, None if keyless else gateway.ring, gateway.origins)
+        keyless = rules.config.server.keyless_listing and request.path in keyless_paths()
+        admit(request, None if keyless else rules.ring, rules.origins)
     return await handler(request)
 
 
-def _record_of(request: web.Request, gateway: Gateway) -> Record:
+def _record_of(request: web.Request) -> Record:
     path = request.path
     if "stream_id" in request.match_info and (resource := request.match_info.route.resource) is not None:
         # the route's pattern, because anyone with the id in the path can read the response (resume.md §13.3)
         path = resource.canonical
     record = Record(random_id("req_"), request.method, path, client=client_dialect(request), status=499)
-    record.hide = gateway.hide
+    record.hide = request[RULES].hide
     return record
 
 
@@ -438,6 +435,11 @@ def _own_headers(record: Record) -> dict[str, str]:
     if record.trace is not None:
         headers.update(record.trace.headers)
     return headers
+
+
+async def _name_origins(request: web.Request, response: web.StreamResponse) -> None:
+    """Name the site whose pages may read the response. A response to a refused ``Expect`` is made before the middlewares."""
+    await request.get(RULES, request.app[GATEWAY].rules).origins.tell(request, response)
 
 
 # -- kept responses ----------------------------------------------------------------------------------------------------
@@ -459,8 +461,12 @@ async def _counted(app: web.Application) -> AsyncGenerator[None, None]:
 
 def _key_of(request: web.Request) -> str:
     """Return the gateway key of a request. Without configured keys return "", since a client's key then identifies nobody."""
-    ring = request.app[GATEWAY].ring
+    ring = request[RULES].ring
     return (ring and ring.accepted(request)) or ""
+
+
+def _delivery_of(request: web.Request) -> Delivery:
+    return request[RULES].delivery
 
 
 def _read_to_the_end(request: web.Request, reply: Reply) -> None:
@@ -476,11 +482,11 @@ def _take_over(record: Record, reply: Reply) -> None:
     record.keep_alives = reply.keep_alives
 
 
-def _capture(gateway: Gateway, ask: Ask, record: Record) -> Capture | None:
+def _capture(gateway: Gateway, rules: Rules, ask: Ask, record: Record) -> Capture | None:
     """Return where to store a stream for the inspector, with the request's data in the log; None: it is not stored."""
     if gateway.captures is None or not ask.stream:
         return None
     known = record.document()
     about = {name: known[name] for name in ("model", "route") if name in known}
-    stall_s = gateway.config.server.stall_report_s
-    return gateway.captures.open(record.id, about=about, client=ask.dialect, hide=gateway.hide, stall_s=stall_s)
+    stall_s = rules.config.server.stall_report_s
+    return gateway.captures.open(record.id, about=about, client=ask.dialect, hide=rules.hide, stall_s=stall_s)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
@@ -41,17 +41,20 @@ from streamkit.errors import (
     stage_of,
 )
 from streamkit.events import ProviderFailed
+from streamkit.gateway.config import Server
 from streamkit.gateway.record import Attempt, Record
 from streamkit.gateway.routing import Route, Target
 from streamkit.http_errors import is_retryable
 from streamkit.lab.recording.recorder import OpenRecording, Recorder
 from streamkit.report import StreamReport
+from streamkit.web.answered_by import ATTEMPTS, SHOULD_RETRY, is_final, names_of
 from streamkit.web.continuing import Opened
 from streamkit.web.exchange import UNFIT, Exchange
 from streamkit.web.observers import CLIENT_LEFT, SHUT_DOWN, STALL_S, OutputTimes, end_of
+from streamkit.web.refusals import Refused
 from streamkit.web.reply import ClientLeftError, Reply
 from streamkit.web.surfaces import Ask
-from streamkit.web.token_counts import ESTIMATED, Count, CountTokens, first_count
+from streamkit.web.token_counts import ESTIMATED, Count, first_count
 from streamkit.web.upstream import path_of
 from streamkit.web.upstream.requests import NO_HEADERS, as_gateway_failure
 
@@ -97,6 +100,12 @@ class Memory:
     resting: dict[tuple[str, str], float] = field(factory=dict)
     without_tools: dict[tuple[str, str], float] = field(factory=dict)
 
+    def forget(self, upstreams: Container[str]) -> None:
+        """Forget these upstreams, because they were changed or removed."""
+        for learned in self.resting, self.without_tools:
+            for key in [key for key in learned if key[0] in upstreams]:
+                del learned[key]
+
 
 def may_go_on(route: Route, ask: Ask) -> bool:
     """Return whether an interrupted response may be continued: the route says so, and it is a stream with one choice."""
@@ -135,6 +144,7 @@ class Attempts:
     session: ClientSession
     stall_s: float = STALL_S  #: a longer gap between outputs is a stall
     recorder: Recorder | None = None  #: records each attempt; None: nothing is recorded
+    names: bool = field(default=False, kw_only=True)  #: whether the response names its upstream
     #: A whole response that lacks the tool call that the request requires. It is sent if no other upstream does better.
     _kept: tuple[Exchange, Response] | None = field(default=None, repr=False)
     #: The failures of this round, each with the response headers of its upstream.
@@ -150,8 +160,21 @@ class Attempts:
             failed = await self._more_rounds(failed)
         if failed is not None:
             self.reply.upstream_headers = self._upstream_headers
+            self._tell_attempts(failed)
             upstreams = [target.upstream for target in self.route.targets]
             await self.reply.fail(as_gateway_failure(failed, upstreams, self.reply.client_headers))
+
+    def _tell_attempts(self, failed: ProviderFailed) -> None:
+        """Set the headers of an error that say how many attempts were made, and that the client's retry is pointless."""
+        was_tried = any(each.outcome != UNFIT for each in self.record.attempts)
+        if self.names:
+            self.reply.headers[ATTEMPTS] = str(len(self.record.attempts))
+        if (
+            was_tried
+            and self.reply.interrupted is None
+            and is_final(failed, self._upstream_headers, self.route.retries)
+        ):
+            self.reply.headers[SHOULD_RETRY] = "false"
 
     async def _more_rounds(self, first: ProviderFailed | None) -> ProviderFailed | None:
         """Run more rounds after one that ended with ``first``. Return the last round's failure; None if one succeeded."""
@@ -277,9 +300,13 @@ class Attempts:
             copy_to=None if span is None else span.copy_to,
             stages=[each.stage for each in self.route.stages],
             recording=None if self.recorder is None else _recording(self.recorder, target),
+            names=self._names_of(target) if self.names else NO_HEADERS,
         )
         self._trying = _Trying(target, exchange, asyncio.get_running_loop().time(), span)
         return exchange
+
+    def _names_of(self, target: Target) -> dict[str, str]:
+        return names_of(target.upstream.name, target.model or self.ask.model, len(self.record.attempts) + 1)
 
     def _end(self, outcome: str, detail: str) -> None:
         """Record the attempt in progress, if there is one."""
@@ -301,6 +328,7 @@ class Attempts:
             exchange.path,
             started=tried.started,
             output_times=exchange.output_times,
+            model=tried.target.model or self.ask.model,
         )
         self.record.attempts.append(attempt)
         if tried.span is not None:
@@ -446,17 +474,31 @@ async def count(
     client_headers: Mapping[str, str],
     record: Record,
     stopping: Callable[[], bool],
-    mode: CountTokens,
+    server: Server,
 ) -> web.Response:
     """Return the response of ``first_count`` for the route's upstreams.
 
-    Each upstream that is asked becomes an attempt in ``record``. ``stopping`` returns whether the gateway is shutting down; it
-    tells a shutdown from a client that disconnected if a count is cancelled.
+    Each upstream that is asked becomes an attempt in ``record``. ``server`` says what happens if there is no count, and
+    whether the response names the upstream. ``stopping`` returns whether the gateway is shutting down; it tells a shutdown
+    from a client that disconnected if a count is cancelled.
     """
     counts = (Count(ask, target.upstream, session, client_headers, target.model) for target in route.targets)
-    response = await first_count(ask, counts, mode, partial(_try, record, stopping))
+    try:
+        response = await first_count(ask, counts, server.count_tokens, partial(_try, record, stopping))
+    except Refused as refused:
+        refused.headers |= _names_of_last(record, server)
+        raise
     record.estimated = ESTIMATED in response.headers
+    if not record.estimated:
+        response.headers.update(_names_of_last(record, server))
     return response
+
+
+def _names_of_last(record: Record, server: Server) -> dict[str, str]:
+    if not server.name_upstreams or not record.attempts:
+        return {}
+    last = record.attempts[-1]
+    return names_of(last.upstream, last.model, len(record.attempts))
 
 
 async def _try(record: Record, stopping: Callable[[], bool], counting: Count) -> int | ProviderFailed:
@@ -475,5 +517,7 @@ async def _try(record: Record, stopping: Callable[[], bool], counting: Count) ->
         seconds = loop.time() - started
         upstream, model = counting.upstream, counting.model or counting.ask.model
         path = path_of(upstream, model, stream=False, operation="count")
-        record.attempts.append(Attempt(upstream.name, outcome, seconds, detail, counting.report, counting.asked, path))
+        record.attempts.append(
+            Attempt(upstream.name, outcome, seconds, detail, counting.report, counting.asked, path, model=model)
+        )
     return tokens

@@ -163,6 +163,10 @@ class Server:
     record: str = ""
     #: What is recorded of request bodies: all (`full`), members with type names as values (`shape`), or nothing (`none`).
     record_bodies: Bodies = "full"
+    #: Whether responses name the upstream that answered, in headers: `x-streamkit-upstream`, `x-streamkit-model` (its name for
+    #: the model), and `x-streamkit-attempts` (how many attempts were made). Errors have them, too. They tell clients which
+    #: providers you use.
+    name_upstreams: bool = False
     #: Which faults of upstreams are tolerated: `strict` repairs none; `lenient` accepts more endings and splits merged calls.
     policy: PolicyName = "tolerant"
 

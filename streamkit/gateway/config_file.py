@@ -12,9 +12,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NewType, TypeVar
+from typing import Any, Final, NewType, TypeAlias, TypeVar
 
-from attrs import evolve
+from attrs import define, evolve, field
 from cattrs import Converter
 
 from streamkit.dialects import DIALECTS, SAID_FOR, source_named
@@ -55,21 +55,57 @@ RENAMED: Final = {"server": {"profile": "timings"}}
 REQUIRED: Final = frozenset({"upstreams", "routes"})  #: the gateway can't serve without these tables
 
 
-def load_config(path: str | Path, *, server: Mapping[str, Any] | None = None) -> Config:
-    """Read the configuration in a file. Its keys come from this process's environment and from files.
+#: What shows that a file was changed: the time of the change, the size and the inode; None: it can't be read.
+Stamp: TypeAlias = tuple[int, int, int] | None
 
-    Relative paths of files begin at the folder of ``path``, and stages may be in modules of that folder. ``server`` has
-    command line options that replace values of the table ``[server]``; their errors name the option, such as ``--port``, not a
-    line. Raises ConfigError with every error.
+
+@define
+class ConfigFile:
+    """A configuration file, which can be loaded several times.
+
+    Its keys come from this process's environment and from files. Relative paths of files begin at the folder of ``path``, and
+    stages may be in modules of that folder. ``server`` has command line options that replace values of the table ``[server]``;
+    their errors name the option, such as ``--port``, not a line.
     """
-    path = Path(path)
-    find_modules_in(path.parent)
 
-    def read_file(name: str) -> KeyFile:
-        return read_key_file(path.parent / name)
+    path: Path = field(converter=Path)
+    server: Mapping[str, Any] = field(factory=dict)
+    watched: bool = False  #: whether the gateway loads the file again when it is changed
+    #: The file and the files that it names, with their stamps from just before the last ``load`` read them.
+    stamps: Mapping[Path, Stamp] = field(init=False, factory=dict)
 
-    text, folder = read_toml(path), path.parent
-    return parse_config(text, name=str(path), env=os.environ, read_file=read_file, folder=folder, server=server)
+    def load(self) -> Config:
+        """Read the configuration. Raises ConfigError with every error."""
+        folder, stamps = self.path.parent, {self.path: _stamp(self.path)}
+
+        def read_file(name: str) -> KeyFile:
+            stamps[folder / name] = _stamp(folder / name)
+            return read_key_file(folder / name)
+
+        find_modules_in(folder)
+        try:
+            text, name = read_toml(self.path), str(self.path)
+            config = parse_config(
+                text, name=name, env=os.environ, read_file=read_file, folder=folder, server=self.server
+            )
+            for upstream in config.upstreams.values():
+                for file in filter(None, (upstream.ca_file, upstream.client_cert, upstream.client_key)):
+                    stamps[Path(file)] = _stamp(Path(file))
+            return config
+        finally:
+            self.stamps = stamps
+
+    def present_stamps(self) -> Mapping[Path, Stamp]:
+        """Return the stamps that the files have now."""
+        return {path: _stamp(path) for path in self.stamps}
+
+
+def _stamp(path: Path) -> Stamp:
+    try:
+        status = path.stat()
+    except (OSError, ValueError):  # ValueError: the file's name contains a null character
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def parse_config(

@@ -59,6 +59,7 @@ class Attempt:
     path: str = ""  #: the path of the request, without host and query; logged only after failures
     started: float = 0.0  #: the event loop's time at the start
     output_times: OutputTimes = field(factory=OutputTimes, repr=False)  #: the times of a stream's outputs
+    model: str = field(default="", repr=False)  #: the upstream's name for the model
 
     @property
     def begun(self) -> bool:
@@ -179,6 +180,8 @@ class Record:
 
     def _attempt_line(self, attempt: Attempt) -> dict[str, Any]:
         line = {"upstream": attempt.upstream, "outcome": attempt.outcome, "seconds": round(attempt.seconds, 3)}
+        if attempt.model not in {"", self.model}:
+            line["model"] = self.logged(attempt.model)
         if attempt.path and attempt.outcome not in ANSWERS:
             line["path"] = self.logged(attempt.path, ASKED_CHARS)
         if attempt.detail not in {"", self.error}:

@@ -8,10 +8,10 @@ The kernel also gives connections to a worker that is stopped or hangs. So each 
 its event loop. One that is silent for ``worker_silent_s`` is killed and replaced. The parent counts its own looks, not time:
 after a pause of the whole group (Ctrl-Z, a paused machine), it kills no worker that had no time to give a sign either.
 
-On SIGTERM, SIGINT or SIGHUP a worker stops accepting connections. Live streams get the grace time; the remaining ones then get
-an error in their dialect. Then the worker exits with 0. A terminal that closes sends SIGHUP. SIGHUP does not reload the
-configuration; it ends the gateway like the other signals, unless the gateway was started to ignore it (``nohup``). A worker
-whose parent is gone, perhaps killed, stops in the same way.
+On SIGTERM or SIGINT a process stops accepting connections. Live streams get the grace time; the remaining ones then get an
+error in their dialect. Then the process exits with 0. A second signal ends it at once (``signals.py``). A worker whose parent
+is gone, perhaps killed, stops like one that got SIGTERM. SIGHUP loads the configuration again (``reload.py``), and the parent
+tells its workers (``orders.py``).
 
 A stream takes two file descriptors, for its client and its upstream. A WebSocket that waits for a message takes one. Many
 systems allow a process 1,024 unless it asks for more (the soft limit), up to a fixed maximum (the hard limit).
@@ -38,14 +38,28 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from aiohttp import web
 from attrs import define, evolve, field, frozen
 
 from streamkit.errors import UsageError
-from streamkit.gateway.app import gateway_app, private_app
+from streamkit.gateway.app import GATEWAY, Gateway, gateway_app, private_app
 from streamkit.gateway.config import Config, Resume, Server, store_of
+from streamkit.gateway.config_file import ConfigFile
 from streamkit.gateway.demo import demo_config, start_demo
 from streamkit.gateway.log import configure, log
 from streamkit.gateway.metrics import MULTIPROCESS_DIR, Metrics, forget_live
+from streamkit.gateway.orders import Pipes, Streams, hurry_workers, obey, streams_of_workers, switch_workers
+from streamkit.gateway.reload import Reloader, meanwhile
+from streamkit.gateway.rules import Rules, rules_of
+from streamkit.gateway.signals import (
+    PARENT_QUIT_S,
+    QUIT_S,
+    SIGNALS,
+    Signals,
+    end_within,
+    signals_of_gateway,
+    signals_of_worker,
+)
 from streamkit.lab.inspector.app import inspector_app, url_with
 from streamkit.lab.inspector.captures import Captures
 from streamkit.lab.recording.writer import usable_directory
@@ -53,10 +67,10 @@ from streamkit.resume.memory import new_boot
 from streamkit.resume.worker_store import PATH_BYTES, socket_path
 from streamkit.web.hosts import Hosts, is_loopback
 from streamkit.web.listening import CLOSE_S, listening, reserved, url_of
+from streamkit.web.reply import LIVE
 
 _How: TypeAlias = Callable[[Config, Callable[[str], None]], Awaitable[int]]
 
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  #: the signals that end a server
 #: Seconds after the grace time (``grace_s``) until the parent process kills a worker that still runs.
 MARGIN_S: Final = 5.0
 RESTART_S: Final = 1.0  #: seconds before a dead worker is replaced
@@ -76,12 +90,19 @@ class Inspection:
 
 
 def serve(
-    config: Config | None, server: Server, announce: Callable[[str], None], *, inspection: Inspection | None = None
+    config: Config | None,
+    server: Server,
+    announce: Callable[[str], None],
+    *,
+    file: ConfigFile | None = None,
+    inspection: Inspection | None = None,
+    tell: Callable[[str], None] = lambda _line: None,
 ) -> int:
-    """Serve until a signal of ``SIGNALS``. Return the exit status. ``announce`` gets the URL once clients are accepted.
+    """Serve until a signal ends this. Return the exit status. ``announce`` gets the URL once clients are accepted.
 
-    Without a ``config``, the built-in demo upstream responds. Raises UsageError if an address can't be used, and for an
-    ``inspection`` with several workers, because each worker would show only its own streams.
+    Without a ``config``, the built-in demo upstream responds. ``file`` is where to load the configuration from again, and
+    ``tell`` gets the line for the person who presses Ctrl-C while streams are in progress. Raises UsageError if an address
+    can't be used, and for an ``inspection`` with several workers, because each worker would show only its own streams.
     """
     if inspection is not None and server.workers > 1:
         raise UsageError("the inspector shows the streams of one process: use --inspect with one worker")
@@ -90,10 +111,14 @@ def serve(
         usable_directory(server.record)
     configure(server.log_format, server.log_level)
     if server.workers == 1:
-        return asyncio.run(_served(config, server, partial(_alone, inspection=inspection), announce))
+        return asyncio.run(
+            _served(config, server, partial(_alone, inspection=inspection, file=file, tell=tell), announce)
+        )
     with _shared_folder(Resume() if config is None else config.resume) as directory:
         os.environ[MULTIPROCESS_DIR] = directory  # the workers read this when they create their metrics
-        return asyncio.run(_served(config, server, partial(_parent, directory=directory), announce))
+        return asyncio.run(
+            _served(config, server, partial(_parent, directory=directory, file=file, tell=tell), announce)
+        )
 
 
 @contextmanager
@@ -131,29 +156,62 @@ async def _served(config: Config | None, server: Server, how: _How, announce: Ca
         await demo.cleanup()
 
 
-async def _alone(config: Config, announce: Callable[[str], None], *, inspection: Inspection | None = None) -> int:
-    stop = stopped()
-    metrics = Metrics()
+async def _alone(
+    config: Config,
+    announce: Callable[[str], None],
+    *,
+    tell: Callable[[str], None],
+    file: ConfigFile | None = None,
+    inspection: Inspection | None = None,
+) -> int:
+    signals, metrics, reloader = signals_of_gateway(reloads=file is not None), Metrics(), Reloader(config, file)
     async with (
-        _private(config, metrics) as private,
+        _private(reloader, metrics) as private,
         _inspected(config, inspection) as captures,
-        _public(config, metrics, captures=captures) as bound,
+        _public(config, metrics, captures=captures, hurry=signals.hurry) as (app, bound),
     ):
+        gateway = app[GATEWAY]
+
+        async def switch(new: Config) -> str:
+            _apply(gateway, await asyncio.to_thread(rules_of, new, gateway.rules))
+            return ""
+
         announce(url_of(bound))
         _log_start(config, bound, private)
-        await stop.wait()
-        log.info("stopping")
-    return 0
+        async with meanwhile(reloader.watch(signals.reload), reloader.reload_when(signals.reload, switch)):
+            await signals.stop.wait()
+        _log_stop(signals, len(app[LIVE]), config.server.grace_s, tell)
+    return signals.status
 
 
-async def _parent(config: Config, announce: Callable[[str], None], *, directory: str) -> int:
-    stop = stopped()
+async def _parent(
+    config: Config,
+    announce: Callable[[str], None],
+    *,
+    directory: str,
+    tell: Callable[[str], None],
+    file: ConfigFile | None = None,
+) -> int:
+    signals = signals_of_gateway(reloads=file is not None, quit_s=PARENT_QUIT_S)
+    stop, reloader, workers = signals.stop, Reloader(config, file), list[_Worker]()
     with reserved((config.server.host, config.server.port)) as held:
         bound = held.getsockname()[:2]
-        # the parent process serves the private port
-        theirs = evolve(config, server=evolve(config.server, port=bound[1], private="off"))
-        async with _private(config, None) as private:
-            workers = [_started(theirs, directory) for _ in range(config.server.workers)]
+
+        def theirs(each: Config) -> Config:
+            # the parent process serves the private port
+            return evolve(each, server=evolve(each.server, port=bound[1], private="off"))
+
+        def start() -> _Worker:
+            return _started(theirs(reloader.config), directory)
+
+        async def switch(new: Config) -> str:
+            reason = await switch_workers(_pipes(workers), theirs(new), stop)
+            if not reason:
+                configure(new.server.log_format, new.server.log_level)
+            return reason
+
+        async with _private(reloader, None) as private, meanwhile(reloader.watch(signals.reload)):
+            workers += [start() for _ in range(config.server.workers)]
             announced = False
             while not stop.is_set():
                 for worker in workers:
@@ -163,10 +221,26 @@ async def _parent(config: Config, announce: Callable[[str], None], *, directory:
                     announce(url_of(bound))
                     _log_start(config, bound, private)
                 await _wait(stop, LOOK_S)
-                workers = await _kept(workers, partial(_started, theirs, directory), stop)
-            log.info("stopping")
+                workers[:] = await _kept(workers, start, stop)
+                if signals.reload.is_set():  # here, so that no worker starts meanwhile
+                    signals.reload.clear()
+                    await reloader.reload(switch)
             sending_s = config.telemetry.shutdown_s if config.telemetry.otlp else 0.0
-            return await _ended(workers, config.server.grace_s + CLOSE_S + sending_s + MARGIN_S)
+            within_s = config.server.grace_s + CLOSE_S + sending_s + MARGIN_S
+            status = await _ended(
+                workers, within_s, signals, partial(_log_stop, grace_s=config.server.grace_s, tell=tell)
+            )
+    return signals.status or status
+
+
+def _log_stop(signals: Signals, streams: Streams, grace_s: float, tell: Callable[[str], None]) -> None:
+    """Log that the gateway stops, and which streams it waits for. Tell it also to a person who pressed Ctrl-C."""
+    fields = {"streams": streams, "grace_s": grace_s} if streams else {}
+    log.info("stopping", extra={"fields": fields})
+    if streams and signals.first == signal.SIGINT:
+        waits = f"waiting for {streams} stream{'' if streams == 1 else 's'}, at most {grace_s:g} s"
+        with suppress(OSError):  # nobody reads standard output
+            tell(f"{waits}; press Ctrl-C again to quit")
 
 
 # -- workers -----------------------------------------------------------------------------------------------------------
@@ -176,6 +250,7 @@ async def _parent(config: Config, announce: Callable[[str], None], *, directory:
 class _Worker:
     process: BaseProcess
     signs: Connection  #: receives a byte for each sign of life, the first one when the worker listens
+    orders: Connection  #: what the worker is told while it runs, and its replies
     listens: bool = False
     _silent_looks: int = 0
 
@@ -192,21 +267,34 @@ class _Worker:
             self.listens = False  # it is not killed twice
 
 
-def work(config: Config, signs: Connection, directory: str) -> None:
-    """Run a worker's process. It writes to ``signs`` once it listens, and then regularly. All workers share ``directory``."""
+def work(config: Config, signs: Connection, orders: Connection, directory: str) -> None:
+    """Run a worker's process. It writes to ``signs`` once it listens, and then regularly, and does what ``orders`` says.
+
+    All workers share ``directory``.
+    """
     configure(config.server.log_format, config.server.log_level)
-    asyncio.run(_work(config, signs, directory))
+    asyncio.run(_work(config, signs, orders, directory))
 
 
-async def _work(config: Config, signs: Connection, directory: str) -> None:
-    stop = stopped()
-    _stop_with_parent(stop)
-    async with _public(config, Metrics(), directory=directory):
+async def _work(config: Config, signs: Connection, orders: Connection, directory: str) -> None:
+    signals = signals_of_worker()
+    _stop_with_parent(signals.stop)
+
+    def hurry() -> None:
+        signals.hurry.set()
+        end_within(QUIT_S, 1)
+
+    async with _public(config, Metrics(), directory=directory, hurry=signals.hurry) as (app, _):
+        gateway = app[GATEWAY]
         os.set_blocking(signs.fileno(), False)
         _give_sign(signs, config.server.worker_silent_s / SIGNS)
-        await stop.wait()
-    # On Ctrl-C the terminal signals every process, and the parent then signals its workers again. Block the signals, so that
-    # the second one does not change the exit status.
+        obeying = asyncio.create_task(obey(orders, lambda: gateway.rules, partial(_apply, gateway), hurry))
+        await signals.stop.wait()
+        with suppress(OSError):
+            orders.send(len(app[LIVE]))
+    obeying.cancel()  # not earlier, because the parent may order to stop at once
+    # A service manager may signal every process, and the parent then signals its workers again. Block the signals, so that the
+    # second one does not change the exit status.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 
@@ -217,10 +305,16 @@ def _give_sign(signs: Connection, every_s: float) -> None:
     asyncio.get_running_loop().call_later(every_s, _give_sign, signs, every_s)
 
 
+def _apply(gateway: Gateway, rules: Rules) -> None:
+    """Let a process serve new requests by other rules."""
+    server = rules.config.server
+    configure(server.log_format, server.log_level)
+    streams, gateway.connections = _fitting(server)
+    gateway.load(rules, streams)
+
+
 def _fitting(server: Server) -> tuple[int, int]:
     """Raise the limit on file descriptors as needed. Return how many streams and connections fit into it."""
-    loop = asyncio.get_running_loop()
-    loop.set_exception_handler(OncePerSecond(loop.time))
     descriptors = raise_descriptor_limit(server.max_streams, server.max_sockets)
     streams = streams_that_fit(server.max_streams, descriptors)
     if streams < server.max_streams:
@@ -246,7 +340,8 @@ def _started(config: Config, directory: str) -> _Worker:
     """Start a worker's process. Signals that arrive before it handles them stay pending until then."""
     spawn = multiprocessing.get_context("spawn")
     read, written = spawn.Pipe(duplex=False)
-    process = spawn.Process(target=work, args=(config, written, directory), daemon=True)
+    orders, theirs = spawn.Pipe()
+    process = spawn.Process(target=work, args=(config, written, theirs, directory), daemon=True)
     # start it now: the first worker's start would start it later and unblock the signals (CPython 3.11)
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # the new process inherits the blocked signals
@@ -255,7 +350,12 @@ def _started(config: Config, directory: str) -> _Worker:
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     written.close()
-    return _Worker(process, read)
+    theirs.close()
+    return _Worker(process, read, orders)
+
+
+def _pipes(workers: list[_Worker]) -> Pipes:
+    return {number: worker.orders for number, worker in enumerate(workers)}
 
 
 async def _kept(workers: list[_Worker], start: Callable[[], _Worker], stop: asyncio.Event) -> list[_Worker]:
@@ -270,15 +370,22 @@ async def _kept(workers: list[_Worker], start: Callable[[], _Worker], stop: asyn
     return workers if stop.is_set() else [start() if worker in dead else worker for worker in workers]
 
 
-async def _ended(workers: list[_Worker], within_s: float) -> int:
+async def _ended(
+    workers: list[_Worker], within_s: float, signals: Signals, log_stop: Callable[[Signals, Streams], None]
+) -> int:
     """Stop the workers. Return 0 if all of them ended in time without an error."""
-    processes = [worker.process for worker in workers]
+    processes, pipes = [worker.process for worker in workers], _pipes(workers)
     for process in processes:
         if process.is_alive():
             process.terminate()
+    # one that does not listen yet has no streams, and would report this late
+    log_stop(signals, await streams_of_workers(_pipes([worker for worker in workers if worker.listens])))
     loop = asyncio.get_running_loop()
-    end = loop.time() + within_s
-    while any(process.is_alive() for process in processes) and loop.time() < end:  # noqa: ASYNC110 - processes set no event
+    end, hurries = loop.time() + within_s, False
+    while any(process.is_alive() for process in processes) and loop.time() < end:
+        if signals.hurry.is_set() and not hurries:
+            hurries, end = True, loop.time() + QUIT_S
+            await hurry_workers(pipes)
         await asyncio.sleep(LOOK_S)
     for process in processes:
         if process.is_alive():
@@ -293,32 +400,37 @@ async def _ended(workers: list[_Worker], within_s: float) -> int:
 
 @asynccontextmanager
 async def _public(
-    config: Config, metrics: Metrics, *, directory: str = "", captures: Captures | None = None
-) -> AsyncGenerator[tuple[str, int], None]:
-    """The listener for clients. With a ``directory``, other workers share it and listen on the same port."""
-    server = config.server
+    config: Config, metrics: Metrics, *, hurry: asyncio.Event, directory: str = "", captures: Captures | None = None
+) -> AsyncGenerator[tuple[web.Application, tuple[str, int]], None]:
+    """Run the application and the listener for clients. Other workers that share a ``directory`` listen on the same port."""
+    server, loop = config.server, asyncio.get_running_loop()
+    loop.set_exception_handler(OncePerSecond(loop.time))
     streams, connections = _fitting(server)
     store = store_of(config, directory=directory)
-    app = gateway_app(config, metrics, streams=streams, store=store, captures=captures)
+    app = gateway_app(config, metrics, streams=streams, store=store, captures=captures, hurry=hurry)
+    gateway = app[GATEWAY]
+    gateway.connections = connections
     address, idle_s = (server.host, server.port), server.idle_connection_s
-    async with listening(app, address, idle_s=idle_s, shared=bool(directory), connections=connections) as bound:
+    shared, most = bool(directory), lambda: gateway.connections
+    async with listening(app, address, idle_s=idle_s, shared=shared, connections=most) as bound:
         # Objects that exist once the process listens are permanent, so the garbage collector should not scan them again. A
         # full collection stops all streams: with 500 of them for 26 to 38 ms, and for 65 to 100 ms without this. It also runs
         # rarely.
         gc.collect()
         gc.freeze()
         gc.set_threshold(*gc.get_threshold()[:2], FULL_EVERY)
-        yield bound
+        yield app, bound
 
 
 @asynccontextmanager
-async def _private(config: Config, metrics: Metrics | None) -> AsyncGenerator[tuple[str, int] | None, None]:
+async def _private(reloader: Reloader, metrics: Metrics | None) -> AsyncGenerator[tuple[str, int] | None, None]:
+    config = reloader.config
     address = config.server.private_address
     if address is None:
         yield None
         return
     what, idle_s = "/metrics (server.private)", config.server.idle_connection_s
-    app = private_app(metrics, config.server.private_hosts)
+    app = private_app(metrics, lambda: reloader.config.server.private_hosts)
     async with listening(app, address, idle_s=idle_s, what=what) as bound:
         yield bound
 
@@ -338,17 +450,6 @@ async def _inspected(config: Config, inspection: Inspection | None) -> AsyncGene
         captures.url = url_of(bound)
         inspection.announce(url_with(captures.url, inspection.token))
         yield captures
-
-
-def stopped() -> asyncio.Event:
-    """Return an event that the signals set. An ignored SIGHUP stays ignored; workers inherit this from their parent."""
-    event = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in SIGNALS:
-        if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
-            loop.add_signal_handler(number, event.set)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # a worker starts with these signals blocked
-    return event
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:

@@ -210,6 +210,7 @@ class Exchange:
     prefill_text: str = field(default="", repr=False)
     path: str = ""  #: the path of the request to the upstream, for logs
     trace_headers: Mapping[str, str] = NO_HEADERS  #: request headers that tell the upstream the trace (``traceparent``)
+    names: Mapping[str, str] = NO_HEADERS  #: response headers that tell the client which upstream this is
     copy_to: Callable[[bytes], None] | None = None  #: called with each chunk of a stream
     recording: ExchangeRecording | None = field(default=None, repr=False)  #: records the bytes of an exchange over HTTP
     answer: Response | None = field(default=None, repr=False)  #: the response, if it is not streamed
@@ -502,7 +503,7 @@ class Exchange:
             recording=self.recording,
         )
         self.status, self._cut = opened.status, opened.cut
-        self._upstream_headers = self.reply.upstream_headers = opened.upstream_headers
+        self._upstream_headers = self.reply.upstream_headers = {**opened.upstream_headers, **self.names}
         if stream and isinstance(opened.answer, TimedSource):
             opened.answer.output_times = self.output_times
         if tap is not None and isinstance(opened.answer, TimedSource):

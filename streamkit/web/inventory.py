@@ -23,19 +23,19 @@ from streamkit.web.surfaces import misspelt, read_body, surfaces, unmarked
 
 #: Returns the card of a model, given the client's name for it and the client's dialect. None: there is no such model.
 Find: TypeAlias = Callable[[str, str], ModelCard | None]
+#: The listed models, or a function that returns the present ones.
+Cards: TypeAlias = Sequence[ModelCard] | Callable[[], Sequence[ModelCard]]
 
 
-def add_inventory(
-    router: web.UrlDispatcher, cards: Sequence[ModelCard], find: Find | None = None, *, prefix: str = ""
-) -> None:
+def add_inventory(router: web.UrlDispatcher, cards: Cards, find: Find | None = None, *, prefix: str = "") -> None:
     """Serve the paths at which clients look up ``cards``, each with ``prefix`` before it. Errors are in the client's dialect.
 
-    ``find`` may also know models that are not listed.
+    ``cards`` may be a function, which is called for each request. ``find`` may also know models that are not listed.
     """
     _add(router, Inventory(cards, find), lambda path: [prefix + path])
 
 
-def add_misspelt_inventory(router: web.UrlDispatcher, cards: Sequence[ModelCard], find: Find | None = None) -> None:
+def add_misspelt_inventory(router: web.UrlDispatcher, cards: Cards, find: Find | None = None) -> None:
     """Serve models as ``add_inventory`` does, at the paths that mistyped base URLs lead to.
 
     Mistyped means: the version is missing or doubled, or the URL ends with a slash.
@@ -92,15 +92,14 @@ def untagged(model: str, dialect: str) -> str:
 class Inventory:
     """The handlers for the paths that list or look up models. They raise Refused."""
 
-    def __init__(self, cards: Sequence[ModelCard], find: Find | None = None) -> None:
-        self._cards = cards
-        self._by_id = {card.id: card for card in cards}
+    def __init__(self, cards: Cards, find: Find | None = None) -> None:
+        self._cards = cards if callable(cards) else lambda: cards
         self._find = find or self._listed
 
     async def models(self, request: web.Request) -> web.Response:
         """List all models, or a page of them."""
         try:
-            return _json(listing_of(client_dialect(request)).list(self._cards, request.query))
+            return _json(listing_of(client_dialect(request)).list(self._cards(), request.query))
         except BadRequest as error:
             raise Refused(bad_request(error)) from error
 
@@ -126,7 +125,8 @@ class Inventory:
         return _json(listing_of(dialect).detail(card))
 
     def _listed(self, model: str, dialect: str) -> ModelCard | None:
-        return self._by_id.get(model) or self._by_id.get(untagged(model, dialect))
+        by_id = {card.id: card for card in self._cards()}
+        return by_id.get(model) or by_id.get(untagged(model, dialect))
 
 
 def _constant(answer: dict[str, Any]) -> Handler:

@@ -13,7 +13,7 @@ import asyncio
 import logging
 import re
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote_to_bytes
@@ -207,15 +207,16 @@ async def listening(
     idle_s: float,
     shared: bool = False,
     what: str = CLIENTS,
-    connections: int | None = None,
+    connections: Callable[[], int] | None = None,
     decompress: bool = True,
 ) -> AsyncGenerator[tuple[str, int], None]:
     """Serve ``app``, which is not started yet, at ``address``.
 
     Yields the address with the real port, if it was 0. Leaving the block ends serving gracefully. A connection without a
     request in progress, or with incomplete headers, is closed after ``idle_s`` seconds. ``shared``: other processes listen on
-    the same port. If ``connections`` are open, further ones get 503, and 200 at ``/healthz``. Without ``decompress``, handlers
-    get bodies as they were sent. Raises UsageError if the address can't be used; ``what`` names its purpose in the message.
+    the same port. If as many connections are open as ``connections`` returns, further ones get 503, and 200 at ``/healthz``.
+    Without ``decompress``, handlers get bodies as they were sent. Raises UsageError if the address can't be used; ``what``
+    names its purpose in the message.
     """
     app.on_response_prepare.append(_name_server)
     # cancel a handler at once when its client disconnects
@@ -243,7 +244,7 @@ class _Site(web.TCPSite):
     It sets the backlog and the number of connections accepted in a turn separately: asyncio uses one number for both.
     """
 
-    async def start_bounded(self, connections: int | None, idle_s: float, *, decompress: bool) -> None:
+    async def start_bounded(self, connections: Callable[[], int] | None, idle_s: float, *, decompress: bool) -> None:
         server = self._runner.server
         if server is None:
             raise RuntimeError("the runner is not set up")
@@ -252,7 +253,7 @@ class _Site(web.TCPSite):
         refusing: set[_Full] = set()
 
         def connected() -> asyncio.Protocol:
-            if connections is not None and len(server.connections) >= connections:
+            if connections is not None and len(server.connections) >= connections():
                 return _Full(refusing)
             return ClientConnection(server, idle_s=idle_s, decompress=decompress)
 

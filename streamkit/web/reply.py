@@ -37,6 +37,7 @@ from streamkit.report import StreamReport
 from streamkit.resume.log import End
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.schema import schema_library
+from streamkit.web.answered_by import NAMES
 from streamkit.web.client_connection import Gone, Sized, StreamBody, Watch, bound_unsent
 from streamkit.web.observers import Tap
 from streamkit.web.refusals import error_answer
@@ -315,11 +316,11 @@ class Reply:
             if task.cancelling() > before:  # other code cancelled the handler
                 raise
             await self._cancelled()
-        except Exception as error:  # noqa: BLE001 - the client gets any exception as its dialect's error
+        except Exception as error:
             self._work = None
             stage = stage_of(error)
             where = "" if stage is None else f" in the stage {stage}"
-            log.error("the response to %s failed%s", quoted(self._request.path), where, exc_info=error)
+            log.exception("the response to %s failed%s", quoted(self._request.path), where)
             await self._break_off(failure_from(error))
         finally:
             self._work = None
@@ -609,6 +610,8 @@ class Reply:
             if self._response is None:
                 usual = STREAM_HEADERS if self._stream else {}
                 headers = {**self.upstream_headers, **self.headers, "Content-Type": self._media_type, **usual}
+                if not self.begun:  # a keep-alive: another upstream may still answer
+                    headers = {name: value for name, value in headers.items() if name not in NAMES}
                 response = StreamBody(self._request, headers, linger_s=self.delivery.linger_s)
                 if length is not None and not self._stream:
                     response.content_length = length
@@ -713,16 +716,17 @@ LOOK_S: Final = 0.05  #: seconds between two checks whether streams are still in
 LIVE: Final = web.AppKey("streamkit-live", set[Reply])
 
 
-def end_streams_on_shutdown(app: web.Application, *, grace_s: float = 30.0) -> None:
+def end_streams_on_shutdown(app: web.Application, *, grace_s: float = 30.0, hurry: asyncio.Event | None = None) -> None:
     """Give live streams ``grace_s`` seconds to end when ``app`` shuts down; then end the others with an error frame.
 
-    aiohttp calls this after it has stopped accepting connections. Its own ``shutdown_timeout`` starts after this.
+    Setting ``hurry`` ends these seconds early. aiohttp calls this after it has stopped accepting connections. Its own
+    ``shutdown_timeout`` starts after this.
     """
     live = app[LIVE] = set()
 
     async def shut_down(_app: web.Application) -> None:
         loop = asyncio.get_running_loop()
-        await _emptied(live, loop.time() + max(0.0, grace_s - FRAMES_S))
+        await _emptied(live, loop.time() + max(0.0, grace_s - FRAMES_S), hurry)
         for reply in list(live):
             reply.interrupt(Interrupted("the server is shutting down; retry the request"))
         await _emptied(live, loop.time() + FRAMES_S)
@@ -730,7 +734,7 @@ def end_streams_on_shutdown(app: web.Application, *, grace_s: float = 30.0) -> N
     app.on_shutdown.append(shut_down)
 
 
-async def _emptied(live: set[Reply], until: float) -> None:
+async def _emptied(live: set[Reply], until: float, hurry: asyncio.Event | None = None) -> None:
     loop = asyncio.get_running_loop()
-    while live and loop.time() < until:  # noqa: ASYNC110 - a set does not notify anyone of changes
+    while live and loop.time() < until and not (hurry is not None and hurry.is_set()):  # noqa: ASYNC110 - a set does not notify anyone of changes
         await asyncio.sleep(LOOK_S)

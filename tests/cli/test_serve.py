@@ -171,8 +171,9 @@ def test_a_file_that_is_not_there_is_told(tmp_path, capsys):
     path = tmp_path / "none.toml"
     assert run_here("--config", str(path)) is Status.USAGE
     assert capsys.readouterr().err == f"streamkit: {path}: can't be read: No such file or directory\n"
-    with pytest.raises(UsageError, match="--config FILE"):
-        run_here("--check-config")
+    for option in "--check-config", "--watch":
+        with pytest.raises(UsageError, match=f"{option} needs --config FILE"):
+            run_here(option)
 
 
 # -- options -----------------------------------------------------------------------------------------------------------

@@ -437,6 +437,16 @@ def test_the_unit_stops_the_main_process_by_the_signal_that_it_knows():
     assert (service["KillMode"], service["KillSignal"]) == ("mixed", "SIGTERM")
 
 
+def test_a_reload_by_systemd_is_told_for_both_ways_of_reading_files():
+    page, unit = PAGE.read_text("utf-8"), UNIT.read_text("utf-8")
+    copied, read = re.findall(r"  ```ini\n(.*?)  ```", page, re.DOTALL)
+    for line in copied.split():
+        assert line in unit
+    settings = dict(line.strip().split("=", 1) for line in read.splitlines())
+    assert settings["ExecReload"] == "/bin/kill -HUP $MAINPID"
+    assert options_of(shlex.split(settings["ExecStart"])[1:]).config == "/etc/streamkit/gateway.toml"
+
+
 @pytest.mark.parametrize(
     "check", [["verify"], ["security", "--offline=true", "--threshold=15"]], ids=lambda check: check[0]
 )
@@ -527,6 +537,12 @@ def test_the_configuration_on_kubernetes_is_the_pages_with_metrics_for_the_pod()
     assert theirs == ours
     config, _ = config_of(text)
     assert [warning.path for warning in config.warnings] == ["server.private"]
+
+
+def test_the_pod_runs_what_the_container_does_and_follows_its_configuration():
+    assert container()["args"] == [*json.loads(last("CMD")), "--watch"]
+    assert options_of(["serve", *container()["args"]]).watch
+    assert not any("subPath" in mount for mount in container()["volumeMounts"])
 
 
 def test_configuration_and_keys_are_mounted_in_one_folder_where_the_container_looks_for_them():

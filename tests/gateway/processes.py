@@ -101,10 +101,13 @@ class Gateway:
 
 @asynccontextmanager
 async def started(
-    folder: Path, *arguments: str, environment: Mapping[str, str] | None = None
+    folder: Path, *arguments: str, environment: Mapping[str, str] | None = None, stderr: int | None = None
 ) -> AsyncIterator[Gateway]:
-    """``streamkit serve`` with these arguments, in a session of its own; all that is left of it is killed at the end."""
-    process = _start(folder, arguments, environment or {})
+    """``streamkit serve`` with these arguments, in a session of its own; all that is left of it is killed at the end.
+
+    ``stderr`` is where it logs to, if not a file.
+    """
+    process = _start(folder, arguments, environment or {}, stderr)
     try:
         yield Gateway(process, folder)
     finally:
@@ -113,13 +116,15 @@ async def started(
         process.wait()
 
 
-def _start(folder: Path, arguments: tuple[str, ...], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _start(
+    folder: Path, arguments: tuple[str, ...], environment: Mapping[str, str], log: int | None
+) -> subprocess.Popen[bytes]:
     with (folder / "stdout").open("wb") as stdout, (folder / "stderr").open("wb") as stderr:
         return subprocess.Popen(
             [*COMMAND, "serve", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=stdout,
-            stderr=stderr,
+            stderr=stderr if log is None else log,
             start_new_session=True,
             # prometheus-client leaves files open at exit
             env={**os.environ, "PYTHONWARNINGS": "error,ignore::ResourceWarning", **environment},

@@ -468,6 +468,7 @@ async def test_beyond_its_bound_on_streams_it_says_when_to_ask_again(client):
             failed = told(answer, client)
             assert (answer.status, failed.type) == (529 if client == "anthropic" else 503, "unavailable")
             assert answer.headers["retry-after"] == "1"
+            assert "x-should-retry" not in answer.headers
             assert "retry later" in failed.message
     assert len(running.evil.requests) == 2
 

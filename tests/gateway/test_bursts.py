@@ -49,7 +49,7 @@ async def test_connections_are_accepted_a_few_in_each_turn(monkeypatch):
     async def said(_request):
         raise AssertionError
 
-    async with listening(answering(said), ("127.0.0.1", 0), idle_s=5.0, connections=1000) as (_, port):
+    async with listening(answering(said), ("127.0.0.1", 0), idle_s=5.0, connections=lambda: 1000) as (_, port):
         with counted_turns() as turn:
 
             def counted(self, transport):

@@ -22,7 +22,7 @@ from streamkit.gateway import attempts as attempts_module
 from streamkit.gateway.app import GATEWAY, gateway_app
 from streamkit.gateway.attempts import Attempts
 from streamkit.gateway.config import describe
-from streamkit.gateway.config_file import load_config
+from streamkit.gateway.config_file import ConfigFile
 from streamkit.gateway.log import TALKATIVE, JSONLines, Text
 from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.web.exchange import Exchange
@@ -184,7 +184,7 @@ models = ["*"]
 to = ["first"]
 retries = 0
 """)
-    return load_config(folder / "gateway.toml")
+    return ConfigFile(folder / "gateway.toml").load()
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkit.gateway.config import Server, describe
-from streamkit.gateway.config_file import load_config
+from streamkit.gateway.config_file import ConfigFile
 from streamkit.toml.findings import ConfigError
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Secret
@@ -141,11 +141,11 @@ def folder(tmp_path, monkeypatch):
 
 def test_a_relative_key_file_begins_at_the_configurations_folder(folder, monkeypatch):
     monkeypatch.chdir("/")
-    config = load_config(folder / "gateway.toml")
+    config = ConfigFile(folder / "gateway.toml").load()
     assert config.upstreams["a"].key == Secret(CANARY)
     assert config.warnings == ()
     (folder / "keys" / "a").chmod(0o600 | stat.S_IROTH)
-    (warning,) = load_config(folder / "gateway.toml").warnings
+    (warning,) = ConfigFile(folder / "gateway.toml").load().warnings
     assert str(warning).startswith(f"{folder}/gateway.toml:4:9: upstreams.a.key.file: every user")
 
 
@@ -157,7 +157,7 @@ def test_certificates_are_found_beside_the_configuration_and_a_proxy_in_the_envi
     (folder / "gateway.toml").write_text(text, "utf-8")
     monkeypatch.setenv("PROXY", f"http://me:{CANARY}@proxy.test:3128")
     monkeypatch.chdir("/")
-    config = load_config(folder / "gateway.toml")
+    config = ConfigFile(folder / "gateway.toml").load()
     upstream = config.upstreams["a"]
     assert (upstream.ca_file, upstream.client_key) == (made.path("ca.pem"), made.path("client.key"))
     assert "bearer, through http://proxy.test:3128, with a client certificate\n" in describe(config)
@@ -168,27 +168,27 @@ def test_certificates_are_found_beside_the_configuration_and_a_proxy_in_the_envi
     with pytest.raises(
         ConfigError, match=rf"gateway\.toml:5:1: upstreams\.a\.ca_file: '{folder}/ca\.pem' has no certif"
     ):
-        load_config(folder / "gateway.toml")
+        ConfigFile(folder / "gateway.toml").load()
 
 
 def test_keys_come_from_the_environment_of_the_process(folder):
     (folder / "gateway.toml").write_text(GOOD, "utf-8")
-    assert load_config(str(folder / "gateway.toml"), server={"port": 0}).server.port == 0
+    assert ConfigFile(str(folder / "gateway.toml"), {"port": 0}).load().server.port == 0
 
 
 def test_a_byte_order_mark_is_passed_over(folder):
     (folder / "gateway.toml").write_text(GOOD, "utf-8-sig")
-    assert load_config(folder / "gateway.toml").upstreams
+    assert ConfigFile(folder / "gateway.toml").load().upstreams
 
 
 def test_a_file_that_can_t_be_read_is_told(folder):
     with pytest.raises(ConfigError, match=r"nope\.toml: can't be read: No such file or directory"):
-        load_config(folder / "nope.toml")
+        ConfigFile(folder / "nope.toml").load()
     with pytest.raises(ConfigError, match="can't be read: Is a directory"):
-        load_config(folder)
+        ConfigFile(folder).load()
     (folder / "gateway.toml").write_bytes(b"a = 1\nb = '\xff'")
     with pytest.raises(ConfigError, match=r"gateway\.toml:2: not UTF-8"):
-        load_config(folder / "gateway.toml")
+        ConfigFile(folder / "gateway.toml").load()
 
 
 # -- anything ----------------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ async def test_connections_beyond_the_bound_get_503_and_a_probe_200():
         return web.Response(text="served")
 
     app.router.add_get("/x", said)
-    async with listening(app, ("127.0.0.1", 0), idle_s=5.0, connections=2) as (_, port):
+    async with listening(app, ("127.0.0.1", 0), idle_s=5.0, connections=lambda: 2) as (_, port):
         held = [socket.create_connection(("127.0.0.1", port)) for _ in range(2)]
         await asyncio.sleep(0.1)
         async with ClientSession(f"http://127.0.0.1:{port}") as client:

@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -20,16 +21,18 @@ import pytest
 
 from streamkit import collect
 from streamkit.dialects import DIALECTS
+from streamkit.gateway.reload import NEEDS_RESTART
 from streamkit.gateway.serve import MARGIN_S
+from streamkit.gateway.signals import PARENT_QUIT_S, SAME_S
 from streamkit.http_errors import decode_error
 from streamkit.testing import source_of
 from streamkit.web.listening import CLOSE_S
 from tests.gateway.fault_matrix import CLIENTS
-from tests.gateway.processes import START_S, config_file, in_front_of, is_alive, serving, started
+from tests.gateway.processes import START_S, Gateway, config_file, in_front_of, is_alive, serving, started
 from tests.gateway.running import asking
 from tests.web.evil import EvilUpstream, Script, Until
 from tests.web.faults import TEXT, as_asked, good, silence_before_headers, silence_midstream
-from tests.web.raw_client import RawClient, ask
+from tests.web.raw_client import Answer, RawClient, ask
 from tests.web.serving import eventually
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked at in /proc")
@@ -64,6 +67,11 @@ def request(client: str, model: str, *, stream: bool = True):
     return path, orjson.dumps(body)
 
 
+async def ask_model(gateway: Gateway, model: str) -> Answer:
+    path, body = request("anthropic", model)
+    return await ask(gateway.url, path, body=body)
+
+
 def refuses(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port), timeout=5).close()
@@ -96,7 +104,7 @@ async def test_without_a_configuration_it_prints_three_commands_and_each_works(t
             )
             for command in commands
         ]
-        gateway.signal(signal.SIGTERM)
+        gateway.signal(signal.SIGHUP)  # there is no file to load again
         assert await gateway.ended() == 0
     assert [(answer.returncode, answer.stderr) for answer in answers] == [(0, b"")] * 3
     messages, chat, ollama = (answer.stdout for answer in answers)
@@ -127,9 +135,7 @@ async def test_a_terminals_interrupt_while_workers_start_ends_all_of_them_well(t
     ("signals", "workers"),
     [
         ([signal.SIGTERM], 1),
-        ([signal.SIGINT, signal.SIGTERM, signal.SIGINT], 2),
-        ([signal.SIGHUP], 1),
-        ([signal.SIGHUP, signal.SIGHUP], 2),
+        ([signal.SIGINT, signal.SIGINT], 2),  # as `npm run` does: it passes on what the terminal has sent
         pytest.param([signal.SIGINT], 1, marks=pytest.mark.exhaustive),
         pytest.param([signal.SIGTERM], 2, marks=pytest.mark.exhaustive),
     ],
@@ -143,10 +149,10 @@ async def test_live_streams_end_whole_within_the_grace_time_or_with_their_dialec
         asking = [asyncio.create_task(ask(gateway.url, path, body=body)) for path, body in asked]
         await begun(upstream, 10, sent=4)
         await upstream.request(11)
-        gateway.signal(signals[0])
-        await eventually(lambda: refuses(gateway.port))
-        for number in signals[1:]:
+        for number in signals:
             gateway.signal(number)
+            await asyncio.sleep(0.05)  # or the second one may be no other
+        await eventually(lambda: refuses(gateway.port))
         go.set()
         answers = await asyncio.gather(*asking)
         assert await gateway.ended(within_s=STOP_S) == 0
@@ -180,6 +186,7 @@ async def test_a_gateway_that_was_started_to_survive_its_terminal_does(tmp_path,
         try:
             for pid in {gateway.process.pid, *gateway.workers()}:
                 os.kill(pid, signal.SIGHUP)  # as a terminal that closes
+            await eventually(lambda: gateway.events("the configuration is loaded again"))  # and nothing else
             where, body = request("anthropic", "m")
             assert b"message_stop" in (await ask(gateway.url, where, body=body)).body
             gateway.signal(signal.SIGTERM)
@@ -189,16 +196,125 @@ async def test_a_gateway_that_was_started_to_survive_its_terminal_does(tmp_path,
             await serving_on.__aexit__(None, None, None)
 
 
-async def test_a_terminal_that_closes_ends_all_processes_as_they_should(tmp_path):
-    async with in_front_of(tmp_path, silence_midstream(UPSTREAM), workers=2, grace_s=1.0) as (gateway, upstream):
-        where, body = request("anthropic", "m")
-        asking = asyncio.create_task(ask(gateway.url, where, body=body))
-        await begun(upstream, 1, sent=4)
-        os.killpg(gateway.process.pid, signal.SIGHUP)
-        answer = await asking
-        assert await gateway.ended() == 0
-        assert answer.body.count(b"event: error\n") == 1
+async def test_a_signal_to_load_the_file_again_does_not_end_a_gateway_that_starts(tmp_path):
+    async with EvilUpstream(good(UPSTREAM)) as upstream:
+        path = config_file(tmp_path, upstream.url, private="off")
+        async with started(tmp_path, "--config", str(path)) as gateway:
+            status = Path(f"/proc/{gateway.process.pid}/status")
+
+            def waits() -> bool:
+                blocked = int(re.search(r"SigBlk:\s*(\w+)", status.read_text("utf-8"))[1], 16)
+                return bool(blocked & 1 << (signal.SIGHUP - 1))
+
+            await eventually(waits, within_s=START_S)
+            gateway.signal(signal.SIGHUP)
+            await eventually(lambda: gateway.events("the configuration is loaded again"), within_s=START_S)
+            gateway.signal(signal.SIGTERM)
+            assert await gateway.ended() == 0
+
+
+async def test_a_gateway_whose_terminal_closes_ends(tmp_path):
+    async with EvilUpstream(silence_midstream(UPSTREAM)) as upstream:
+        path = config_file(tmp_path, upstream.url, workers=2, grace_s=1.0)
+        terminal, standard_error = os.openpty()
+        try:
+            async with started(tmp_path, "--config", str(path), stderr=standard_error) as gateway:
+                os.close(standard_error)
+                log = b""
+                while b'"serving"' not in log:
+                    log += await asyncio.to_thread(os.read, terminal, 4096)
+                url = re.search(rb'"url": "(.+?)"', log)[1].decode()
+                where, body = request("anthropic", "m")
+                asking = asyncio.create_task(ask(url, where, body=body))
+                await begun(upstream, 1, sent=4)
+                os.close(terminal)
+                os.killpg(gateway.process.pid, signal.SIGHUP)  # as the kernel and the shell do
+                assert (await asking).body.count(b"event: error\n") == 1
+                assert await gateway.ended() == 0
+        finally:
+            with suppress(OSError):
+                os.close(terminal)
+
+
+@pytest.mark.parametrize(
+    ("number", "workers"),
+    [
+        (signal.SIGINT, 2),
+        *(pytest.param(*row, marks=pytest.mark.exhaustive) for row in [(signal.SIGINT, 1), (signal.SIGTERM, 2)]),
+    ],
+    ids=str,
+)
+async def test_a_second_signal_ends_the_gateway_at_once(tmp_path, number, workers):
+    hang = silence_midstream(UPSTREAM)
+    async with in_front_of(tmp_path, hang, grace_s=60.0, workers=workers) as (gateway, upstream):
+        asking = []
+        for count in range(3):
+            asking.append(asyncio.create_task(ask_model(gateway, "m")))
+            await begun(upstream, count + 1, sent=4)
+        os.killpg(gateway.process.pid, number)  # as a terminal does
+        await eventually(lambda: gateway.events("stopping"))
+        [stopping] = gateway.events("stopping")
+        assert (stopping["streams"], stopping["grace_s"]) == (3, 60.0)
+        waits = "waiting for 3 streams, at most 60 s; press Ctrl-C again to quit\n"
+        assert gateway.printed == (waits if number == signal.SIGINT else "")
+        await asyncio.sleep(SAME_S + 0.2)
+        os.killpg(gateway.process.pid, number)
+        answers = await asyncio.gather(*asking)
+        assert await gateway.ended(within_s=2 * PARENT_QUIT_S) == 128 + number
+        await eventually(lambda: not gateway.workers())
+        assert [answer.body.count(b"event: error\n") for answer in answers] == [1, 1, 1]
         assert "Traceback" not in gateway.said
+        assert gateway.events("a worker did not end in time and is killed") == []
+
+
+# -- another configuration -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "how", [pytest.param((), id="SIGHUP"), pytest.param(("--watch",), id="--watch", marks=pytest.mark.exhaustive)]
+)
+async def test_all_workers_switch_to_another_configuration_and_a_later_one_starts_with_it(tmp_path, how):
+    go = asyncio.Event()
+    async with EvilUpstream(by_model(go)) as upstream:
+        path = config_file(tmp_path, upstream.url, workers=2, grace_s=1.0)
+        text = path.read_text("utf-8")
+
+        async def listed() -> set[bytes]:
+            """What so many connections are told that both workers are among them."""
+            answers = await asyncio.gather(*(ask(gateway.url, "/v1/models", method="GET") for _ in range(24)))
+            return {bytes(re.search(rb'"id":"(.*?)"', answer.body)[1]) for answer in answers}
+
+        async def reload(new: str, event: str, times: int) -> None:
+            path.write_text(new, "utf-8")
+            if not how:
+                gateway.signal(signal.SIGHUP)
+            await eventually(lambda: len(gateway.events(event)) == times, within_s=START_S)
+
+        async with serving(tmp_path, "--config", str(path), *how) as gateway:
+            asking = [asyncio.create_task(ask_model(gateway, "ends")) for _ in range(12)]
+            await begun(upstream, 12, sent=4)
+            loaded, kept = (
+                "the configuration is loaded again",
+                "the configuration can't be loaded again; the old one stays in use",
+            )
+            await reload(text.replace('"m"', '"new"'), loaded, 1)
+            assert await listed() == {b"new"}
+            await reload(text.replace('"m"', '"wrong"') + "wrong = 1\n", kept, 1)
+            assert re.fullmatch(rf"{path}:\d+:1: routes\[0\]\.wrong: unknown key.*", gateway.log[-1]["event"])
+            await reload(text.replace('"m"', '"fixed"').replace("workers = 2", "workers = 3"), kept, 2)
+            assert gateway.log[-1]["event"] == f"{path}: server.workers: {NEEDS_RESTART}"
+            assert await listed() == {b"new"}
+            go.set()
+            answers = await asyncio.gather(*asking)
+            assert all(b"message_stop" in answer.body for answer in answers)
+            killed = gateway.workers()
+            for pid in killed:
+                os.kill(pid, signal.SIGKILL)
+            await eventually(lambda: len(gateway.workers() - killed) == 2, within_s=START_S)
+            await eventually(lambda: not refuses(gateway.port), within_s=START_S)
+            assert await listed() == {b"new"}
+            gateway.signal(signal.SIGTERM)
+            assert await gateway.ended() == 0
 
 
 async def test_a_folder_of_counts_that_is_gone_ends_no_worker(tmp_path, tmp_path_factory, monkeypatch):
@@ -219,15 +335,16 @@ async def test_a_folder_of_counts_that_is_gone_ends_no_worker(tmp_path, tmp_path
         assert gateway.events("no room for metrics, so /metrics is incomplete")
 
 
-async def test_an_idle_connection_does_not_hold_it(tmp_path):
+async def test_an_idle_connection_does_not_hold_it_and_an_interrupt_is_not_talked_about(tmp_path):
     async with EvilUpstream(good(UPSTREAM)) as upstream:
         path = config_file(tmp_path, upstream.url, grace_s=60.0)
         async with serving(tmp_path, "--config", str(path)) as gateway, RawClient(gateway.url) as client:
             where, body = request("anthropic", "m")
             await client.send("POST", where, body=body)
             assert (await client.read_to_end()).end == "complete"
-            gateway.signal(signal.SIGTERM)
+            gateway.signal(signal.SIGINT)
             assert await gateway.ended() == 0  # START_S is less than the grace time
+            assert (gateway.printed, gateway.events("stopping")[0].get("streams")) == ("", None)
 
 
 # -- workers -----------------------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ async def test_a_page_whose_name_is_turned_to_the_gateway_reads_nothing(tmp_path
         async with in_its_place(gateway_app(ours, Metrics())):
             assert await page.value(READ) == [421] * (len(PATHS) + 1)
             assert await page.value(SENT) == 421
-        async with in_its_place(private_app(Metrics(), ours.server.private_hosts)):
+        async with in_its_place(private_app(Metrics(), lambda: ours.server.private_hosts)):
             assert await page.value(READ) == [421] * (len(PATHS) + 1)
         async with in_its_place(gateway_app(any_name, Metrics())):  # what it would read
             assert await page.value(READ) == [200] * len(PATHS) + [404]

@@ -15,13 +15,13 @@ def record(**values):
     return Record("req_1", "POST", "/v1/messages", **{"client": "anthropic", "model": "m", "status": 200, **values})
 
 
-def attempt(outcome="success", *, detail="", asked=(), **counts):
+def attempt(outcome="success", *, detail="", asked=(), model="m", **counts):
     report = StreamReport()
     for name, found in counts.items():
         getattr(report, name).update(found)
     lost = StreamReport()
     lost.losses.update(asked)
-    return Attempt("one", outcome, 0.12345, detail, report, lost)
+    return Attempt("one", outcome, 0.12345, detail, report, lost, model=model)
 
 
 def test_a_line_says_what_was_asked_and_what_became_of_it():
@@ -55,6 +55,11 @@ def test_each_leg_stands_in_its_order_with_what_its_upstream_said():
         {"upstream": "one", "outcome": "http_429", "seconds": 0.123, "detail": "slow down"},
         {"upstream": "one", "outcome": "success", "seconds": 0.123},
     ]
+
+
+def test_a_leg_has_the_upstreams_name_of_the_model_if_it_is_another():
+    legs = record(attempts=[attempt(model="m-large"), attempt()]).document()["attempts"]
+    assert [leg.get("model") for leg in legs] == ["m-large", None]
 
 
 def test_what_the_client_was_told_does_not_stand_twice():

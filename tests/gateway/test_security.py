@@ -741,7 +741,7 @@ async def test_t15_who_names_none_is_served():
     ],
 )
 async def test_t15_the_private_listener_is_for_the_same_names(server, host, status):
-    app = private_app(Metrics(), Server(**server).private_hosts)
+    app = private_app(Metrics(), lambda: Server(**server).private_hosts)
     async with serving(app) as port:
         for path in ("/metrics", "/healthz"):
             for method in ("GET", "HEAD"):

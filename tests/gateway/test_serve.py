@@ -15,6 +15,7 @@ from streamkit.errors import UsageError
 from streamkit.gateway import serve
 from streamkit.gateway.config import Config, Resume, Server
 from streamkit.gateway.serve import _ended, _kept, _parent, _Worker
+from streamkit.gateway.signals import Signals
 from tests.web.serving import eventually
 
 
@@ -41,18 +42,25 @@ class Stubborn:
         self.told.append("join")
 
 
+def worker(process, readiness=None):
+    """A worker that is told nothing: its end of the pipe is closed."""
+    orders, theirs = Pipe()
+    theirs.close()
+    return _Worker(process, readiness or Pipe()[0], orders)
+
+
 async def test_a_worker_that_does_not_end_in_time_is_killed_and_the_status_says_so(caplog):
     caplog.set_level(logging.ERROR)
     process = Stubborn()
-    assert await _ended([_Worker(process, SimpleNamespace())], within_s=0.1) == 1
+    assert await _ended([worker(process)], 0.1, Signals(), lambda *_: None) == 1
     assert process.told == ["terminate", "kill", "join"]
     assert caplog.messages == ["a worker did not end in time and is killed"]
 
 
 @pytest.mark.parametrize(("exitcodes", "status"), [([0, 0], 0), ([0, 1], 1), ([-11, 0], 1)])
 async def test_the_status_is_good_if_every_workers_is(exitcodes, status):
-    workers = [_Worker(Stubborn(exitcode), SimpleNamespace()) for exitcode in exitcodes]
-    assert await _ended(workers, within_s=0.1) == status
+    workers = [worker(Stubborn(exitcode)) for exitcode in exitcodes]
+    assert await _ended(workers, 0.1, Signals(), lambda *_: None) == status
     assert [worker.process.told for worker in workers] == [["join"]] * 2
 
 
@@ -66,9 +74,8 @@ def made(monkeypatch):
 
     def started(_config, _directory):
         told, listens = Pipe(duplex=False)
-        worker = _Worker(Stubborn(), told)
-        made.append(SimpleNamespace(worker=worker, listens=listens))
-        return worker
+        made.append(SimpleNamespace(worker=worker(Stubborn(), told), listens=listens))
+        return made[-1].worker
 
     monkeypatch.setattr(serve, "_started", started)
     monkeypatch.setattr(serve, "forget_live", lambda _pid: None)
@@ -84,7 +91,7 @@ async def test_workers_that_die_together_are_replaced_together(made, monkeypatch
         waits.append(seconds)
 
     monkeypatch.setattr(serve, "_wait", wait)
-    workers = [_Worker(Stubborn(exitcode), SimpleNamespace()) for exitcode in (-9, None, -9, -9)]
+    workers = [worker(Stubborn(exitcode)) for exitcode in (-9, None, -9, -9)]
     kept = await _kept(workers, lambda: serve._started(CONFIG, ""), asyncio.Event())
     assert (len(made), waits) == (3, [0.01])
     assert kept == [made[0].worker, workers[1], made[1].worker, made[2].worker]
@@ -125,9 +132,9 @@ async def test_a_sign_that_the_parent_does_not_read_holds_up_no_worker():
 
 
 async def test_serving_is_said_once_all_workers_listen_and_not_when_one_dies_first(made, monkeypatch):
-    stop, announced = asyncio.Event(), []
-    monkeypatch.setattr(serve, "stopped", lambda: stop)
-    running = asyncio.create_task(_parent(CONFIG, announced.append, directory=""))
+    signals, announced = Signals(), []
+    monkeypatch.setattr(serve, "signals_of_gateway", lambda **_: signals)
+    running = asyncio.create_task(_parent(CONFIG, announced.append, directory="", tell=announced.append))
     await eventually(lambda: len(made) == 2)
     made[0].listens.send(None)
     made[1].worker.process.exitcode = 1
@@ -144,7 +151,7 @@ async def test_serving_is_said_once_all_workers_listen_and_not_when_one_dies_fir
     assert len(announced) == 1
     for each in made:
         each.worker.process.exitcode = 0
-    stop.set()
+    signals.stop.set()
     assert await running == 0
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from streamkit import redact
 from streamkit.gateway.config import describe
-from streamkit.gateway.config_file import load_config
+from streamkit.gateway.config_file import ConfigFile
 from streamkit.gateway.routing import RouteStage
 from streamkit.toml.findings import Refusal
 from tests.gateway.configuring import GOOD, parse
@@ -49,7 +49,7 @@ def test_a_stage_is_found_next_to_the_configuration(tmp_path, monkeypatch):
     monkeypatch.setenv("KEY", "k")
     (tmp_path / "stages_next_to_it.py").write_text("async def mine(batches):\n    yield []\n", "utf-8")
     (tmp_path / "gateway.toml").write_text(f'{GOOD}stages = ["stages_next_to_it:mine"]\n', "utf-8")
-    (stage,) = load_config(tmp_path / "gateway.toml").routes[0].stages
+    (stage,) = ConfigFile(tmp_path / "gateway.toml").load().routes[0].stages
     assert stage.stage.__qualname__ == "mine"
 
 

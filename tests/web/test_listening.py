@@ -213,5 +213,5 @@ async def test_nor_does_one_of_an_application_that_failed():
 
 @pytest.mark.parametrize(("path", "status"), [("/", 503), ("/healthz", 200)])
 async def test_nor_does_one_to_a_connection_too_many(path, status):
-    async with listening(application(), (HOST, 0), idle_s=IDLE_S, connections=0) as bound:
+    async with listening(application(), (HOST, 0), idle_s=IDLE_S, connections=lambda: 0) as bound:
         assert await headers_of(bound, raw(f"GET {path} HTTP/1.1")) == (status, ["streamkit"])

@@ -70,6 +70,10 @@ class Recorder:
         self._thread = threading.Thread(target=self._run, name="streamkit-recorder", daemon=True)
         self._thread.start()
 
+    def hide(self, keys: Iterable[str]) -> None:
+        """Never write these keys to disk, instead of the earlier ones, in exchanges that begin from now on."""
+        self._keys = KnownKeys(keys)
+
     @property
     def files(self) -> int:
         return self.directory.files

@@ -195,7 +195,7 @@ class StoredAnswers:
 
     resuming: Resuming
     form: StoredForm
-    delivery: Delivery
+    delivery: Callable[[web.Request], Delivery]
     observe: Callable[[web.Request, Reply], None] = field(repr=False)
 
     async def retrieve(self, request: web.Request) -> web.StreamResponse:
@@ -273,7 +273,7 @@ class StoredAnswers:
         """Send the events of a response after event ``number``. Raises Refused."""
         log, reading = await opened(request, self.resuming, answer_id)
         following = Following(log, 0, reading, has_ids=False, behind=self.form.behind(answer_id, number))
-        response, reply = await following.answer(request, self.resuming, delivery=self.delivery)
+        response, reply = await following.answer(request, self.resuming, delivery=self.delivery(request))
         self.observe(request, reply)
         return response
 
@@ -299,7 +299,7 @@ def add_resuming(
     app: web.Application,
     resuming: Resuming,
     *,
-    delivery: Delivery = DEFAULT_DELIVERY,
+    delivery: Delivery | Callable[[web.Request], Delivery] = DEFAULT_DELIVERY,
     observe: Callable[[web.Request, Reply], None] = lambda _request, _reply: None,
     prefix: str = "",
     misspelt_too: bool = False,
@@ -308,14 +308,16 @@ def add_resuming(
 
     If clients of a dialect look up responses by id (``GET /v1/responses/{id}``), this is served too, after the ``prefix`` of
     ``setup``; ``misspelt_too``: also at paths with a missing or doubled version. The store is closed with the application.
-    ``observe`` is called after each response that was resumed. Raises ValueError for a path that aiohttp does not accept.
+    ``delivery`` may be a function of the request. ``observe`` is called after each response that was resumed. Raises
+    ValueError for a path that aiohttp does not accept.
     """
     app[RESUMING] = resuming
+    delivery_of = (lambda _request: delivery) if isinstance(delivery, Delivery) else delivery
 
     async def read_on(request: web.Request) -> web.StreamResponse:
         with refusing(resuming):
             cursor, is_sent = _cursor_of(request, request.match_info["stream_id"])
-        response, reply = await resumed(request, resuming, cursor, is_sent=is_sent, delivery=delivery)
+        response, reply = await resumed(request, resuming, cursor, is_sent=is_sent, delivery=delivery_of(request))
         if reply is not None:
             observe(request, reply)
         return response
@@ -342,7 +344,7 @@ def add_resuming(
         form = surface.stored
         if form is None:
             continue
-        answers = StoredAnswers(resuming, form, delivery, observe)
+        answers = StoredAnswers(resuming, form, delivery_of, observe)
         for path in (form.path, *(misspelt(form.path) if misspelt_too else ())):
             at = f"{prefix}{path}/{{stream_id:{form.prefix}[^/]+}}"
             app.router.add_get(at, in_dialect(answers.retrieve), allow_head=False, expect_handler=expected)
