@@ -223,7 +223,7 @@ async def test_a_gateway_whose_terminal_closes_ends(tmp_path):
                 log = b""
                 while b'"serving"' not in log:
                     log += await asyncio.to_thread(os.read, terminal, 4096)
-                url = re.search(rb'"url": "(.+?)"', log)[1].decode()
+                url = re.search(rb'"url":"(.+?)"', log)[1].decode()
                 where, body = request("anthropic", "m")
                 asking = asyncio.create_task(ask(url, where, body=body))
                 await begun(upstream, 1, sent=4)

@@ -295,7 +295,7 @@ async def test_a_wrong_file_keeps_the_old_configuration_and_its_faults_are_logge
 #: Another value for each setting that a table of the configuration has.
 OTHERS = {
     "server": {
-        "host": "::1", "hosts": ("x.example",), "cors": ("https://x.example",), "port": 1, "private": "off", "workers": 2,
+        "host": "::1", "hosts": ("x.example",), "cors": ("https://x.example",), "port": 1, "private": "off", "workers": 2, "worker_silent_s": 5.0,
         "grace_s": 1.0, "body_bytes": 1, "bodies_bytes": 1, "max_streams": 1, "max_sockets": 1, "sockets_bytes": 1,
         "socket_idle_s": 1.0, "log_level": "error", "log_format": "text", "timings": True, "check_schemas": True,
         "keys": (Secret("key"),), "keyless_listing": True, "count_tokens": "off", "keep_alive_s": 1.0, "keep_alive": "comment",
@@ -313,7 +313,7 @@ OTHERS = {
     },
 }  # fmt: skip
 FIXED_OF_SERVER = {
-    "host", "port", "private", "workers", "grace_s", "body_bytes", "idle_connection_s", "record", "record_bodies",
+    "host", "port", "private", "workers", "worker_silent_s", "grace_s", "body_bytes", "idle_connection_s", "record", "record_bodies",
 }  # fmt: skip
 
 

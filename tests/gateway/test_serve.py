@@ -100,7 +100,7 @@ async def test_workers_that_die_together_are_replaced_together(made, monkeypatch
 def test_a_worker_that_listened_and_gives_no_sign_for_so_many_looks_is_killed_once(caplog):
     caplog.set_level(logging.ERROR)
     read, written = Pipe(duplex=False)
-    worker = _Worker(Stubborn(), read)
+    worker = _Worker(Stubborn(), read, read)
 
     def looks(number):
         for _ in range(number):
