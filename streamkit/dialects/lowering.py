@@ -29,7 +29,8 @@ from streamkit.conversation.messages import (
     WebSearch,
 )
 from streamkit.dialects.profiles import Provider, Target
-from streamkit.dialects.vocabulary.models import UNKNOWN, Model, effort_of, model_of
+from streamkit.dialects.vocabulary.model_names import model_of
+from streamkit.dialects.vocabulary.models import UNKNOWN, ModelInfo, effort_of
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 
@@ -49,7 +50,7 @@ class Capabilities:
     dialect: str
     vendor: str  #: the vendor whose asides and signatures belong to the dialect
     title: str  #: name of the API, for messages
-    model: Model = UNKNOWN
+    model: ModelInfo = UNKNOWN
     is_claude: bool = False  #: whether every model of the dialect is a Claude model
 
     # parts
@@ -373,7 +374,7 @@ def told_by(own: Capabilities, foreign: Capabilities, efforts: frozenset[str] | 
 
 
 def model_for(
-    model: str | None, provider: Provider | None, unknown: Model = UNKNOWN, efforts: frozenset[str] | None = None
-) -> Model:
+    model: str | None, provider: Provider | None, unknown: ModelInfo = UNKNOWN, efforts: frozenset[str] | None = None
+) -> ModelInfo:
     """Return what a model of this provider accepts."""
     return model_of(model, "" if provider is None else provider.name, unknown, efforts)

@@ -13,7 +13,7 @@ to call a missing tool invents its result. A request that requires such a tool i
 the tools that are left, and dropped if none is left.
 
 Options: a server refuses a whole request for one option that its model does not accept, and a client that requested another
-model cannot know that. The table of models (``vocabulary/models.py``) says which options a model refuses, and when.
+model cannot know that. The table of models (``vocabulary/model_table.py``) says which options a model refuses, and when.
 
 Source: dialects.md §1.3, §1.8, §3.0, §7.3, §7.4; the providers' pages on each parameter.
 """

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from datetime import date
+from typing import Any, Literal, get_args, get_origin
 
 import orjson
 import pytest
 
 from streamkit.conversation.messages import Media, Options, Request, Text, Thinking, Tool, ToolCall, ToolResult, Turn
 from streamkit.dialects.profiles import Prefill
-from streamkit.dialects.vocabulary.models import BUDGETS, FAMILIES, SERVERS, UNKNOWN, model_of
+from streamkit.dialects.vocabulary.model_names import model_of
+from streamkit.dialects.vocabulary.model_table import ROWS, SERVERS, SOURCES
+from streamkit.dialects.vocabulary.models import BUDGETS, UNKNOWN
 from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_request
@@ -35,13 +38,45 @@ def lost(report: StreamReport, kind: str = "parameter") -> list[str]:
 # -- the table ---------------------------------------------------------------------------------------------------------
 
 
-def test_every_row_is_the_first_for_some_id_and_its_words_are_efforts():
-    words = {"none", "default", *BUDGETS}
-    for family in FAMILIES:
-        assert set(family.efforts) <= words, family.names
-        assert sorted(family.efforts, key=["none", "default", *BUDGETS].index) == list(family.efforts)
-        assert re.compile(family.names)
-    assert {effort for rows in SERVERS.values() for _, efforts in rows for effort in efforts} <= words
+def test_every_effort_is_a_word_that_is_known_and_the_weakest_is_first():
+    words = ["none", "default", *BUDGETS]
+    for row in (*ROWS, *SERVERS):
+        assert [word for word in words if word in row.efforts] == list(row.efforts), row
+
+
+def test_every_row_is_the_first_for_a_name_that_it_matches():
+    for row in ROWS:
+        for pattern in row.names.split():
+            assert model_of(example(pattern)) is row, pattern
+
+
+def example(pattern: str) -> str:
+    """The shortest name that a pattern matches: of each set of letters the first, without what may stand for nothing."""
+    return re.sub(r"\[(.).*?\]", r"\1", pattern).replace("*", "")
+
+
+def test_every_fact_has_a_source_with_a_place_and_a_date():
+    cited = {name for row in (*ROWS, *SERVERS) for name in row.sources or pytest.fail(f"no source: {row}")}
+    assert cited == {*SOURCES}
+    for name, source in SOURCES.items():
+        assert source.title, name
+        assert re.match(r"https://|[\w.-]+ \d+\.\d+[\d.]*: |[\w-]+/[\w-]+#\d+", source.place), name
+        assert date.fromisoformat(source.date), name
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "vendor"),
+    [
+        ("openai.types.shared.chat_model", "ChatModel", "openai"),
+        ("anthropic.types.model_param", "ModelParam", "anthropic"),
+    ],
+)
+def test_every_model_that_a_vendors_client_lists_has_a_row_of_the_vendor(module, name, vendor):
+    listed = getattr(pytest.importorskip(module, reason="the official types (extra `clients`)"), name)
+    literal = next((part for part in get_args(listed) if get_origin(part) is Literal), listed)
+    names = get_args(literal)
+    assert len(names) > 20
+    assert [name for name in names if model_of(name).vendor != vendor] == []
 
 
 @pytest.mark.parametrize(
@@ -73,6 +108,7 @@ def test_every_row_is_the_first_for_some_id_and_its_words_are_efforts():
         ("gpt-5.2-pro gpt-5.5-pro", "medium high xhigh"),
         ("gpt-5.6-sol gpt-6-luna gpt-6-sol gpt-5.10", "none low medium high xhigh max"),
         ("gpt-6-astra gpt-6.1-sol gpt-6.2-astra-law gpt-7", "low medium high xhigh max"),
+        ("gpt-6.1-terra claude-sonnet-5-5", "none low medium high xhigh max"),
         ("gpt-4.1 gpt-4.1-mini gpt-4o gpt-4o-2024-11-20 chatgpt-4o-latest gpt-3.5-turbo gpt-5-chat-latest gpt-audio-mini o1-mini", ""),
         ("gpt-5.2-chat-latest o3-deep-research o4-mini-deep-research", "medium"),
         ("gemini-3-pro-preview google/gemini-3-pro", "low high"),
@@ -80,14 +116,14 @@ def test_every_row_is_the_first_for_some_id_and_its_words_are_efforts():
         ("gemini-3.1-pro-preview gemini-3.8-flash gemini-4-pro", "low medium high"),
         ("gemini-2.5-pro", "minimal low medium high"),
         ("gemini-2.5-flash gemini-2.5-flash-lite", "none minimal low medium high"),
-        ("gemini-2.0-flash gemini-1.5-pro", ""),
+        ("gemini-2.0-flash gemini-1.5-pro gemini-2.5-flash-image", ""),
         (
             "grok-4 x-ai/grok-4 grok-4-0709 grok-4-fast-reasoning grok-4-1-fast-reasoning grok-code-fast-1 grok-3 grok-4.20-0309-reasoning grok-4-fast-non-reasoning",
             "",
         ),
         ("grok-4.3", "none low medium high"),
         ("grok-4.5 glm-5.2 qwen3-32b m", "low medium high"),
-        ("grok-4.6 grok-4.20-multi-agent-0309", "low medium high xhigh"),
+        ("grok-4.6 grok-4.7 grok-4.20-multi-agent-0309", "low medium high xhigh"),
         ("grok-3-mini", "low high"),
         ("mistral-small-2603 mistral-medium-3-5", "none high"),
         (
@@ -108,10 +144,13 @@ def test_the_efforts_of_a_family(ids, efforts):
         ("gpt-5.5", "gpt-5-5 openai:gpt-5.5 databricks-gpt-5-5 openai/gpt-5.5:online gpt-5.5-2026-04-23"),
         ("gpt-5", "gpt-5-2025-08-07 ft:gpt-5-2025-08-07:org::id openai:gpt-5-mini"),
         ("gpt-5.2", "databricks-gpt-5-2 openai.gpt-5.2"),
-        ("gpt-4.1", "ft:gpt-4.1-mini-2025-04-14:org::id gpt-35-turbo gpt-35-turbo-16k gpt-41-mini gpt-4-32k openai:gpt-4o"),
+        ("gpt-4.1", "ft:gpt-4.1-mini-2025-04-14:org::id gpt-41-mini"),
+        ("gpt-3.5-turbo", "gpt-35-turbo gpt-35-turbo-16k ft:gpt-3.5-turbo-0125:org::id"),
+        ("gpt-4o", "openai:gpt-4o azure/gpt-4o-2024-11-20 gpt-4o-mini"),
         ("o4-mini", "ft:o4-mini-2025-04-16:org::id openai:o3"),
         ("gemini-2.5-pro", "databricks-gemini-2-5-pro models/gemini-2.5-pro"),
-        ("gemini-3.1-pro", "gemini-flash-latest models/gemini-pro-latest gemini-flash-lite-latest databricks-gemini-3-1-pro"),
+        ("gemini-3.1-pro", "models/gemini-3.1-pro-preview databricks-gemini-3-1-pro google/gemini-3.1-pro"),
+        ("gemini-3.8-flash", "gemini-flash-latest gemini-flash-lite-latest"),
         ("grok-4-fast", "grok-4-1-fast grok-4.1-fast x-ai/grok-4.1-fast"),
     ],
 )  # fmt: skip

@@ -5,7 +5,7 @@ the reader of a later request puts it back on its call or text.
 
 The member ``thinking`` says how to think, and another member says with which effort. For Claude an effort alone does not turn
 on, while in other dialects it does: for those, ``adaptive`` is written with the effort. Claude takes ``adaptive`` since
-4.6 and a token budget up to 4.6 (``vocabulary/models.py``), so an effort becomes a budget for older models, and a budget
+4.6 and a token budget up to 4.6 (``vocabulary/model_table.py``), so an effort becomes a budget for older models, and a budget
 an effort for newer models. For an unknown model, thinking is written as the request has it.
 
 Claude answers 400 to schemas with unsupported keywords (structured output, strict tools), so schemas are rewritten. Objects

@@ -30,7 +30,7 @@ from streamkit.dialects.lowering import Lowering, asked_effort
 from streamkit.dialects.members.fields import Fields, without_none
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
-from streamkit.dialects.vocabulary.models import UNKNOWN, Model
+from streamkit.dialects.vocabulary.models import UNKNOWN, ModelInfo
 from streamkit.errors import BadRequest
 from streamkit.events import Aside, ErrorType, ProviderFailed, ResponseStarted
 from streamkit.text.quoting import quoted
@@ -247,7 +247,7 @@ ENDINGS: Final[Mapping[str, str]] = {
 }
 
 
-def takes_marks(model: Model, *, related: bool) -> bool:
+def takes_marks(model: ModelInfo, *, related: bool) -> bool:
     """Return whether a model takes cache marks. An unknown model gets those that a ``related`` (OpenAI) dialect had."""
     return bool(model.cache_marks) or (related and model is UNKNOWN)
 
