@@ -121,6 +121,7 @@ class Capabilities:
     needs_properties: bool = False  #: an object schema without ``properties`` is refused
     declares_called: bool = False  #: tools that the history calls must be defined
     form_with_tools: bool | None = None  #: tools may accompany a JSON response format; None: depends on the model
+    unthinking_tools: bool = False  #: the model accepts no tools while it thinks
 
     # options
     #: The neutral options that the dialect has.

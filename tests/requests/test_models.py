@@ -9,7 +9,19 @@ from typing import Any, Literal, get_args, get_origin
 import orjson
 import pytest
 
-from streamkit.conversation.messages import Media, Options, Request, Text, Thinking, Tool, ToolCall, ToolResult, Turn
+from streamkit.conversation.messages import (
+    Media,
+    Options,
+    OutputFormat,
+    Request,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    Turn,
+)
 from streamkit.dialects.profiles import Prefill
 from streamkit.dialects.vocabulary.model_names import model_of
 from streamkit.dialects.vocabulary.model_table import ROWS, SERVERS, SOURCES
@@ -21,6 +33,9 @@ from tests.requests.rows import write
 
 EFFORT, ENABLED, TOKENS = "thinking.effort", "thinking.enabled", "thinking.budget_tokens"
 OFF = Thinking(enabled=False)
+SO_FAR = Turn("assistant", [Text("So far I have")])
+ASKED = Turn("user", [Text("Go")])
+ADDED = "(Go on from where your last message ends, without repeating it.)"
 
 
 def written(target: str, request: Request, **options: Any) -> tuple[Any, StreamReport]:
@@ -228,7 +243,7 @@ def test_a_model_without_a_row_takes_what_nearly_all_take():
     ],
 )  # fmt: skip
 def test_an_effort_is_the_nearest_that_the_model_knows(target, model, thinking, effort, losses):
-    body, report = written(target, asked(model, thinking=thinking, max_tokens=64000))
+    body, report = written(target, asked(model, thinking=thinking))
     found = [
         body.get("reasoning_effort"), *[(body.get(name) or {}).get("effort") for name in ("reasoning", "output_config", "outputConfig")],
         body.get("generationConfig", {}).get("thinkingConfig", {}).get("thinkingLevel"),
@@ -274,6 +289,197 @@ def test_grok_takes_neither_penalties_nor_stop_sequences_while_it_thinks():
     options = {"presence_penalty": 0.1, "frequency_penalty": 0.1, "stop": ("x",)}
     assert lost(written("xai", asked("grok-4", **options))[1]) == ["presence_penalty", "frequency_penalty", "stop"]
     assert lost(written("xai", asked("grok-4-fast-non-reasoning", **options))[1]) == []
+
+
+@pytest.mark.parametrize("model", ["gemini-3.6-flash", "gemini-3.5-flash-lite", "gemini-flash-latest"])
+def test_newer_gemini_takes_neither_sampling_nor_penalties_nor_a_prefill(model):
+    request = asked(
+        model, ASKED, SO_FAR, temperature=0.3, top_p=0.9, top_k=4, presence_penalty=0.1, frequency_penalty=0.1
+    )
+    body, report = written("gemini", request)
+    assert "generationConfig" not in body
+    assert lost(report) == ["temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty"]
+    assert (body["contents"][-1]["role"], report.repairs["turn_added"]) == ("user", 1)
+
+
+# -- the length of a response ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "model", "bound", "kept"),
+    [
+        ("openai-chat", "gpt-4o", 32_000, 16_384),
+        ("openai-chat", "gpt-4o", 16_384, 16_384),
+        ("openai-responses", "gpt-5.5", 200_000, 128_000),
+        ("anthropic", "claude-opus-4-1", 64_000, 32_000),
+        ("anthropic", "claude-sonnet-4-5", 128_000, 64_000),
+        ("bedrock", "us.anthropic.claude-3-haiku-20240307-v1:0", 8192, 4096),
+        ("gemini", "gemini-2.0-flash", 65_536, 8192),
+        ("gemini-interactions", "gemini-3-pro-preview", 100_000, 65_536),
+        ("cohere", "command-a-03-2025", 64_000, 8000),
+        ("openai-chat", "claude-sonnet-9", 500_000, 500_000),
+        ("openai-chat", "my-deployment", 500_000, 500_000),
+        ("groq", "openai/gpt-oss-120b", 500_000, 500_000),
+    ],
+)
+def test_a_response_may_be_as_long_as_the_model_can_write(target, model, bound, kept):
+    body, report = written(target, asked(model, max_tokens=bound))
+    members = {
+        **body,
+        **body.get("inferenceConfig", {}),
+        **body.get("generationConfig", {}),
+        **body.get("generation_config", {}),
+    }
+    names = {"max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "maxTokens"}
+    assert [members[name] for name in names & members.keys()] == [kept]
+    assert lost(report) == (["max_tokens"] if kept < bound else [])
+
+
+def test_a_budget_leaves_room_in_the_longest_response():
+    thinking = Thinking(budget_tokens=60_000, enabled=True)
+    body, report = written("anthropic", asked("claude-opus-4-1", thinking=thinking), max_tokens=30_000)
+    assert (body["thinking"]["budget_tokens"], body["max_tokens"]) == (16_000, 32_000)
+    assert lost(report) == [TOKENS]
+
+
+# -- tools and formats -------------------------------------------------------------------------------------------------
+
+FUNCTION = Tool("f", "d", {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}, strict=True)
+SCHEMA = OutputFormat("schema", {"type": "object", "properties": {}, "additionalProperties": False})
+
+
+def with_tool(model: str, choice: ToolChoice | None = None, dialect: str = "another", **options: Any) -> Request:
+    request = asked(model, Turn("user", [Text("Hi")]), dialect=dialect, **options)
+    request.tools, request.tool_choice = [FUNCTION], choice
+    return request
+
+
+@pytest.mark.parametrize(
+    ("target", "model", "thinking", "effort", "losses"),
+    [
+        ("openai-chat", "gpt-5.6-sol", Thinking("high"), "none", ["thinking"]),
+        ("azure", "gpt-5.5", None, "none", ["thinking"]),
+        ("openai", "gpt-6-sol", OFF, "none", []),
+        ("openai-chat", "gpt-5.4", Thinking("high"), None, ["thinking"]),
+        ("openai-chat", "gpt-5.4", Thinking("none"), None, []),
+        ("openai-chat", "gpt-5.2", None, None, []),
+        ("openai-chat", "gpt-6-astra", Thinking("high"), "high", []),  # it cannot be told not to think
+        ("openai-chat", "gpt-5.1", Thinking("high"), "high", []),
+        ("openai-responses", "gpt-5.6-sol", Thinking("high"), "high", []),
+        ("openrouter", "openai/gpt-5.5", Thinking("high"), "high", []),
+    ],
+)
+def test_openais_chat_gives_newer_models_tools_only_while_they_do_not_think(target, model, thinking, effort, losses):
+    body, report = written(target, with_tool(model, thinking=thinking))
+    assert (body.get("reasoning_effort") or (body.get("reasoning") or {}).get("effort")) == effort
+    assert lost(report) == losses
+    assert body["tools"]
+
+
+def test_sampling_stays_where_tools_turn_thinking_off():
+    body, report = written("openai-chat", with_tool("gpt-5.6-sol", temperature=0.3))
+    assert (body["temperature"], body["reasoning_effort"], lost(report)) == (0.3, "none", ["thinking"])
+
+
+@pytest.mark.parametrize(("target", "effort"), [("openai-chat", "xhigh"), ("openai-responses", "max")])
+def test_openais_chat_does_not_know_the_effort_max(target, effort):
+    body, _ = written(target, asked("gpt-5.6-sol", thinking=Thinking("max")))
+    assert (body.get("reasoning_effort") or body.get("reasoning", {}).get("effort")) == effort
+
+
+@pytest.mark.parametrize(
+    ("target", "model", "thinking", "mode", "thinks"),
+    [
+        ("anthropic", "claude-opus-5", Thinking("high"), "tool", "adaptive"),
+        ("anthropic", "claude-opus-4-8", Thinking(enabled=True), "tool", "adaptive"),
+        ("anthropic", "claude-opus-4-7", Thinking("high"), "tool", None),
+        ("anthropic", "claude-opus-4-7", Thinking(enabled=True), "auto", "adaptive"),
+        ("anthropic", "claude-sonnet-4-5", Thinking(budget_tokens=2000, enabled=True), "auto", "enabled"),
+        ("anthropic", "claude-opus-5-5", None, "auto", None),
+        ("anthropic", "claude-fable-5-1", Thinking("high"), "auto", "adaptive"),
+        ("anthropic", "claude-fable-5", Thinking("high"), "tool", "adaptive"),
+        ("anthropic", "kimi-k3", Thinking(enabled=True), "auto", "adaptive"),
+    ],
+)
+def test_a_required_call_stays_where_claude_accepts_one(target, model, thinking, mode, thinks):
+    request = with_tool(model, ToolChoice("required", ("f",)), thinking=thinking)
+    body, report = written(target, request, emulate=True)
+    assert body["tool_choice"]["type"] == mode
+    assert body.get("thinking", {}).get("type") == thinks
+    assert lost(report, "tool_choice") == (["required"] if mode == "auto" else [])
+    if mode == "auto":
+        with pytest.raises(BadRequest, match="cannot be required"):
+            written(target, request)
+
+
+def test_within_a_dialect_a_required_call_stays_where_claude_accepts_one_while_it_thinks():
+    body = {
+        "model": "claude-opus-5", "max_tokens": 9, "messages": [{"role": "user", "content": "Go"}],
+        "tools": [{"name": "f", "input_schema": {"type": "object"}}], "tool_choice": {"type": "any"},
+        "thinking": {"type": "adaptive"},
+    }  # fmt: skip
+    assert written("anthropic", decode_request(orjson.dumps(body), "anthropic"))[0] == body
+    with pytest.raises(BadRequest, match="while thinking is enabled"):
+        written("anthropic", decode_request(orjson.dumps({**body, "model": "claude-opus-4-7"}), "anthropic"))
+
+
+def test_sonnet_5_5_is_told_not_to_think_in_a_word_of_its_own():
+    for model, word in ("claude-sonnet-5-5", "between_tools"), ("claude-sonnet-5", "disabled"):
+        body, report = written("anthropic", asked(model, thinking=OFF))
+        assert (body["thinking"], lost(report)) == ({"type": word}, [])
+
+
+def test_claude_before_4_1_takes_neither_a_schema_for_its_answer_nor_strict_tools():
+    for target, model in (
+        ("anthropic", "claude-3-7-sonnet-20250219"),
+        ("bedrock", "anthropic.claude-opus-4-20250514-v1:0"),
+    ):
+        body, report = written(target, with_tool(model, output=SCHEMA))
+        assert not body.keys() & {"output_config", "outputConfig"}
+        assert b"strict" not in orjson.dumps(body)
+        assert (lost(report), lost(report, "tool_strict")) == (["output"], ["f"])
+    body, report = written("anthropic", with_tool("claude-opus-4-1-20250805", output=SCHEMA))
+    assert (body["tools"][0]["strict"], body["output_config"]["format"]["type"]) == (True, "json_schema")
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "kept"),
+    [
+        ("gpt-3.5-turbo", "schema", False),
+        ("gpt-3.5-turbo", "json", True),
+        ("gpt-4-0613", "json", False),
+        ("gpt-4o", "schema", True),
+        ("claude-3-haiku", "schema", True),
+    ],
+)
+def test_openais_older_models_take_no_schema_and_the_oldest_no_json(model, kind, kept):
+    for target, member in ("openai-chat", "response_format"), ("openai-responses", "text"):
+        body, report = written(target, asked(model, output=SCHEMA if kind == "schema" else OutputFormat("json")))
+        assert (member in body, lost(report)) == (kept, [] if kept else ["output"])
+
+
+def test_the_o_series_takes_no_option_for_parallel_calls():
+    choice = ToolChoice("auto", parallel=False)
+    body, report = written("openai-chat", with_tool("o3", choice))
+    assert ("parallel_tool_calls" in body, lost(report, "tool_choice")) == (False, ["parallel"])
+    body, report = written("openai-chat", with_tool("gpt-5.1", choice))
+    assert (body["parallel_tool_calls"], lost(report, "tool_choice")) == (False, [])
+
+
+@pytest.mark.parametrize(
+    ("model", "thinking", "think", "losses"),
+    [
+        ("gpt-oss:20b", Thinking("max"), "high", [EFFORT]),
+        ("qwen3.8:27b", Thinking("max"), "max", []),
+        ("qwen3.8:27b", Thinking("minimal"), "low", [EFFORT]),
+        ("llama3.2:3b", Thinking("high"), None, ["thinking"]),
+        ("llama3.2:3b", OFF, False, []),
+        ("magistral:24b", Thinking("high"), True, [EFFORT]),
+    ],
+)
+def test_ollamas_models_think_in_their_own_words(model, thinking, think, losses):
+    body, report = written("ollama", asked(model, thinking=thinking))
+    assert (body.get("think"), lost(report)) == (think, losses)
 
 
 # -- marks on the prompt -----------------------------------------------------------------------------------------------
@@ -341,10 +547,6 @@ def test_nova_takes_short_marks_outside_of_tools():
 
 
 # -- who speaks last ---------------------------------------------------------------------------------------------------
-
-SO_FAR = Turn("assistant", [Text("So far I have")])
-ASKED = Turn("user", [Text("Go")])
-ADDED = "(Go on from where your last message ends, without repeating it.)"
 
 
 @pytest.mark.parametrize(

@@ -561,7 +561,7 @@ OWN: Final = evolve(
 def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
     """Return what the servers take of a request of the dialect ``source`` for the model called ``name``."""
     if source == FOREIGN.dialect:
-        return OWN
+        return evolve(OWN, model=claude.own_model(name, provider))
     model = model_for(name, provider, claude.UNKNOWN_CLAUDE, claude.EFFORTS)
     nameless = name is not None and NAMELESS.search(name) is not None
     unknown = name is not None and not nameless and model is claude.UNKNOWN_CLAUDE

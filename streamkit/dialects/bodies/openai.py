@@ -20,6 +20,7 @@ from streamkit.conversation.messages import (
     Media,
     OutputFormat,
     Part,
+    Request,
     Response,
     Text,
     Thinking,
@@ -275,6 +276,14 @@ def effort_alone(thinking: Thinking, to: Lowering, *lost: str) -> str | None:
     if effort != "none":  # only the effort ``none`` turns thinking off
         to.lose("parameter", "thinking.enabled")
     return effort
+
+
+def form_fits(request: Request, to: Lowering) -> None:
+    """Drop an output format that a model of OpenAI lacks: older ones have no schemas, and the oldest no JSON."""
+    model, output = to.takes.model, request.options.output
+    if output is not None and output.kind != "text" and model.vendor == "openai" and output.kind not in model.forms:
+        to.lose("parameter", "output")
+        request.options.output = None
 
 
 def named_file(media: Media, to: Lowering) -> Media:

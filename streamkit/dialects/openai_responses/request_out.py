@@ -310,7 +310,7 @@ FOREIGN: Final = Capabilities(
     service_tiers=wire.SERVICE_TIERS,
     first=(instructions_found, with_items_again, placed, drop_unsendable, messages_kept, compaction_fits),
     arranged=(reasoning_followed, complete_tools),
-    last=(thinking_fits, bound_fits, input_and_sources),
+    last=(openai.form_fits, thinking_fits, bound_fits, input_and_sources),
 )
 #: What the servers accept in a request that was read in this dialect.
 OWN: Final = evolve(

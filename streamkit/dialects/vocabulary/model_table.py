@@ -243,9 +243,10 @@ OTHERS: Final = (
     evolve(_GROK, names="*grok-*"),
     evolve(_MISTRAL, names="*mistral-large-4*", efforts=("none", *COMMON)),
     evolve(_MISTRAL, names="*mistral-small* *mistral-medium*", efforts=("none", "high"), inputs=SEES),
+    evolve(_MISTRAL, names="*magistral*", efforts=(), thinks="unasked", sources=("mistral", "pydantic-ai", "models.dev")),
     evolve(
         _MISTRAL, efforts=(),
-        names="*magistral* *ministral* *codestral* *devstral* *mixtral* *pixtral* *open-mi* "
+        names="*ministral* *codestral* *devstral* *mixtral* *pixtral* *open-mi* "
         "*mistral-tiny* *mistral-7b* *mistral-nemo* *mistral-saba*",
     ),
     evolve(_COHERE, names="*command-a-03* *command-a-translate*", output=8000),
