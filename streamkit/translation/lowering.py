@@ -191,12 +191,15 @@ def foreign(takes: Capabilities) -> Sequence[Pass]:
 
 def lower(request: Request, tell: TellsCapabilities, target: Target, report: StreamReport) -> Request:
     """Return a copy of the request with only what the dialect can say. Raises BadRequest if something needed has no form."""
-    takes, passes = _planned(tell, request.dialect, request.model, target.provider)
+    name = target.model_like or request.model
+    takes, passes = _planned(tell, request.dialect, name, target.provider)
     to = Lowering(takes, target, report, request.dialect)
     lowered = Request(*_members(request))
     lowered.options = Options(*_options(request.options))
+    lowered.model = name
     for each in passes:
         each(lowered, to)
+    lowered.model = request.model
     return lowered
 
 

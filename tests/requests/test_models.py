@@ -23,10 +23,10 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.profiles import Prefill
-from streamkit.dialects.vocabulary.model_names import model_of
+from streamkit.dialects.vocabulary.model_names import model_info, model_of
 from streamkit.dialects.vocabulary.model_table import ROWS, SERVERS, SOURCES
 from streamkit.dialects.vocabulary.models import BUDGETS, UNKNOWN
-from streamkit.errors import BadRequest
+from streamkit.errors import BadRequest, UsageError
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_request
 from tests.requests.rows import write
@@ -184,6 +184,25 @@ def test_a_call_for_the_latest_gemini_has_the_excuse_for_its_signature():
 def test_a_model_without_a_row_takes_what_nearly_all_take():
     assert model_of("m") is model_of(None) is UNKNOWN
     assert (UNKNOWN.efforts, UNKNOWN.cache_marks, UNKNOWN.refuses) == (("low", "medium", "high"), "", ())
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "anthropic", "bedrock", "gemini", "mistral"])
+def test_a_name_that_says_nothing_takes_what_the_model_takes_that_it_is_like(target):
+    for like in "gpt-5.5", "claude-opus-4-6", "gemini-2.5-pro", "mistral-small-2603", "o3":
+        options = {"thinking": Thinking("max"), "temperature": 0.3, "max_tokens": 500_000}
+        alike, report = written(target, with_tool("prod-1", **options), model_like=like)
+        named, expected = written(target, with_tool(like, **options))
+        assert alike.pop("model", "prod-1") == "prod-1"
+        named.pop("model", None)
+        assert (alike, report.lost) == (named, expected.lost)
+    with pytest.raises(UsageError, match="model_like: no known model is called 'prod-1'; write the name of one"):
+        written(target, asked("m"), model_like="prod-1")
+
+
+def test_a_long_name_is_of_no_known_model():
+    assert model_info("gpt-5" + "5" * 250) is not None
+    assert model_info("gpt-5" + "5" * 252) is None
+    assert model_info("my-deployment") is None
 
 
 # -- efforts -----------------------------------------------------------------------------------------------------------

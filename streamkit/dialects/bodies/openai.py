@@ -218,7 +218,9 @@ def azure_root(base: str) -> str:
 
 
 def _model(card: ModelCard) -> dict[str, Any]:
-    return {"id": card.id, "object": "model", "created": card.created, "owned_by": card.owner}
+    # OpenAI has no members for sizes; these are what routers write, and their clients read
+    sizes = without_none(context_length=card.context, max_completion_tokens=card.output)
+    return {"id": card.id, "object": "model", "created": card.created, "owned_by": card.owner, **sizes}
 
 
 #: The list of models, in the form that the openai package reads.

@@ -19,6 +19,8 @@ from attrs import evolve
 
 from streamkit.dialects.vocabulary.model_table import ROWS, SERVERS
 from streamkit.dialects.vocabulary.models import UNKNOWN, ModelInfo
+from streamkit.errors import UsageError, check_type
+from streamkit.text.quoting import quoted
 
 #: Matches a version that is written without a point: ``gpt-5-2``, ``claude_opus_4_6``. Dates and sizes do not match.
 _VERSION: Final = re.compile(r"(?<![\d.])(\d)[-_](\d\d?)(?![\da-z])")
@@ -35,6 +37,16 @@ def model_info(name: str) -> ModelInfo | None:
     """
     found = _found(name)
     return None if found is UNKNOWN else found
+
+
+def check_model_like(name: str | None) -> None:
+    """Raise UsageError unless the table knows the model called ``name``, or ``name`` is None."""
+    if name is not None:
+        check_type("model_like", name, str, "the name of a known model")
+        if model_info(name) is None:
+            raise UsageError(
+                f"model_like: no known model is called {quoted(name)}; write the name of one, such as gpt-5.5"
+            )
 
 
 def model_of(
