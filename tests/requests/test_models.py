@@ -29,6 +29,7 @@ from streamkit.dialects.vocabulary.models import BUDGETS, UNKNOWN
 from streamkit.errors import BadRequest, UsageError
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_request
+from tests.requests.model_judge import name_of
 from tests.requests.rows import write
 
 EFFORT, ENABLED, TOKENS = "thinking.effort", "thinking.enabled", "thinking.budget_tokens"
@@ -62,12 +63,7 @@ def test_every_effort_is_a_word_that_is_known_and_the_weakest_is_first():
 def test_every_row_is_the_first_for_a_name_that_it_matches():
     for row in ROWS:
         for pattern in row.names.split():
-            assert model_of(example(pattern)) is row, pattern
-
-
-def example(pattern: str) -> str:
-    """The shortest name that a pattern matches: of each set of letters the first, without what may stand for nothing."""
-    return re.sub(r"\[(.).*?\]", r"\1", pattern).replace("*", "")
+            assert model_of(name_of(pattern)) is row, pattern
 
 
 def test_every_fact_has_a_source_with_a_place_and_a_date():
@@ -302,6 +298,12 @@ def test_who_takes_a_temperature(target, model, thinking, kept):
     body, report = written(target, asked(model, thinking=thinking, temperature=0.3))
     assert ("temperature" in body) == kept
     assert ("temperature" in lost(report)) == (not kept)
+
+
+def test_on_bedrock_only_claude_can_be_told_not_to_think():
+    for model, kept in ("openai.gpt-6-sol", False), ("anthropic.claude-sonnet-4-6", True):
+        body, report = written("bedrock", asked(model, thinking=Thinking("none"), temperature=0.3))
+        assert ("inferenceConfig" in body, lost(report)) == (kept, [] if kept else ["temperature", EFFORT])
 
 
 def test_grok_takes_neither_penalties_nor_stop_sequences_while_it_thinks():
