@@ -24,8 +24,8 @@ from streamkit.text.quoting import quoted
 
 #: Matches a version that is written without a point: ``gpt-5-2``, ``claude_opus_4_6``. Dates and sizes do not match.
 _VERSION: Final = re.compile(r"(?<![\d.])(\d)[-_](\d\d?)(?![\da-z])")
-#: Matches what may precede the vendor's name of a model: ``openai/``, ``us.anthropic.``, ``ft:``, ``databricks-``.
-_BEFORE: Final = r"(?:.*[/.:])?(?:databricks-)?"
+#: Matches the end of what may precede the vendor's name of a model: ``openai/``, ``us.anthropic.``, ``ft:``, ``databricks-``.
+_BEFORE: Final = r"(?:^|[/.:]|databricks-)"
 LONGEST: Final = 256  #: a longer name is of no known model, and not searched
 
 
@@ -70,7 +70,7 @@ def _found(name: str) -> ModelInfo:
     if len(name) > LONGEST:
         return UNKNOWN
     name = _plain(name)
-    return next((row for pattern, row in _patterns() if pattern.match(name)), UNKNOWN)
+    return next((row for pattern, row in _patterns() if pattern.search(name)), UNKNOWN)
 
 
 def _plain(name: str) -> str:
@@ -80,4 +80,10 @@ def _plain(name: str) -> str:
 @cache
 def _patterns() -> list[tuple[re.Pattern[str], ModelInfo]]:
     """Return the rows with their patterns as one expression each. It is made when the first name is looked up."""
-    return [(re.compile(f"{_BEFORE}(?:{'|'.join(map(fnmatch.translate, row.names.split()))})"), row) for row in ROWS]
+    return [(re.compile("|".join(map(_expression, row.names.split()))), row) for row in ROWS]
+
+
+def _expression(pattern: str) -> str:
+    if pattern.startswith("*"):
+        return fnmatch.translate(pattern[1:])
+    return _BEFORE + fnmatch.translate(pattern)

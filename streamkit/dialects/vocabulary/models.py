@@ -81,8 +81,8 @@ class ModelInfo:
     The defaults are what nearly all servers accept: they apply to a model that the table does not know.
     """
 
-    #: Patterns of names, as in a shell, separated by blanks. They are matched with the name in lower case, without what
-    #: precedes the last ``/``, ``.`` or ``:``; a pattern that begins with ``*`` matches anywhere in the name.
+    #: Patterns of names, as in a shell, separated by blanks. A pattern begins where the name does or after any ``/``, ``.`` or
+    #: ``:`` in it; one that begins with ``*``, anywhere. Names are compared in lower case, versions with a point.
     names: str
     sources: tuple[str, ...]  #: The keys of the sources in the table.
     vendor: str = ""  #: The vendor of the models: ``anthropic``.
