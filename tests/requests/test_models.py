@@ -479,6 +479,76 @@ def test_openais_older_models_take_no_schema_and_the_oldest_no_json(model, kind,
         assert (member in body, lost(report)) == (kept, [] if kept else ["output"])
 
 
+def objects(**more: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {"a": {"type": "string"}},
+        "required": ["a"],
+        "additionalProperties": False,
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("schema", "kept"),
+    [
+        (objects(), True),
+        (objects(properties={"a": {"type": ["string", "null"], "minLength": 1, "description": "d"}}), True),
+        (objects(properties={"a": objects()}, **{"$defs": {"b": objects()}}), True),
+        (objects(properties={"a": {"type": "array", "items": {"anyOf": [objects(), {"$ref": "#/$defs/b"}]}}}), True),
+        ({"type": "object", "properties": {}, "required": [], "additionalProperties": False}, True),
+        (objects(required=[]), False),
+        ({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}, False),
+        (objects(additionalProperties=True), False),
+        (objects(properties={"a": objects(required=[])}), False),
+        (objects(properties={"a": {"type": "array", "items": objects(required=[])}}), False),
+        (objects(properties={"a": {"type": "array"}}), False),
+        (objects(properties={"a": {"anyOf": [{"type": "string"}, objects(required=[])]}}), False),
+        (objects(**{"$defs": {"b": objects(required=[])}}), False),
+        (objects(properties={"a": {"$ref": "#/$defs/b", "description": "d"}}), False),
+        (objects(properties={"a": {"type": "string", "format": "uri"}}), False),
+        (objects(properties={"a": {"type": "string", "default": "x"}}), False),
+        (objects(properties={"a": {"oneOf": [{"type": "string"}]}}), False),
+        (objects(properties={"a": True}), False),
+        ({}, False),
+    ],
+)
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
+def test_openai_holds_a_model_to_some_schemas_alone(target, schema, kept):
+    request = with_tool("gpt-5.1", output=OutputFormat("schema", schema, "n", strict=True))
+    request.tools = [Tool("f", "d", schema, strict=True)]
+    body, report = written(target, request)
+    tool, form = body["tools"][0], body.get("response_format", {}).get("json_schema") or body["text"]["format"]
+    strict = tool.get("function", tool).get("strict"), form.get("strict")
+    assert strict == (True, True) if kept else not any(strict)
+    assert (lost(report, "tool_strict"), lost(report)) == (([], []) if kept else (["f"], ["output.strict"]))
+
+
+@pytest.mark.parametrize(
+    "odd", [{"anyOf": 5}, {"$defs": [1]}, {"required": 5}, {"required": [{}]}, {"type": {}}, {"items": []}]
+)
+def test_nor_to_a_schema_of_an_output_that_is_none(odd):
+    schema = OutputFormat("schema", objects(**odd), "n", strict=True)
+    body, report = written("openai-chat", asked("gpt-5.1", output=schema))
+    assert "strict" not in body["response_format"]["json_schema"]
+    assert lost(report) == ["output.strict"]
+
+
+def test_strict_stays_between_openais_dialects_and_at_servers_that_enforce_more():
+    schema = objects(required=[])
+    for source, target in (
+        ("openai-responses", "openai-chat"),
+        ("openai-chat", "openai-responses"),
+        ("anthropic", "vllm"),
+    ):
+        request = with_tool("m", dialect=source)
+        request.tools = [Tool("f", "d", schema, strict=True)]
+        body, report = written(target, request)
+        tool = body["tools"][0]
+        assert tool.get("function", tool)["strict"]
+        assert not lost(report, "tool_strict")
+
+
 def test_the_o_series_takes_no_option_for_parallel_calls():
     choice = ToolChoice("auto", parallel=False)
     body, report = written("openai-chat", with_tool("o3", choice))

@@ -390,6 +390,7 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
         excuses_unsigned=chat.signatures == "google",
         form_with_tools=model.signatures if chat.signatures == "google" else chat.form_with_tools,
         unthinking_tools=is_openai and model.legacy_chat,
+        first=(*FOREIGN.first, openai.strict_fits) if is_openai and source not in RELATIVES else FOREIGN.first,
         most_stops=4 if is_openai else None,
         request_extras=partial(openai.shared_members, verbosity_in_text=False) if related else None,
     )

@@ -331,7 +331,7 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
     model, related = model_for(name, provider, UNKNOWN, None), source in RELATIVES
     takes = evolve(FOREIGN, model=model, most_marks=MOST_MARKS if openai.takes_marks(model, related=related) else 0)
     if not related:
-        return takes
+        return evolve(takes, first=(*FOREIGN.first, openai.strict_fits))
     return evolve(takes, part_extras=same_extras, request_extras=partial(openai.shared_members, verbosity_in_text=True))
 
 
