@@ -416,13 +416,14 @@ def no_choice_among_none(request: Request, _to: Lowering) -> None:
 @when(lambda takes: takes.unthinking_tools)
 def unthinking_with_tools(request: Request, to: Lowering) -> None:
     """Turn thinking off in a request with tools, for a model that accepts no tools while it thinks."""
-    model, thinking = to.takes.model, request.options.thinking
+    model, thinking = to.takes.model, request.options.thinking or Thinking()
     if "none" not in model.efforts or all(tool.kind == "server" for tool in request.tools):
         return
-    if model.is_thinking(asked_effort(thinking), off=thinking is not None and thinking.enabled is False):
+    if model.is_thinking(asked_effort(thinking) or thinking.enabled or None, off=thinking.enabled is False):
         to.lose("parameter", "thinking")
     # the server refuses an effort other than ``none``, and of a model that only thinks if asked any effort
-    request.options.thinking = Thinking("none") if model.thinks == "unasked" else None
+    effort = "none" if model.thinks == "unasked" else None
+    request.options.thinking = evolve(thinking, effort=effort, budget_tokens=None, enabled=None)
 
 
 def options_fit(request: Request, to: Lowering) -> None:

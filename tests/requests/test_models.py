@@ -382,6 +382,14 @@ def with_tool(model: str, choice: ToolChoice | None = None, dialect: str = "anot
         ("azure", "gpt-5.5", None, "none", ["thinking"]),
         ("openai", "gpt-6-sol", OFF, "none", []),
         ("openai-chat", "gpt-5.4", Thinking("high"), None, ["thinking"]),
+        ("openai-chat", "gpt-5.4", Thinking(enabled=True), None, ["thinking"]),
+        (
+            "openai-chat",
+            "gpt-5.4",
+            Thinking(budget_tokens=2000, summary="auto"),
+            None,
+            ["thinking", "thinking.summary"],
+        ),
         ("openai-chat", "gpt-5.4", Thinking("none"), None, []),
         ("openai-chat", "gpt-5.2", None, None, []),
         ("openai-chat", "gpt-6-astra", Thinking("high"), "high", []),  # it cannot be told not to think
