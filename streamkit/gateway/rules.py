@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from aiohttp import web
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from streamkit.dialects.http import ModelCard
 from streamkit.gateway.config import Config
 from streamkit.gateway.routing import Route, Routes
 from streamkit.web.hosts import Hosts, KeyRing, Origins
-from streamkit.web.inventory import untagged
+from streamkit.web.inventory import card_of, untagged
 from streamkit.web.reply import Delivery
 from streamkit.web.upstream import redactor
 from streamkit.web.upstream.hiding import Cut, keys_of
@@ -83,4 +83,6 @@ def _card(config: Config, name: str, route: Route) -> ModelCard:
     counts = mode == "estimate" or (
         mode == "upstream" and any(target.upstream.token_count is not None for target in route.targets)
     )
-    return ModelCard(id=name, tools=route.tools, counts=counts)
+    first = route.targets[0]
+    card = card_of(first.upstream.model_like or first.model or name)
+    return evolve(card, id=name, tools=route.tools, counts=counts)
