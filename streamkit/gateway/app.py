@@ -1,6 +1,6 @@
 """The gateway as an aiohttp application: the paths of all client dialects, answered by the upstreams of a route.
 
-Requests share the connections to upstreams, what this process learned of them (``Memory``) and the metrics. Nothing in a
+Requests share the connections to upstreams, what this process learned of them (``Health``) and the metrics. Nothing in a
 request can name an upstream, and only allowed client headers are passed to one (limits.md T5, T6).
 
 Source: design.md §6; limits.md §3.
@@ -9,7 +9,7 @@ Source: design.md §6; limits.md §3.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -18,11 +18,12 @@ from attrs import define, evolve, field
 
 from streamkit.dialects.http import ModelCard
 from streamkit.events import ProviderFailed
-from streamkit.gateway.attempts import Attempts, Memory, count, may_go_on
+from streamkit.gateway.attempts import Attempts, count, may_go_on
 from streamkit.gateway.config import Config, store_of
 from streamkit.gateway.front_page import front_page
+from streamkit.gateway.health import Health
 from streamkit.gateway.log import log
-from streamkit.gateway.metrics import Metrics, exposition
+from streamkit.gateway.metrics import Metrics, exposition, resting
 from streamkit.gateway.record import Record, log_record
 from streamkit.gateway.routing import Route, Routes
 from streamkit.lab.inspector.captures import Capture, Captures
@@ -50,7 +51,7 @@ if TYPE_CHECKING:  # OpenTelemetry is an optional extra
     from streamkit.gateway.telemetry import Telemetry
 
 BUSY_S: Final = 1.0  #: seconds after which a client may retry if there are too many streams
-KEPT_S: Final = 1.0  #: seconds between updates of the metrics of kept responses and recordings
+KEPT_S: Final = 1.0  #: seconds between updates of the metrics of kept responses, recordings and resting upstreams
 REQUEST_ID: Final = "x-request-id"
 #: The response header that marks a stream that another upstream may continue after an interruption.
 ON_CUT: Final = "x-streamkit-on-cut"
@@ -75,7 +76,7 @@ class Gateway(Service):
     delivery: Delivery
     #: Removes every key of the configuration from a text, so that the text can be logged or sent.
     hide: Cut = field(repr=False)
-    memory: Memory = field(factory=Memory)
+    health: Health = field(factory=Health)
     stopping: bool = False
     streams: int = 0  #: how many responses may be in progress at once
     turns: Turns = field(factory=Turns)
@@ -133,6 +134,22 @@ class Gateway(Service):
             self.metrics.recorded(recorder)
             await asyncio.sleep(KEPT_S)
 
+    async def resting(self, _app: web.Application) -> AsyncGenerator[None, None]:
+        """Update the metrics of upstreams that rest, and the inspector, while the application runs: rests end with time."""
+
+        async def watch() -> None:
+            while True:
+                found = self.health.resting(asyncio.get_running_loop().time())
+                self.metrics.upstreams_rest(found, self.health.opened)
+                if self.captures is not None:
+                    self.captures.show_resting(found)
+                await asyncio.sleep(KEPT_S)
+
+        watching = asyncio.create_task(watch())
+        yield
+        watching.cancel()
+        await asyncio.wait({watching})
+
     # -- the methods of Service ------------------------------------------------------------------------------------------
 
     def check(self, request: web.Request) -> None:
@@ -178,7 +195,7 @@ class Gateway(Service):
         started = loop.time()
         reply = reply_to(request, ask, self.delivery, headers, outlet=kept.outlet, shape=kept.shape, is_kept=continues)
         stall_s = self.config.server.stall_report_s
-        attempts = Attempts(route, ask, reply, record, self.memory, self.session, stall_s, self.recorder)
+        attempts = Attempts(route, ask, reply, record, self.health, self.session, stall_s, self.recorder)
         capture = reply.tap = _capture(self, ask, record)
         try:
             response = await reply.run(attempts.run())
@@ -262,6 +279,7 @@ def gateway_app(
     gateway = Gateway(config, metrics, Routes(config.routes), ring, served, delivery, hide)
     gateway.streams = config.server.max_streams if streams is None else min(streams, config.server.max_streams)
     gateway.origins = Origins(config.server.cors)
+    gateway.health = Health(Record("", "", "", hide=hide).logged)
     gateway.telemetry = telemetry or telemetry_of(config)
     gateway.captures = captures
     metrics.begin(config)
@@ -276,6 +294,7 @@ def gateway_app(
     if config.server.record:
         app.cleanup_ctx.append(gateway.recorded)
     app.cleanup_ctx.append(gateway.connected)
+    app.cleanup_ctx.append(gateway.resting)
     app.on_shutdown.append(_stopping)
     app.on_response_prepare.append(gateway.origins.tell)
     close_sockets_on_shutdown(app)
@@ -295,8 +314,13 @@ def gateway_app(
     return app
 
 
-def private_app(metrics: Metrics | None, hosts: Hosts | None = None) -> web.Application:
-    """Return the application for the operator only: ``/metrics``, under the names in ``hosts``; None: under any name."""
+def private_app(
+    metrics: Metrics | None, hosts: Hosts | None = None, *, stopping: Callable[[], bool] = lambda: False
+) -> web.Application:
+    """Return the application for the operator only: ``/metrics``, and ``/readyz`` with the upstreams that rest.
+
+    It is served under the names in ``hosts``; None: under any name.
+    """
 
     @web.middleware
     async def addressed(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -313,7 +337,14 @@ def private_app(metrics: Metrics | None, hosts: Hosts | None = None) -> web.Appl
         text = await asyncio.to_thread(exposition, metrics)  # with several workers, this reads files
         return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
+    async def ready(_request: web.Request) -> web.Response:
+        if stopping():
+            return web.Response(text="stopping\n", status=503)
+        lines = await asyncio.to_thread(resting, metrics)
+        return web.Response(text="".join(f"{line}\n" for line in ("ready", *lines)))
+
     app.router.add_get("/metrics", measured, expect_handler=expected)
+    app.router.add_get("/readyz", ready, expect_handler=expected)
     app.router.add_get("/healthz", _healthy, expect_handler=expected)
     return app
 

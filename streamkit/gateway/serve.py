@@ -130,7 +130,7 @@ async def _alone(config: Config, announce: Callable[[str], None], *, inspection:
     stop = stopped()
     metrics = Metrics()
     async with (
-        _private(config, metrics) as private,
+        _private(config, metrics, stop) as private,
         _inspected(config, inspection) as captures,
         _public(config, metrics, captures=captures) as bound,
     ):
@@ -147,7 +147,7 @@ async def _parent(config: Config, announce: Callable[[str], None], *, directory:
         bound = held.getsockname()[:2]
         # the parent process serves the private port
         theirs = evolve(config, server=evolve(config.server, port=bound[1], private="off"))
-        async with _private(config, None) as private:
+        async with _private(config, None, stop) as private:
             workers = [_started(theirs, directory) for _ in range(config.server.workers)]
             announced = False
             while not stop.is_set():
@@ -292,13 +292,15 @@ async def _public(
 
 
 @asynccontextmanager
-async def _private(config: Config, metrics: Metrics | None) -> AsyncGenerator[tuple[str, int] | None, None]:
+async def _private(
+    config: Config, metrics: Metrics | None, stop: asyncio.Event
+) -> AsyncGenerator[tuple[str, int] | None, None]:
     address = config.server.private_address
     if address is None:
         yield None
         return
     what, idle_s = "/metrics (server.private)", config.server.idle_connection_s
-    app = private_app(metrics, config.server.private_hosts)
+    app = private_app(metrics, config.server.private_hosts, stopping=stop.is_set)
     async with listening(app, address, idle_s=idle_s, what=what) as bound:
         yield bound
 

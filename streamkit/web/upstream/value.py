@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from attrs import Attribute, field, frozen
+from attrs.validators import ge, gt
 from yarl import URL
 
 from streamkit.dialects import key_headers, source_named
@@ -109,12 +110,31 @@ def _is_base_url(_upstream: Upstream, _field: Attribute[str], text: str) -> None
         raise UsageError("base_url: the host is missing; write https://host/v1")
 
 
+@frozen(kw_only=True)
+class Rest:
+    """When a gateway stops using a model of an upstream that fails, and for how long (a circuit breaker)."""
+
+    #: The failures after which it rests. A time-out counts as three, and a response takes one away; failures are forgotten
+    #: after 30 s, time-outs after ten times as long as they took. 0: it never rests after failures.
+    failures: int = field(default=5, validator=ge(0))
+    #: Seconds of the first rest. One request then probes the upstream; if it fails, the next rest is twice as long.
+    first_s: float = field(default=10.0, validator=gt(0))
+    #: The longest rest, in seconds.
+    max_s: float = field(default=300.0, validator=gt(0))
+
+    def __attrs_post_init__(self) -> None:
+        if self.max_s < self.first_s:
+            raise UsageError("max_s: must not be less than first_s")
+
+
+DEFAULT_REST: Final = Rest()
 #: The types of an upstream's fields that no other check looks at, and what to write.
 _KINDS: Final[Mapping[str, tuple[Any, str]]] = {
     **dict.fromkeys(("name", "dialect", "auth"), (str, "a str")),
     **dict.fromkeys(("api_version", "region"), (str | None, "a str")),
     **dict.fromkeys(("tools", "emulate", "propagate_trace"), (bool, "True or False")),
     "timeouts": (Timeouts, "Timeouts(…)"),
+    "rest": (Rest, "Rest(…)"),
     "text_calls": (tuple | list, "a tuple"),
 }
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -142,6 +162,8 @@ class Upstream:
     region: str | None = None  #: for SigV4: the region that requests are signed for
     tools: bool = True  #: false if the server does not support tools
     timeouts: Timeouts = DEFAULT_TIMEOUTS
+    #: When the gateway stops using it after failures, and for how long.
+    rest: Rest = DEFAULT_REST
     #: Constant headers that the operator chooses, such as OpenRouter's ``HTTP-Referer``. Names are converted to lower case.
     headers: Mapping[str, str] = field(factory=dict, converter=_lower, repr=lambda headers: f"<{', '.join(headers)}>")
     #: The maximum of output tokens to send if the dialect requires one and the request has none.

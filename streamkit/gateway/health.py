@@ -1,0 +1,230 @@
+"""What a process has learned of its upstreams: which of them rest, which keys rest, and which models have no tools.
+
+All of it is kept for each model of an upstream, in this process only. It changes the order in which upstreams are tried, and
+refuses no request: if all upstreams of a route rest, the one whose rest ends first is asked.
+
+An upstream rests for one of three reasons:
+
+* It asked for a pause (``Retry-After``).
+* All its keys rest: the provider refused each of them, or limits its rate.
+* It failed too often. This is a circuit breaker. While the circuit is *closed*, each failure adds a point, a time-out three,
+  and a response takes one away. Five points open it: two time-outs, each of which has cost a client a minute or more, but not
+  one slow failure on an idle service, nor a few failures among many responses. Points expire 30 s after the last failure, or
+  after ten times as long as a time-out took, since requests that wait for it follow one another slowly. While the circuit is
+  *open*, the upstream rests. After that it is *half-open*: one request probes the upstream, and others go past it until the
+  model has emitted something. A failure makes the next rest twice as long, up to a maximum; a response closes the circuit.
+
+An attempt that began before the circuit opened says nothing of the present, so its outcome is not counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from attrs import define, field, frozen
+
+from streamkit.errors import LimitExceeded, TimedOut
+from streamkit.events import ProviderFailed
+from streamkit.gateway.log import log
+from streamkit.gateway.routing import Target
+from streamkit.http_errors import is_retryable
+from streamkit.report import StreamReport
+from streamkit.web.upstream import Upstream
+from streamkit.web.upstream.value import Rest
+
+#: An upstream's name and its name for a model.
+Known: TypeAlias = tuple[str, str]
+
+WINDOW_S: Final = 30.0  #: seconds after a failure until it is forgotten
+#: A time-out is remembered for this many times the seconds that it took: requests that wait for it are as far apart.
+TIMEOUT_WINDOWS: Final = 10.0
+TIMEOUT_POINTS: Final = 3  #: the points of a time-out; two of them open a circuit
+#: Assumed seconds until a probe has a result. It is used only to compare upstreams that all rest.
+PROBE_S: Final = 1.0
+#: After an upstream refuses a request because it supports no tools: seconds without further requests with tools to it.
+NO_TOOLS_S: Final = 3600.0
+#: The longest time in seconds that an upstream is not used after an error, even if its ``Retry-After`` is longer: the
+#: operator may have raised the upstream's rate limit meanwhile.
+REST_S: Final = 86_400.0
+#: How many pairs of upstream and model are remembered. Limited, because clients choose the models' names.
+REMEMBERED: Final = 1000
+NAME_CHARS: Final = 200  #: the most characters of a remembered model's name
+
+RESPONSES: Final = frozenset({"success", "answered", "tool_choice_ignored"})
+_TIMEOUTS: Final = frozenset({"connect_timeout", "first_byte_timeout", "idle_timeout"})
+#: Failures of the upstream whatever the request is. An error event or a status counts only if its type says so.
+_FAILURES: Final = frozenset({"refused", "total_timeout", "cut", "broken", "not_this_dialect"})
+_TOOLS: Final = r"\b(?:tools?|tool (?:use|calls|calling)|functions?|function (?:calls|calling))\b"
+#: Matches "No endpoints found that support tool use" (OpenRouter), "… does not support tools", "tools is unsupported".
+_NO_TOOLS: Final = re.compile(
+    rf"(?:\bno\b|\bnot\b|n't\b).{{0,40}}\bsupport\w*\W+(?:for\W+)?{_TOOLS}"
+    rf"|{_TOOLS}\W+(?:is|are)\W+(?:not (?:supported|enabled|available)|unsupported|disabled)",
+    re.IGNORECASE,
+)
+
+
+def known_of(target: Target, model: str) -> Known:
+    """Return what the requests for ``model`` to ``target`` are remembered by."""
+    return target.upstream.name, (target.model or model)[:NAME_CHARS]
+
+
+def lacks_tools(failed: ProviderFailed) -> bool:
+    """Return whether an upstream says that it, or this model of it, does not support tools."""
+    return failed.type in {"not_found", "invalid_request"} and _NO_TOOLS.search(failed.message) is not None
+
+
+@frozen
+class Ended:
+    """How an attempt ended."""
+
+    outcome: str  #: as in the log
+    failed: ProviderFailed | None
+    report: StreamReport = field(repr=False)  #: of the response, with the error that ended it
+    started: float
+    now: float
+
+    @property
+    def points(self) -> int:
+        """The points for the circuit breaker: -1 for a response; 0 if the outcome says nothing of the upstream.
+
+        A request that is wrong, a client that left, a content filter, and the gateway's faults and limits say nothing.
+        """
+        if self.outcome in RESPONSES:
+            return -1
+        if self.outcome in _TIMEOUTS:
+            return TIMEOUT_POINTS
+        if self.outcome in _FAILURES:
+            return 0 if isinstance(self.report.error, LimitExceeded) else 1
+        failed = self.failed
+        if failed is None or not (self.outcome == "error_event" or self.outcome.startswith("http_5")):
+            return 0
+        return 1 if failed.type != "rate_limit" and is_retryable(failed) else 0
+
+    @property
+    def remembered_s(self) -> float:
+        """Seconds for which the points of a failure count."""
+        error = self.report.error
+        return max(WINDOW_S, TIMEOUT_WINDOWS * error.allowed_s) if isinstance(error, TimedOut) else WINDOW_S
+
+
+@define
+class _Standing:
+    """What is known of one model of an upstream. Times are the event loop's; 0.0 is in the past."""
+
+    without_tools_until: float = 0.0
+    pause_until: float = 0.0  #: the pause that the upstream asked for
+    points: int = 0
+    points_until: float = 0.0
+    why: str = ""  #: the outcome that opened the circuit; empty: the circuit is closed
+    opened_at: float = 0.0  #: when the circuit was opened last
+    rest_s: float = 0.0  #: the length of the last rest
+    rest_until: float = 0.0
+    probe: StreamReport | None = None  #: the report of the attempt that probes the upstream
+
+    def open(self, how: Ended, rest_s: float) -> None:
+        """Open the circuit for ``rest_s`` seconds."""
+        self.why, self.opened_at = how.outcome, how.now
+        self.rest_s, self.rest_until = rest_s, how.now + rest_s
+
+    def rests_until(self, now: float) -> float:
+        until = max(self.pause_until, self.rest_until)
+        if until <= now and self.probe is not None and not self.probe.spoken:
+            return now + PROBE_S
+        return until
+
+    def is_over(self, now: float) -> bool:
+        """Return whether nothing is known any more."""
+        latest = max(self.without_tools_until, self.pause_until, self.points_until)
+        return not self.why and self.probe is None and latest <= now
+
+
+@define
+class Health:
+    """What this process has learned of its upstreams. Times are the event loop's."""
+
+    logged: Callable[[str], str] = field(default=str, repr=False)  #: removes keys from a model's name for the log
+    #: Only pairs of which anything is known: for an upstream without trouble, each question is one look-up.
+    known: dict[Known, _Standing] = field(factory=dict)
+    opened: Counter[str] = field(factory=Counter)  #: how often circuits of each upstream were opened
+
+    def rests_until(self, key: Known, now: float) -> float:
+        """Return the time from which this model of an upstream may be asked: not later than ``now`` if it does not rest."""
+        standing = self.known.get(key)
+        return 0.0 if standing is None else standing.rests_until(now)
+
+    def is_without_tools(self, key: Known, now: float) -> bool:
+        standing = self.known.get(key)
+        return standing is not None and standing.without_tools_until > now
+
+    def resting(self, now: float) -> Counter[tuple[str, str]]:
+        """Return how many models of each upstream rest, by the upstream's name and the reason."""
+        return Counter(
+            (name, standing.why if standing.why and standing.pause_until <= now else "retry_after")
+            for (name, _), standing in self.known.items()
+            if standing.rests_until(now) > now
+        )
+
+    def begin(self, key: Known, report: StreamReport, now: float) -> None:
+        """Note that an attempt begins, whose response is described by ``report``. It may be the probe."""
+        standing = self.known.get(key)
+        if standing is not None and standing.why and standing.rests_until(now) <= now and standing.probe is None:
+            standing.probe = report
+
+    def end(self, key: Known, upstream: Upstream, how: Ended) -> None:
+        """Note how an attempt ended, whose report ``begin`` got."""
+        standing = self.known.get(key)
+        if standing is None:
+            if how.outcome in RESPONSES:
+                return
+            standing = _Standing()
+        if standing.probe is how.report:
+            standing.probe = None
+        if how.points < 0:
+            self._responded(key, standing, how)
+        elif how.points and upstream.rest.failures:
+            self._failed(key, standing, upstream.rest, how)
+        failed, now = how.failed, how.now
+        if failed is not None and lacks_tools(failed):
+            standing.without_tools_until = now + NO_TOOLS_S
+        if failed is not None and failed.type in {"rate_limit", "unavailable"} and failed.retry_after_s:
+            standing.pause_until = now + min(failed.retry_after_s, REST_S)
+        if standing.is_over(now):
+            self.known.pop(key, None)
+        elif key not in self.known:
+            self._keep(key, standing, now)
+
+    def _responded(self, key: Known, standing: _Standing, how: Ended) -> None:
+        if not standing.why:
+            standing.points -= 1
+            if standing.points <= 0:
+                standing.points_until = 0.0
+        elif how.started >= standing.opened_at:
+            self._log("an upstream responds again", key, outcome=standing.why)
+            standing.why, standing.rest_until, standing.points_until = "", 0.0, 0.0
+
+    def _failed(self, key: Known, standing: _Standing, rest: Rest, how: Ended) -> None:
+        if standing.why:
+            if how.started >= standing.opened_at and how.now >= standing.rest_until:
+                standing.open(how, min(2 * standing.rest_s, rest.max_s))
+            return
+        if standing.points_until <= how.now:
+            standing.points = 0
+        standing.points += how.points
+        standing.points_until = max(standing.points_until, how.now + how.remembered_s)
+        if standing.points >= rest.failures:
+            standing.open(how, rest.first_s)
+            self.opened[key[0]] += 1
+            self._log("an upstream rests after failures", key, outcome=how.outcome, rest_s=rest.first_s)
+
+    def _log(self, event: str, key: Known, **fields: object) -> None:
+        log.warning(event, extra={"fields": {"upstream": key[0], "model": self.logged(key[1]), **fields}})
+
+    def _keep(self, key: Known, standing: _Standing, now: float) -> None:
+        """Remember a pair. If there are too many, forget those of which nothing is known any more, or else the oldest."""
+        if len(self.known) >= REMEMBERED:
+            for old in [old for old, each in self.known.items() if each.is_over(now)] or list(self.known)[:1]:
+                del self.known[old]
+        self.known[key] = standing
