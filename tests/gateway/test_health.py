@@ -93,6 +93,7 @@ def test_other_requests_go_past_a_probe_until_the_model_speaks():
     assert health.rests_until(KEY, 20) > 20
     assert health.resting(20) == {("one", BAD): 1}
     probe.spoken = True
+    health.begin(KEY, StreamReport(), 20)
     assert health.rests_until(KEY, 20) <= 20
     assert not health.resting(20)
     health.end(KEY, upstream(), Ended("cut", None, probe, 20, 21))
@@ -136,8 +137,6 @@ def test_a_limit_of_the_gateway_is_no_failure_of_the_upstream(error, points):
 
 # -- in the gateway ----------------------------------------------------------------------------------------------------
 
-QUICK = {"failures": 1, "first_s": 0.05}
-
 
 async def test_a_hanging_upstream_costs_two_requests_their_patience_and_no_more():
     silent = FAULTS["silence before headers"]("openai-chat")
@@ -149,20 +148,22 @@ async def test_a_hanging_upstream_costs_two_requests_their_patience_and_no_more(
 
 
 async def test_of_fifty_requests_at_once_one_probes_and_the_others_go_past_it(caplog):
+    """The upstream before it always fails: each request asks whether it may be asked only then."""
     go = asyncio.Event()
     probed = Script((Until(go), *good("openai-chat").steps))
-    one = leg(status(500), probed, SOUND, rest=Rest(**QUICK), timeouts=PATIENT)
-    async with in_turn(one, leg(SOUND, timeouts=PATIENT)) as running:
+    one = leg(status(500), rest=Rest(failures=0), timeouts=PATIENT)
+    two = leg(status(500), probed, SOUND, rest=Rest(failures=1, first_s=0.05), timeouts=PATIENT)
+    async with in_turn(one, two, leg(SOUND, timeouts=PATIENT)) as running:
         await running.asked()
         await asyncio.sleep(0.06)
         asking = [asyncio.create_task(running.asked()) for _ in range(50)]
-        await eventually(lambda: running.seen == [2, 50])
+        await eventually(lambda: running.seen == [51, 2, 50])
         go.set()
         assert {answer.status for answer in await asyncio.gather(*asking)} == {200}
         assert (await running.asked()).status == 200
-        assert running.seen == [3, 50]
+        assert running.seen == [52, 3, 50]
     lines = [(line.message, line.fields) for line in caplog.records if line.message.startswith("an upstream")]
-    about = {"upstream": "one", "model": "m", "outcome": "http_500"}
+    about = {"upstream": "two", "model": "m", "outcome": "http_500"}
     assert lines == [
         ("an upstream rests after failures", {**about, "rest_s": 0.05}),
         ("an upstream responds again", about),
