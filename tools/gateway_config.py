@@ -50,7 +50,7 @@ TYPES: Final[Mapping[str, str]] = {
     "Upstream.timeouts": "[table](#upstreamsnametimeouts)",
     "Upstream.rest": "[table](#upstreamsnamerest)",
     "Upstream.headers": "table of strings and [keys](#a-key)",
-    "Route.targets": "array of strings and [tables](#an-element-of-to)",
+    "Route.targets": "array of strings, [tables](#an-element-of-to), and arrays of both",
     "Route.stages": "array of strings and tables",
     "Target.upstream": "string",
 }

@@ -177,7 +177,9 @@ class Gateway(Service):
         ask, record.route = evolve(ask, model=model), route.name
         if ask.operation == "count":
             mode = self.config.server.count_tokens
-            return await count(ask, route, self.session, request.headers, record, lambda: self.stopping, mode)
+            return await count(
+                ask, route, self.session, request.headers, record, self.health, lambda: self.stopping, mode
+            )
         if message is not None and message.warm_up:
             await message.prepared(ask.model)
             record.status, record.ending = 200, "whole"

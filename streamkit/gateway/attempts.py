@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
@@ -40,6 +40,7 @@ from streamkit.errors import (
     stage_of,
 )
 from streamkit.events import ProviderFailed
+from streamkit.gateway.choice import conversation_of, ordered
 from streamkit.gateway.health import Ended, Health, known_of, lacks_tools
 from streamkit.gateway.record import Attempt, Record
 from streamkit.gateway.routing import Route, Target
@@ -103,6 +104,8 @@ class Attempts:
     session: ClientSession
     stall_s: float = STALL_S  #: a longer gap between outputs is a stall
     recorder: Recorder | None = None  #: records each attempt; None: nothing is recorded
+    _conversation: bytes | None = field(default=None, repr=False)  #: a digest that ``affinity`` chooses by
+    _targets: Sequence[Target] = ()  #: the route's targets in the order for this request
     #: A whole response that lacks the tool call that the request requires. It is sent if no other upstream does better.
     _kept: tuple[Exchange, Response] | None = field(default=None, repr=False)
     #: The failures of this round, each with the response headers of its upstream.
@@ -113,6 +116,9 @@ class Attempts:
 
     async def run(self) -> None:
         """Send a response to the client, or the reason why there is none."""
+        if self.route.balance == "affinity":
+            self._conversation = conversation_of(self.ask, self.route.affinity, self.reply.client_headers)
+        self._targets = ordered(self.route, self.ask, self._conversation, self.health.streams)
         failed = await self._round()
         if self._is_passing(failed):  # tenacity is used only then: it takes 4 % of a short request's CPU time
             failed = await self._more_rounds(failed)
@@ -189,7 +195,7 @@ class Attempts:
 
     def _order(self) -> list[Target] | ProviderFailed:
         """Return the upstreams to try in this round, or the reason why there are none."""
-        able = [target for target in self.route.targets if target.upstream.tools or not self.ask.request.tools]
+        able = [target for target in self._targets if target.upstream.tools or not self.ask.request.tools]
         if not able:
             return ProviderFailed("invalid_request", "no upstream of this model supports tools; leave `tools` out")
         if not self.health.known:
@@ -203,7 +209,7 @@ class Attempts:
     def _resting_before(self, refusing: Target, asked: list[Target]) -> list[Target]:
         """Return the upstreams that the route prefers to ``refusing`` and that were skipped because they were resting."""
         now = asyncio.get_running_loop().time()
-        preferred = self.route.targets[: self.route.targets.index(refusing)]
+        preferred = self._targets[: self._targets.index(refusing)]
         able = [target for target in preferred if target.upstream.tools or not self.ask.request.tools]
         return [target for target in able if target not in asked and self._rests_until(target, now) > now]
 
@@ -301,7 +307,7 @@ class Attempts:
 
     def _behind(self, cut: Target) -> list[Target]:
         """Return the upstreams that may continue a response of ``cut``: the route's later ones, its earlier ones, ``cut``."""
-        now, targets = asyncio.get_running_loop().time(), self.route.targets
+        now, targets = asyncio.get_running_loop().time(), self._targets
         place = targets.index(cut) + 1
         able = [target for target in targets if target.upstream.tools or not self.ask.request.tools]
         return [
@@ -328,7 +334,7 @@ class Attempts:
             outcome_of(exchange, None) == "tool_choice_ignored"
             and self.route.on_tool_choice_ignored == "next"
             and self._kept is None
-            and target is not self.route.targets[-1]
+            and target is not self._targets[-1]
         ):
             self._kept = exchange, answer
             return IGNORED
@@ -407,15 +413,22 @@ async def count(
     session: ClientSession,
     client_headers: Mapping[str, str],
     record: Record,
+    health: Health,
     stopping: Callable[[], bool],
     mode: CountTokens,
 ) -> web.Response:
     """Return the response of ``first_count`` for the route's upstreams.
 
-    Each upstream that is asked becomes an attempt in ``record``. ``stopping`` returns whether the gateway is shutting down; it
-    tells a shutdown from a client that disconnected if a count is cancelled.
+    Upstreams that rest are asked last, and not at all if an estimate can replace their count. A count does not change an
+    upstream's ``health``, because it has an endpoint of its own. Each upstream that is asked becomes an attempt in ``record``.
+    ``stopping`` returns whether the gateway is shutting down; it tells a shutdown from a client that disconnected if a count
+    is cancelled.
     """
-    counts = (Count(ask, target.upstream, session, client_headers, target.model) for target in route.targets)
+    now = asyncio.get_running_loop().time()
+    targets = ordered(route, ask, None, health.streams)
+    resting = [target for target in targets if health.rests_until(known_of(target, ask.model), now) > now]
+    targets = [*(target for target in targets if target not in resting), *(resting if mode != "estimate" else ())]
+    counts = (Count(ask, target.upstream, session, client_headers, target.model) for target in targets)
     response = await first_count(ask, counts, mode, partial(_try, record, stopping))
     record.estimated = ESTIMATED in response.headers
     return response

@@ -181,6 +181,8 @@ def usual_auth(name: str) -> Auth:
 # -- tables to values --------------------------------------------------------------------------------------------------
 
 
+#: An element of a route's ``to``: a target, or an array of targets, a group of equals.
+Element = NewType("Element", object)
 #: The value of a header. In the file: a string, or a table that says where to read the value, as for a key.
 HeaderText = NewType("HeaderText", str)
 
@@ -206,6 +208,12 @@ def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None]) -> Conv
             raise ReportedElsewhere
         return found
 
+    def element(value: Any, _kind: Any) -> Any:
+        return made.structure(value, tuple[Target, ...] if isinstance(value, list) else Target)
+
+    def targets(value: Any, _kind: Any) -> Any:
+        return made.structure(value, tuple[Element, ...])
+
     def target(value: Any, kind: Any) -> Target:
         return Target(upstream=upstream(value, Upstream)) if isinstance(value, str) else target_table(value, kind)
 
@@ -227,8 +235,10 @@ def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None]) -> Conv
     target_table = table_hook(Target, made, {"upstream": upstream})
     made.register_structure_hook_func(lambda kind: kind is HeaderText, header)
     made.register_structure_hook(Secret, secret)
+    made.register_structure_hook_func(lambda kind: kind is Element, element)
     made.register_structure_hook(Target, target)
     made.register_structure_hook(RouteStage, stage)
+    made.register_structure_hook(Route, table_hook(Route, made, {"targets": targets}))
     made.register_structure_hook(Upstream, table_hook(Upstream, made, {"dialect": _dialect, "headers": headers}))
     return made
 

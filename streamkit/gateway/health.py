@@ -148,6 +148,7 @@ class Health:
     logged: Callable[[str], str] = field(default=str, repr=False)  #: removes keys from a model's name for the log
     #: Only pairs of which anything is known: for an upstream without trouble, each question is one look-up.
     known: dict[Known, _Standing] = field(factory=dict)
+    streams: Counter[str] = field(factory=Counter)  #: attempts in progress with each upstream, by name
     opened: Counter[str] = field(factory=Counter)  #: how often circuits of each upstream were opened
 
     def rests_until(self, key: Known, now: float) -> float:
@@ -169,12 +170,14 @@ class Health:
 
     def begin(self, key: Known, report: StreamReport, now: float) -> None:
         """Note that an attempt begins, whose response is described by ``report``. It may be the probe."""
+        self.streams[key[0]] += 1
         standing = self.known.get(key)
         if standing is not None and standing.why and standing.rests_until(now) <= now and standing.probe is None:
             standing.probe = report
 
     def end(self, key: Known, upstream: Upstream, how: Ended) -> None:
         """Note how an attempt ended, whose report ``begin`` got."""
+        self.streams[key[0]] -= 1
         standing = self.known.get(key)
         if standing is None:
             if how.outcome in RESPONSES:

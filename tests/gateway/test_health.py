@@ -78,6 +78,7 @@ def test_the_life_of_a_circuit(life):
         if outcome == SLOW:
             report.failed(FirstByteTimeout(FIRST_BYTE_S))
         health.begin(KEY, report, started)
+        assert health.streams == {"one": 1}
         health.end(KEY, one, Ended(outcome, None, report, started, now))
     assert [at for at in life.rests if health.rests_until(KEY, at) <= at] == []
     assert [at for at in life.serves if health.rests_until(KEY, at) > at] == []
