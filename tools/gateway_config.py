@@ -46,6 +46,7 @@ TYPES: Final[Mapping[str, str]] = {
     "Upstream.auth": ", ".join(f'`"{name}"`' for name in auths()),
     "Server.keys": "array of [keys](#a-key)",
     "Upstream.key": "[key](#a-key)",
+    "Upstream.keys": "array of [keys](#a-key)",
     "Resume.url": "[key](#a-key)",
     "Upstream.timeouts": "[table](#upstreamsnametimeouts)",
     "Upstream.rest": "[table](#upstreamsnamerest)",

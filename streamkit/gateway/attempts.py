@@ -41,7 +41,7 @@ from streamkit.errors import (
 )
 from streamkit.events import ProviderFailed
 from streamkit.gateway.choice import conversation_of, ordered
-from streamkit.gateway.health import Ended, Health, known_of, lacks_tools
+from streamkit.gateway.health import Ended, Health, key_rest_s, known_of, lacks_tools
 from streamkit.gateway.record import Attempt, Record
 from streamkit.gateway.routing import Route, Target
 from streamkit.http_errors import is_retryable
@@ -90,6 +90,7 @@ class _Trying:
     exchange: Exchange
     started: float
     span: AttemptSpan | None = None
+    key: int = 0  #: the index of the upstream's key that is used, if it has several
 
 
 @define
@@ -157,13 +158,18 @@ class Attempts:
         targets = self._order()
         if isinstance(targets, ProviderFailed):
             return targets
-        waiting, refused = deque(targets), False
+        # an upstream with several keys is tried with one after the other, as long as the keys are the reason of its failures
+        waiting = deque(target for target in targets for _ in target.upstream.keys or (None,))
+        tried: Target | None = None
+        failed: ProviderFailed | None = None
+        refused = False
         while waiting:
             target = waiting.popleft()
-            now = asyncio.get_running_loop().time()
-            if self._failures and not refused and self._rests_until(target, now) > now:
-                continue  # it began to rest while other upstreams were tried, or another request probes it
-            failed = await self._try(target)
+            if failed is not None and not refused:
+                now = asyncio.get_running_loop().time()
+                if self._rests_until(target, now) > now or (target is tried and key_rest_s(failed) is None):
+                    continue  # it has begun to rest meanwhile, or another request probes it, or its key is not the reason
+            tried, failed = target, await self._try(target)
             if failed is None:
                 return None
             self._failures.append((failed, self.reply.upstream_headers))
@@ -243,9 +249,11 @@ class Attempts:
         times = OutputTimes(self.stall_s)
         if span is not None:
             times.record_gap = span.record_gap
+        now = asyncio.get_running_loop().time()
+        upstream, key = self.health.account(self._key(target), target.upstream, self._conversation, now)
         exchange = Exchange(
             self.ask,
-            target.upstream,
+            upstream,
             self.session,
             self.reply,
             target.model,
@@ -256,9 +264,8 @@ class Attempts:
             stages=[each.stage for each in self.route.stages],
             recording=None if self.recorder is None else _recording(self.recorder, target),
         )
-        now = asyncio.get_running_loop().time()
         self.health.begin(self._key(target), exchange.report, now)
-        self._trying = _Trying(target, exchange, now, span)
+        self._trying = _Trying(target, exchange, now, span, key)
         return exchange
 
     def _end(self, outcome: str, detail: str, failed: ProviderFailed | None) -> None:
@@ -270,7 +277,7 @@ class Attempts:
         if exchange.recording is not None:
             exchange.recording.end(_end_unread(outcome, exchange.report))
         now = asyncio.get_running_loop().time()
-        how = Ended(outcome, failed, exchange.report, tried.started, now)
+        how = Ended(outcome, failed, exchange.report, tried.started, now, tried.key)
         self.health.end(self._key(tried.target), tried.target.upstream, how)
         exchange.output_times.settle(exchange.report)
         attempt = Attempt(
@@ -428,7 +435,16 @@ async def count(
     targets = ordered(route, ask, None, health.streams)
     resting = [target for target in targets if health.rests_until(known_of(target, ask.model), now) > now]
     targets = [*(target for target in targets if target not in resting), *(resting if mode != "estimate" else ())]
-    counts = (Count(ask, target.upstream, session, client_headers, target.model) for target in targets)
+    counts = (
+        Count(
+            ask,
+            health.account(known_of(target, ask.model), target.upstream, None, now)[0],
+            session,
+            client_headers,
+            target.model,
+        )
+        for target in targets
+    )
     response = await first_count(ask, counts, mode, partial(_try, record, stopping))
     record.estimated = ESTIMATED in response.headers
     return response

@@ -119,7 +119,7 @@ def _listeners(server: Server) -> Iterator[Remark]:
 def _clear_text(upstreams: Mapping[str, Upstream]) -> Iterator[Remark]:
     for name, upstream in upstreams.items():
         url = urlsplit(upstream.base_url)
-        if upstream.key is not None and url.scheme == "http" and not is_loopback(url.hostname or ""):
+        if upstream.every_key and url.scheme == "http" and not is_loopback(url.hostname or ""):
             yield ("upstreams", name, "base_url"), "the key is sent in clear text; use https"
 
 
@@ -138,7 +138,8 @@ def _groups(config: Config, values: Mapping[str, Any]) -> Iterator[Remark]:
             if target.weight != 1 and sizes[target.place] == 1:
                 path = ("routes", index, "to", target.place)
                 yield path, "its weight has no effect; write equals as an array in `to`: [[…, …]]"
-        if "balance" in table and not route.has_groups:
+        many_keys = route.balance == "affinity" and any(target.upstream.keys for target in route.targets)
+        if "balance" in table and not route.has_groups and not many_keys:
             yield ("routes", index, "balance"), "has no effect; write equals as an array in `to`: [[…, …]]"
         if "affinity" in table and route.balance != "affinity":
             yield ("routes", index, "affinity"), 'has no effect; write balance = "affinity", too'

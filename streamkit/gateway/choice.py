@@ -25,6 +25,7 @@ from typing import Any, Final
 from streamkit.conversation.messages import Text
 from streamkit.gateway.routing import HEADER, Route, Target
 from streamkit.web.surfaces import Ask
+from streamkit.web.upstream import Upstream
 
 #: The names in ``Request.exchange`` by which clients call their conversation: AG-UI's, and the AI SDK's.
 _CONVERSATIONS: Final = ("threadId", "id")
@@ -57,12 +58,12 @@ def ordered(route: Route, ask: Ask, conversation: bytes | None, streams: Mapping
     return [target for _, group in groups for target in sorted(group, key=rank)]
 
 
-def key_order(keys: Sequence[str], conversation: bytes | None) -> list[int]:
-    """Return the indexes of an upstream's keys in the order of their use: the same order for the same conversation."""
-    indexes = list(range(len(keys)))
+def key_order(upstream: Upstream, conversation: bytes | None) -> list[int]:
+    """Return the indexes of an upstream's keys in the order of their use: with a conversation, in an order of its own."""
+    order = list(range(len(upstream.keys)))
     if conversation is not None:
-        indexes.sort(key=lambda index: _hashed(conversation, keys[index]))
-    return indexes
+        order.sort(key=lambda index: _hashed(conversation, upstream.keys[index].reveal()))
+    return order
 
 
 def _number(target: Target, model: str, conversation: bytes | None) -> float:

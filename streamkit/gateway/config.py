@@ -414,6 +414,7 @@ def _counted(number: int, noun: str) -> str:
 
 def _access(upstream: Upstream) -> str:
     access = "no key" if upstream.auth == "none" else upstream.auth
+    access += f", {len(upstream.keys)} keys" if upstream.keys else ""
     access += ", over WebSockets" if upstream.transport == "websocket" else ""
     return access if upstream.tools else f"{access}, no tools"
 

@@ -28,11 +28,13 @@ from attrs import define, field, frozen
 
 from streamkit.errors import LimitExceeded, TimedOut
 from streamkit.events import ProviderFailed
+from streamkit.gateway.choice import key_order
 from streamkit.gateway.log import log
 from streamkit.gateway.routing import Target
 from streamkit.http_errors import is_retryable
 from streamkit.report import StreamReport
 from streamkit.web.upstream import Upstream
+from streamkit.web.upstream.requests import refuses_key
 from streamkit.web.upstream.value import Rest
 
 #: An upstream's name and its name for a model.
@@ -49,6 +51,9 @@ NO_TOOLS_S: Final = 3600.0
 #: The longest time in seconds that an upstream is not used after an error, even if its ``Retry-After`` is longer: the
 #: operator may have raised the upstream's rate limit meanwhile.
 REST_S: Final = 86_400.0
+#: Seconds that one of several keys rests without a ``Retry-After``: after the provider limited its rate, and after it refused
+#: the key, or said that the account has no credit.
+LIMITED_S, REFUSED_S = 10.0, 300.0
 #: How many pairs of upstream and model are remembered. Limited, because clients choose the models' names.
 REMEMBERED: Final = 1000
 NAME_CHARS: Final = 200  #: the most characters of a remembered model's name
@@ -57,6 +62,8 @@ RESPONSES: Final = frozenset({"success", "answered", "tool_choice_ignored"})
 _TIMEOUTS: Final = frozenset({"connect_timeout", "first_byte_timeout", "idle_timeout"})
 #: Failures of the upstream whatever the request is. An error event or a status counts only if its type says so.
 _FAILURES: Final = frozenset({"refused", "total_timeout", "cut", "broken", "not_this_dialect"})
+#: The types of errors whose ``Retry-After`` is about the upstream; if it has several keys, a rate limit is about the key.
+_ASKED_BY: Final = (frozenset({"rate_limit", "unavailable"}), frozenset({"unavailable"}))
 _TOOLS: Final = r"\b(?:tools?|tool (?:use|calls|calling)|functions?|function (?:calls|calling))\b"
 #: Matches "No endpoints found that support tool use" (OpenRouter), "… does not support tools", "tools is unsupported".
 _NO_TOOLS: Final = re.compile(
@@ -76,6 +83,15 @@ def lacks_tools(failed: ProviderFailed) -> bool:
     return failed.type in {"not_found", "invalid_request"} and _NO_TOOLS.search(failed.message) is not None
 
 
+def key_rest_s(failed: ProviderFailed) -> float | None:
+    """Return how long a key rests after this failure. None: another key would fail in the same way."""
+    if failed.type == "rate_limit":
+        return min(failed.retry_after_s or LIMITED_S, REST_S)
+    if failed.type == "billing" or refuses_key(failed):
+        return min(failed.retry_after_s or REFUSED_S, REST_S)
+    return None
+
+
 @frozen
 class Ended:
     """How an attempt ended."""
@@ -85,6 +101,7 @@ class Ended:
     report: StreamReport = field(repr=False)  #: of the response, with the error that ended it
     started: float
     now: float
+    key: int = 0  #: the index of the key that was used, if the upstream has several
 
     @property
     def points(self) -> int:
@@ -116,6 +133,7 @@ class _Standing:
 
     without_tools_until: float = 0.0
     pause_until: float = 0.0  #: the pause that the upstream asked for
+    keys_until: list[float] = field(factory=list)  #: of each key, if there are several: until when it rests
     points: int = 0
     points_until: float = 0.0
     why: str = ""  #: the outcome that opened the circuit; empty: the circuit is closed
@@ -130,14 +148,20 @@ class _Standing:
         self.rest_s, self.rest_until = rest_s, how.now + rest_s
 
     def rests_until(self, now: float) -> float:
-        until = max(self.pause_until, self.rest_until)
+        until = max(self.pause_until, self.rest_until, min(self.keys_until, default=0.0))
         if until <= now and self.probe is not None and not self.probe.spoken:
             return now + PROBE_S
         return until
 
+    def reason(self, now: float) -> str:
+        """Return why it rests."""
+        if self.pause_until > now:
+            return "retry_after"
+        return "keys" if min(self.keys_until, default=0.0) > now else self.why
+
     def is_over(self, now: float) -> bool:
         """Return whether nothing is known any more."""
-        latest = max(self.without_tools_until, self.pause_until, self.points_until)
+        latest = max(self.without_tools_until, self.pause_until, self.points_until, *self.keys_until)
         return not self.why and self.probe is None and latest <= now
 
 
@@ -163,7 +187,7 @@ class Health:
     def resting(self, now: float) -> Counter[tuple[str, str]]:
         """Return how many models of each upstream rest, by the upstream's name and the reason."""
         return Counter(
-            (name, standing.why if standing.why and standing.pause_until <= now else "retry_after")
+            (name, standing.reason(now))
             for (name, _), standing in self.known.items()
             if standing.rests_until(now) > now
         )
@@ -192,12 +216,31 @@ class Health:
         failed, now = how.failed, how.now
         if failed is not None and lacks_tools(failed):
             standing.without_tools_until = now + NO_TOOLS_S
-        if failed is not None and failed.type in {"rate_limit", "unavailable"} and failed.retry_after_s:
+        if upstream.keys and failed is not None and (rest_s := key_rest_s(failed)) is not None:
+            self._rest_key(key, standing, len(upstream.keys), how, rest_s)
+        if failed is not None and failed.retry_after_s and failed.type in _ASKED_BY[bool(upstream.keys)]:
             standing.pause_until = now + min(failed.retry_after_s, REST_S)
         if standing.is_over(now):
             self.known.pop(key, None)
         elif key not in self.known:
             self._keep(key, standing, now)
+
+    def account(self, key: Known, upstream: Upstream, conversation: bytes | None, now: float) -> tuple[Upstream, int]:
+        """Return the upstream with the key to use, and the key's index: the first that does not rest, or is due first."""
+        if not upstream.keys:
+            return upstream, 0
+        standing, order = self.known.get(key), key_order(upstream, conversation)
+        rests = standing.keys_until if standing is not None else []
+        if len(rests) == len(order):
+            order.sort(key=lambda index: max(rests[index], now))
+        return upstream.accounts[order[0]], order[0]
+
+    def _rest_key(self, key: Known, standing: _Standing, keys: int, how: Ended, rest_s: float) -> None:
+        if len(standing.keys_until) != keys:
+            standing.keys_until = [0.0] * keys
+        if standing.keys_until[how.key] <= how.now:
+            self._log("a key of an upstream rests", key, key_number=how.key + 1, outcome=how.outcome, rest_s=rest_s)
+        standing.keys_until[how.key] = how.now + rest_s
 
     def _responded(self, key: Known, standing: _Standing, how: Ended) -> None:
         if not standing.why:

@@ -69,9 +69,9 @@ def _cutter(keys: frozenset[str]) -> Cut:
 
 
 def keys_of(upstream: Upstream) -> Iterator[str]:
-    """Yield the key of an upstream, and the values of its operator's headers, which may be keys."""
-    if upstream.key is not None:
-        yield upstream.key.reveal()
+    """Yield the keys of an upstream, and the values of its operator's headers, which may be keys."""
+    for key in upstream.every_key:
+        yield key.reveal()
     for name, value in upstream.headers.items():
         if name not in _public():
             yield value

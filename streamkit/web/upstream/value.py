@@ -11,10 +11,11 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from attrs import Attribute, field, frozen
+from attrs import Attribute, evolve, field, frozen
 from attrs.validators import ge, gt
 from yarl import URL
 
@@ -135,6 +136,7 @@ _KINDS: Final[Mapping[str, tuple[Any, str]]] = {
     **dict.fromkeys(("tools", "emulate", "propagate_trace"), (bool, "True or False")),
     "timeouts": (Timeouts, "Timeouts(…)"),
     "rest": (Rest, "Rest(…)"),
+    "keys": (tuple, "a tuple"),
     "text_calls": (tuple | list, "a tuple"),
 }
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -156,6 +158,9 @@ class Upstream:
     auth: Auth = "bearer"
     #: None for ``none``, and for ``sigv4`` and ``google``, which find credentials as AWS's and Google's tools do.
     key: Secret | None = None
+    #: Several keys in place of `key`. The gateway uses one until the provider refuses it or limits its rate; that key then
+    #: rests for the time of `Retry-After` (10 s without it, or 300 s if it was refused), and the next one is used at once.
+    keys: tuple[Secret, ...] = ()
     api_version: str | None = None  #: the query parameter ``api-version``, for Azure
     #: How requests are sent: each as a `POST`, or as a message of its WebSocket if the dialect has one. Counts use HTTP.
     transport: Transport = "http"
@@ -221,6 +226,16 @@ class Upstream:
         self._check_headers()
 
     @property
+    def every_key(self) -> tuple[Secret, ...]:
+        """All keys of this upstream."""
+        return self.keys if self.key is None else (self.key,)
+
+    @cached_property
+    def accounts(self) -> tuple[Upstream, ...]:
+        """The upstream with each of its ``keys`` as its only key; if it has none, itself."""
+        return tuple(evolve(self, key=key, keys=()) for key in self.keys) or (self,)
+
+    @property
     def wire(self) -> Dialect:
         """The dialect of this upstream."""
         return source_named(self.dialect)[0]
@@ -269,17 +284,22 @@ class Upstream:
             raise UsageError('transport: leave it out, or write "http"; auth = "sigv4" signs requests with a body')
 
     def _check_key(self) -> None:
+        name, keys = ("keys" if self.keys else "key"), self.every_key
+        if self.key is not None and self.keys:
+            raise UsageError("keys: write `key` or `keys`, not both")
         if self.auth in key_headers():
-            if self.key is None:
+            if not keys:
                 raise UsageError(f'key: auth = "{self.auth}" needs a key; write `auth = "none"` if there is no key')
-            if not isinstance(self.key, Secret):
-                raise UsageError('key: must be a Secret, which no log shows; write Secret("…")')
-            if not HEADER_TEXT.fullmatch(self.key.reveal()):
+            if not all(isinstance(key, Secret) for key in keys):
+                raise UsageError(f'{name}: must be a Secret, which no log shows; write Secret("…")')
+            if not all(HEADER_TEXT.fullmatch(key.reveal()) for key in keys):
                 raise UsageError(
-                    "key: it is empty, or has a blank, a line break or a character that no header may contain"
+                    f"{name}: it is empty, or has a blank, a line break or a character that no header may contain"
                 )
-        elif self.key is not None:
-            raise UsageError(f'key: auth = "{self.auth}" sends no key; remove `key`, or choose another `auth`')
+            if len(set(keys)) < len(keys):
+                raise UsageError("keys: two of them are the same key; write each once")
+        elif keys:
+            raise UsageError(f'{name}: auth = "{self.auth}" sends no key; remove `{name}`, or choose another `auth`')
 
     def _check_azure(self, dialect: Dialect) -> None:
         if self.has_deployments and not self.api_version:
