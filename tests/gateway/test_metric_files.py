@@ -27,12 +27,6 @@ text = exposition(None).decode()
 print(sum(float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith("streamkit_requests_total")))
 forget_live(1)
 """
-#: A worker one of whose upstreams rests, and what whoever serves /readyz reads of it.
-RESTING = """
-from streamkit.gateway.metrics import Metrics, resting
-Metrics().upstreams_rest({("one", "refused"): 2, ("two", "retry_after"): 1}, {})
-print(*resting(None), sep=";", end="")
-"""
 #: A folder of some KiB, which is gone with the process.
 FULL = 'mount -t tmpfs -o size="$2"k none "$1" && shift 2 && exec "$@"'
 
@@ -107,11 +101,3 @@ def test_a_file_without_room_is_not_left_for_readers(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         CountFile(str(tmp_path / "counter_1.db"))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_upstreams_that_rest_are_added_up_over_the_workers(tmp_path):
-    env = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
-    for workers in (1, 2):  # the files of the first are there when the second writes its own
-        done = subprocess.run([sys.executable, "-c", RESTING], env=env, capture_output=True, check=True, text=True)
-        found = f"one rests: refused, {2 * workers} of its models;two rests: retry_after, {workers} of its models"
-        assert done.stdout == found
