@@ -280,7 +280,7 @@ def resting(metrics: Metrics | None) -> list[str]:
     """Return a line for each upstream that rests: of all workers if there are several, else of this process."""
     found = (family for family in _registry(metrics).collect() if family.name == "streamkit_upstreams_resting")
     series = [(sample.labels, sample.value) for family in found for sample in family.samples if sample.value]
-    return sorted(f"{labels['upstream']} rests: {labels['why']}, {value:g} of its models" for labels, value in series)
+    return sorted(f"{labels['upstream']} rests: {labels['why']} ({value:g})" for labels, value in series)
 
 
 def _registry(metrics: Metrics | None) -> CollectorRegistry:

@@ -320,7 +320,7 @@ async def test_only_the_operators_listener_names_upstreams_that_rest_and_a_stop(
         await eventually(lambda: running.counted("upstreams_resting", upstream="one", why="http_500") == 2)
         assert running.counted("upstream_rests_total", upstream="one") == 2
         answer = await ask(url, "/readyz", method="GET")
-        assert (answer.status, answer.body) == (200, b"ready\none rests: http_500, 2 of its models\n")
+        assert (answer.status, answer.body) == (200, b"ready\none rests: http_500 (2)\n")
         assert (await running.get("/readyz")).body == b"ready\n"
         stop.set()
         assert (await ask(url, "/readyz", method="GET")).status == 503

@@ -20,9 +20,9 @@ from streamkit.web.surfaces import Ask, Stored
 from streamkit.web.upstream import Upstream
 from tests.gateway.configuring import GOOD, faults, parse, warnings
 from tests.gateway.running import config_of, gateway, upstream_at
-from tests.gateway.test_attempts import SOUND
+from tests.gateway.test_attempts import NO_CALLS, SOUND
 from tests.web.evil import EvilUpstream, Script, Until
-from tests.web.faults import good, status
+from tests.web.faults import good, status, whole
 from tests.web.serving import eventually
 
 ASK = Ask(dialect="openai-chat", operation="generate", model="m", stream=True, request=Request("openai-chat"))
@@ -170,6 +170,19 @@ async def test_two_gateways_send_a_conversation_to_one_upstream_and_if_that_fail
         assert sorted(answered) == sorted(expected * 2)
         assert len(one.requests) + len(three.requests) == 10
         assert 0 < len(two.requests) <= 10
+
+
+async def test_all_others_of_a_group_are_tried_if_a_required_call_is_missing():
+    """The last one that is tried is the last of the order, not of the file."""
+    missing = whole("openai-chat", NO_CALLS)
+    async with EvilUpstream(missing) as one, EvilUpstream(missing) as two:
+        config = equals_of(one, two, balance="affinity", on_tool_choice_ignored="next")
+        first = {order(config.routes[0], key)[0]: key for key in KEYS[:20]}
+        async with gateway(config) as running:
+            for key in (first["a"], first["b"]):
+                answer = await running.asked(body={"prompt_cache_key": key}, stream=False, tools=True, forced=True)
+                assert answer.status == 200
+        assert (len(one.requests), len(two.requests)) == (2, 2)
 
 
 # -- by weight and by open streams -------------------------------------------------------------------------------------

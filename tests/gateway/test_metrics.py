@@ -250,7 +250,7 @@ def test_several_workers_are_added_up(tmp_path):
         subprocess.run([sys.executable, "-c", WORKER], env=env, check=True)
     done = subprocess.run([sys.executable, "-c", READER], env=env, check=True, capture_output=True)
     found, text = series(done.stdout), done.stdout
-    assert done.stderr == b"one rests: refused, 6 of its models\n"
+    assert done.stderr == b"one rests: refused (6)\n"
     assert found["streamkit_upstream_rests_total", ("upstream", "one")] == 15
     labels = (("client", "ollama"), ("ending", "whole"), ("route", "_other"), ("status", "200"))
     assert found["streamkit_requests_total", *labels] == 3

@@ -11,9 +11,11 @@ import orjson
 import pytest
 from attrs import frozen
 
+from streamkit.events import ProviderFailed
 from streamkit.gateway.config import describe
-from streamkit.gateway.health import Health
+from streamkit.gateway.health import Ended, Health
 from streamkit.gateway.record import Record
+from streamkit.report import StreamReport
 from streamkit.web.upstream import Secret
 from streamkit.web.upstream.hiding import redactor
 from tests.gateway.configuring import CANARY, GOOD, faults, parse, warnings
@@ -89,7 +91,15 @@ async def test_where_all_keys_of_the_only_upstream_rest_the_one_due_first_is_use
         assert (told, used(running)) == (["300", "300"], ["f", "s", "t", "s"])
 
 
-async def test_of_fifty_requests_at_once_none_fails_where_one_key_is_limited():
+def test_a_key_that_has_rested_is_used_again():
+    (upstream,) = parse(keys('[{ env = "KEY" }, { file = "key" }]')).upstreams.values()
+    health, busy = Health(), ProviderFailed("rate_limit", "busy", retry_after_s=60)
+    health.end(("a", "m"), upstream, Ended("http_429", busy, StreamReport(), 0, 1, 0))
+    for at, number in (2, 1), (60, 1), (61, 0):
+        assert health.account(("a", "m"), upstream, None, at) == (upstream.accounts[number], number)
+
+
+async def test_of_fifty_requests_at_once_none_fails_where_one_key_is_limited(caplog):
     async with in_turn(leg(by_key(BUSY, None, None), **KEYED)) as running:
         answers = await asyncio.gather(*(running.asked(stream=False) for _ in range(50)))
         assert {answer.status for answer in answers} == {200}
@@ -97,6 +107,7 @@ async def test_of_fifty_requests_at_once_none_fails_where_one_key_is_limited():
         assert (counts["s"], counts["t"]) == (50, 0)
         assert (await running.asked()).status == 200
         assert used(running)[-1] == "s"
+    assert [line.fields["key_number"] for line in caplog.records if "key of" in line.message] == [1]
 
 
 async def test_a_conversation_keeps_its_key_and_moves_only_if_that_rests():
