@@ -89,8 +89,9 @@ class _Trying:
     target: Target
     exchange: Exchange
     started: float
+    number: int  #: what ``Health.begin`` returned
+    key: int  #: the index of the upstream's key that is used, if it has several
     span: AttemptSpan | None = None
-    key: int = 0  #: the index of the upstream's key that is used, if it has several
 
 
 @define
@@ -204,7 +205,7 @@ class Attempts:
         able = [target for target in self._targets if target.upstream.tools or not self.ask.request.tools]
         if not able:
             return ProviderFailed("invalid_request", "no upstream of this model supports tools; leave `tools` out")
-        if not self.health.known:
+        if len(able) == 1:
             return able
         now = asyncio.get_running_loop().time()
         if self.ask.request.tools:
@@ -264,8 +265,8 @@ class Attempts:
             stages=[each.stage for each in self.route.stages],
             recording=None if self.recorder is None else _recording(self.recorder, target),
         )
-        self.health.begin(self._key(target), exchange.report, now)
-        self._trying = _Trying(target, exchange, now, span, key)
+        number = self.health.begin(self._key(target), exchange.report, now)
+        self._trying = _Trying(target, exchange, now, number, key, span)
         return exchange
 
     def _end(self, outcome: str, detail: str, failed: ProviderFailed | None) -> None:
@@ -277,7 +278,7 @@ class Attempts:
         if exchange.recording is not None:
             exchange.recording.end(_end_unread(outcome, exchange.report))
         now = asyncio.get_running_loop().time()
-        how = Ended(outcome, failed, exchange.report, tried.started, now, tried.key)
+        how = Ended(outcome, failed, exchange.report, tried.number, now, tried.key)
         self.health.end(self._key(tried.target), tried.target.upstream, how)
         exchange.output_times.settle(exchange.report)
         attempt = Attempt(

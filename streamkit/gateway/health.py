@@ -7,9 +7,10 @@ An upstream rests for one of three reasons:
 
 * It asked for a pause (``Retry-After``).
 * All its keys rest: the provider refused each of them, or limits its rate.
-* It failed too often. This is a circuit breaker. While the circuit is *closed*, each failure adds a point, a time-out three,
-  and a response takes one away. Five points open it: two time-outs, each of which has cost a client a minute or more, but not
-  one slow failure on an idle service, nor a few failures among many responses. Points expire 30 s after the last failure, or
+* It failed too often. This is a circuit breaker. While the circuit is *closed*, five failures open it, or two time-outs, since
+  each of these has cost a client a minute or more; but only if at least half of the attempts since the first one failed.
+  Attempts are counted when they begin, because most failures come sooner than the responses to other attempts. So neither one
+  slow failure on an idle service opens it, nor a few failures among many responses. Failures are forgotten after 30 s, or
   after ten times as long as a time-out took, since requests that wait for it follow one another slowly. While the circuit is
   *open*, the upstream rests. After that it is *half-open*: one request probes the upstream, and others go past it until the
   model has emitted something. A failure makes the next rest twice as long, up to a maximum; a response closes the circuit.
@@ -40,10 +41,15 @@ from streamkit.web.upstream.value import Rest
 #: An upstream's name and its name for a model.
 Known: TypeAlias = tuple[str, str]
 
-WINDOW_S: Final = 30.0  #: seconds after a failure until it is forgotten
+WINDOW_S: Final = 30.0  #: seconds after the first of several failures until they are forgotten
 #: A time-out is remembered for this many times the seconds that it took: requests that wait for it are as far apart.
 TIMEOUT_WINDOWS: Final = 10.0
-TIMEOUT_POINTS: Final = 3  #: the points of a time-out; two of them open a circuit
+TIMEOUT_POINTS: Final = 3  #: a time-out counts as so many failures; two of them open a circuit
+#: A failure within so many seconds of the one before counts as this share of one, since they may have one cause. So a burst of
+#: failures is judged by more attempts.
+BURST_S, BURST_SHARE = 0.2, 0.25
+#: Failures are counted anew if fewer than one in this many attempts failed: an outage that begins then is noticed at once.
+FEW: Final = 4
 #: Assumed seconds until a probe has a result. It is used only to compare upstreams that all rest.
 PROBE_S: Final = 1.0
 #: After an upstream refuses a request because it supports no tools: seconds without further requests with tools to it.
@@ -62,8 +68,6 @@ RESPONSES: Final = frozenset({"success", "answered", "tool_choice_ignored"})
 _TIMEOUTS: Final = frozenset({"connect_timeout", "first_byte_timeout", "idle_timeout"})
 #: Failures of the upstream whatever the request is. An error event or a status counts only if its type says so.
 _FAILURES: Final = frozenset({"refused", "total_timeout", "cut", "broken", "not_this_dialect"})
-#: The types of errors whose ``Retry-After`` is about the upstream; if it has several keys, a rate limit is about the key.
-_ASKED_BY: Final = (frozenset({"rate_limit", "unavailable"}), frozenset({"unavailable"}))
 _TOOLS: Final = r"\b(?:tools?|tool (?:use|calls|calling)|functions?|function (?:calls|calling))\b"
 #: Matches "No endpoints found that support tool use" (OpenRouter), "… does not support tools", "tools is unsupported".
 _NO_TOOLS: Final = re.compile(
@@ -99,18 +103,16 @@ class Ended:
     outcome: str  #: as in the log
     failed: ProviderFailed | None
     report: StreamReport = field(repr=False)  #: of the response, with the error that ended it
-    started: float
+    number: int  #: what ``Health.begin`` returned
     now: float
     key: int = 0  #: the index of the key that was used, if the upstream has several
 
     @property
-    def points(self) -> int:
-        """The points for the circuit breaker: -1 for a response; 0 if the outcome says nothing of the upstream.
+    def failures(self) -> int:
+        """How many failures of the upstream it counts as. 0: it was none.
 
-        A request that is wrong, a client that left, a content filter, and the gateway's faults and limits say nothing.
+        A request that is wrong, a client that left, a content filter, and the gateway's faults and limits are none.
         """
-        if self.outcome in RESPONSES:
-            return -1
         if self.outcome in _TIMEOUTS:
             return TIMEOUT_POINTS
         if self.outcome in _FAILURES:
@@ -122,7 +124,7 @@ class Ended:
 
     @property
     def remembered_s(self) -> float:
-        """Seconds for which the points of a failure count."""
+        """Seconds for which the failure counts."""
         error = self.report.error
         return max(WINDOW_S, TIMEOUT_WINDOWS * error.allowed_s) if isinstance(error, TimedOut) else WINDOW_S
 
@@ -134,18 +136,45 @@ class _Standing:
     without_tools_until: float = 0.0
     pause_until: float = 0.0  #: the pause that the upstream asked for
     keys_until: list[float] = field(factory=list)  #: of each key, if there are several: until when it rests
-    points: int = 0
-    points_until: float = 0.0
+    begun: int = 0  #: how many attempts have begun
+    #: Of the failures that are counted: how many attempts, and what they count as; the first and the last attempt; until when.
+    failed: int = 0
+    failures: float = 0.0
+    first: int = 0
+    last: int = 0
+    counted_until: float = 0.0
+    failed_at: float = -BURST_S  #: when the last one failed
     why: str = ""  #: the outcome that opened the circuit; empty: the circuit is closed
-    opened_at: float = 0.0  #: when the circuit was opened last
+    opened: int = 0  #: the last attempt that had begun when the circuit was opened
     rest_s: float = 0.0  #: the length of the last rest
     rest_until: float = 0.0
     probe: StreamReport | None = None  #: the report of the attempt that probes the upstream
 
+    def count(self, how: Ended) -> None:
+        """Count a failure while the circuit is closed."""
+        begun = max(self.last, how.number) - min(self.first, how.number) + 1
+        if how.now >= self.counted_until or FEW * (self.failed + 1) < begun:
+            self.failed, self.failures = 0, 0.0
+            self.first = self.last = how.number
+            self.counted_until = how.now + WINDOW_S
+        self.failed += 1
+        self.failures += how.failures * (BURST_SHARE if how.now < self.failed_at + BURST_S else 1)
+        self.failed_at = how.now
+        self.first, self.last = min(self.first, how.number), max(self.last, how.number)
+        if how.remembered_s > WINDOW_S:
+            self.counted_until = max(self.counted_until, how.now + how.remembered_s)
+
+    def fails(self, failures: int) -> bool:
+        """Return whether the counted failures are enough to open the circuit."""
+        return self.failures >= failures and 2 * self.failed >= self.last - self.first + 1
+
     def open(self, how: Ended, rest_s: float) -> None:
         """Open the circuit for ``rest_s`` seconds."""
-        self.why, self.opened_at = how.outcome, how.now
+        self.why, self.opened = how.outcome, self.begun
         self.rest_s, self.rest_until = rest_s, how.now + rest_s
+
+    def close(self) -> None:
+        self.why, self.rest_until, self.counted_until, self.probe = "", 0.0, 0.0, None
 
     def rests_until(self, now: float) -> float:
         until = max(self.pause_until, self.rest_until, min(self.keys_until, default=0.0))
@@ -160,9 +189,9 @@ class _Standing:
         return "keys" if min(self.keys_until, default=0.0) > now else self.why
 
     def is_over(self, now: float) -> bool:
-        """Return whether nothing is known any more."""
-        latest = max(self.without_tools_until, self.pause_until, self.points_until, *self.keys_until)
-        return not self.why and self.probe is None and latest <= now
+        """Return whether nothing of interest is known any more."""
+        latest = max(self.without_tools_until, self.pause_until, self.counted_until, *self.keys_until)
+        return not self.why and latest <= now
 
 
 @define
@@ -170,7 +199,6 @@ class Health:
     """What this process has learned of its upstreams. Times are the event loop's."""
 
     logged: Callable[[str], str] = field(default=str, repr=False)  #: removes keys from a model's name for the log
-    #: Only pairs of which anything is known: for an upstream without trouble, each question is one look-up.
     known: dict[Known, _Standing] = field(factory=dict)
     streams: Counter[str] = field(factory=Counter)  #: attempts in progress with each upstream, by name
     opened: Counter[str] = field(factory=Counter)  #: how often circuits of each upstream were opened
@@ -192,38 +220,44 @@ class Health:
             if standing.rests_until(now) > now
         )
 
-    def begin(self, key: Known, report: StreamReport, now: float) -> None:
-        """Note that an attempt begins, whose response is described by ``report``. It may be the probe."""
+    def begin(self, key: Known, report: StreamReport, now: float) -> int:
+        """Note that an attempt begins, whose response is described by ``report``. Return its number.
+
+        If the circuit is half-open, the attempt may become the probe.
+        """
         self.streams[key[0]] += 1
         standing = self.known.get(key)
-        if standing is not None and standing.why and standing.rests_until(now) <= now and standing.probe is None:
+        if standing is None:
+            standing = self._remember(key, now)
+        standing.begun += 1
+        if standing.why and standing.rests_until(now) <= now and standing.probe is None:
             standing.probe = report
+        return standing.begun
 
     def end(self, key: Known, upstream: Upstream, how: Ended) -> None:
-        """Note how an attempt ended, whose report ``begin`` got."""
+        """Note how an attempt ended that ``begin`` was called for."""
         self.streams[key[0]] -= 1
         standing = self.known.get(key)
-        if standing is None:
-            if how.outcome in RESPONSES:
-                return
-            standing = _Standing()
+        if standing is None:  # too many others were remembered since
+            return
         if standing.probe is how.report:
             standing.probe = None
-        if how.points < 0:
-            self._responded(key, standing, how)
-        elif how.points and upstream.rest.failures:
-            self._failed(key, standing, upstream.rest, how)
-        failed, now = how.failed, how.now
-        if failed is not None and lacks_tools(failed):
-            standing.without_tools_until = now + NO_TOOLS_S
-        if upstream.keys and failed is not None and (rest_s := key_rest_s(failed)) is not None:
+        if how.outcome in RESPONSES:
+            if standing.why and how.number > standing.opened:
+                self._log("an upstream responds again", key, outcome=standing.why)
+                standing.close()
+            return
+        if how.failures and upstream.rest.failures and how.number > standing.opened:
+            self._count(key, standing, upstream.rest, how)
+        failed = how.failed
+        if failed is None:
+            return
+        if lacks_tools(failed):
+            standing.without_tools_until = how.now + NO_TOOLS_S
+        if upstream.keys and (rest_s := key_rest_s(failed)) is not None:
             self._rest_key(key, standing, len(upstream.keys), how, rest_s)
-        if failed is not None and failed.retry_after_s and failed.type in _ASKED_BY[bool(upstream.keys)]:
-            standing.pause_until = now + min(failed.retry_after_s, REST_S)
-        if standing.is_over(now):
-            self.known.pop(key, None)
-        elif key not in self.known:
-            self._keep(key, standing, now)
+        elif failed.retry_after_s and failed.type in {"rate_limit", "unavailable"}:
+            standing.pause_until = how.now + min(failed.retry_after_s, REST_S)
 
     def account(self, key: Known, upstream: Upstream, conversation: bytes | None, now: float) -> tuple[Upstream, int]:
         """Return the upstream with the key to use, and the key's index: the first that does not rest, or is due first."""
@@ -242,25 +276,13 @@ class Health:
             self._log("a key of an upstream rests", key, key_number=how.key + 1, outcome=how.outcome, rest_s=rest_s)
         standing.keys_until[how.key] = how.now + rest_s
 
-    def _responded(self, key: Known, standing: _Standing, how: Ended) -> None:
-        if not standing.why:
-            standing.points -= 1
-            if standing.points <= 0:
-                standing.points_until = 0.0
-        elif how.started >= standing.opened_at:
-            self._log("an upstream responds again", key, outcome=standing.why)
-            standing.why, standing.rest_until, standing.points_until = "", 0.0, 0.0
-
-    def _failed(self, key: Known, standing: _Standing, rest: Rest, how: Ended) -> None:
+    def _count(self, key: Known, standing: _Standing, rest: Rest, how: Ended) -> None:
         if standing.why:
-            if how.started >= standing.opened_at and how.now >= standing.rest_until:
+            if how.now >= standing.rest_until:
                 standing.open(how, min(2 * standing.rest_s, rest.max_s))
             return
-        if standing.points_until <= how.now:
-            standing.points = 0
-        standing.points += how.points
-        standing.points_until = max(standing.points_until, how.now + how.remembered_s)
-        if standing.points >= rest.failures:
+        standing.count(how)
+        if standing.fails(rest.failures):
             standing.open(how, rest.first_s)
             self.opened[key[0]] += 1
             self._log("an upstream rests after failures", key, outcome=how.outcome, rest_s=rest.first_s)
@@ -268,9 +290,9 @@ class Health:
     def _log(self, event: str, key: Known, **fields: object) -> None:
         log.warning(event, extra={"fields": {"upstream": key[0], "model": self.logged(key[1]), **fields}})
 
-    def _keep(self, key: Known, standing: _Standing, now: float) -> None:
-        """Remember a pair. If there are too many, forget those of which nothing is known any more, or else the oldest."""
+    def _remember(self, key: Known, now: float) -> _Standing:
+        """Remember a pair. If there are too many, forget one of which nothing of interest is known, or else the oldest."""
         if len(self.known) >= REMEMBERED:
-            for old in [old for old, each in self.known.items() if each.is_over(now)] or list(self.known)[:1]:
-                del self.known[old]
-        self.known[key] = standing
+            del self.known[next((old for old, each in self.known.items() if each.is_over(now)), next(iter(self.known)))]
+        standing = self.known[key] = _Standing()
+        return standing

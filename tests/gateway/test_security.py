@@ -607,10 +607,16 @@ async def test_t13_names_of_models_paths_and_methods_make_no_series():
 
 async def test_t13_what_is_remembered_of_models_is_bounded():
     """Where a route renames by a star, clients choose what the upstream is asked for, and so what is remembered of it."""
-    health, busy = Health(), ProviderFailed("rate_limit", "busy", retry_after_s=3600.0)
-    for number in range(3 * REMEMBERED):
-        health.end(("one", f"m-{number}"), NOWHERE, Ended("http_429", busy, StreamReport(), 0.0, float(number)))
-    assert len(health.known) <= REMEMBERED
+    failed = ProviderFailed("rate_limit", "busy", retry_after_s=3600.0)
+    for busy in (REMEMBERED // 2, 3 * REMEMBERED):
+        health, keys = Health(), [("one", f"m-{number}") for number in range(3 * REMEMBERED)]
+        for number, key in enumerate(keys):
+            begun = health.begin(key, StreamReport(), 0)
+            if number < busy:
+                health.end(key, NOWHERE, Ended("http_429", failed, StreamReport(), begun, 0))
+        assert len(health.known) == REMEMBERED
+        kept = keys[:busy] if busy < REMEMBERED else keys[-REMEMBERED:]  # those that rest, or the latest
+        assert set(kept) <= health.known.keys()
     busy = faults.status(429, headers={"Retry-After": "60"})
     async with EvilUpstream(busy) as evil:
         renamed = Target(upstream=upstream_at(evil, "openai-chat"), model="there-*")

@@ -94,7 +94,8 @@ async def test_where_all_keys_of_the_only_upstream_rest_the_one_due_first_is_use
 def test_a_key_that_has_rested_is_used_again():
     (upstream,) = parse(keys('[{ env = "KEY" }, { file = "key" }]')).upstreams.values()
     health, busy = Health(), ProviderFailed("rate_limit", "busy", retry_after_s=60)
-    health.end(("a", "m"), upstream, Ended("http_429", busy, StreamReport(), 0, 1, 0))
+    number = health.begin(("a", "m"), StreamReport(), 0)
+    health.end(("a", "m"), upstream, Ended("http_429", busy, StreamReport(), number, 1, 0))
     for at, number in (2, 1), (60, 1), (61, 0):
         assert health.account(("a", "m"), upstream, None, at) == (upstream.accounts[number], number)
 

@@ -115,8 +115,8 @@ def _is_base_url(_upstream: Upstream, _field: Attribute[str], text: str) -> None
 class Rest:
     """When a gateway stops using a model of an upstream that fails, and for how long (a circuit breaker)."""
 
-    #: The failures after which it rests. A time-out counts as three, and a response takes one away; failures are forgotten
-    #: after 30 s, time-outs after ten times as long as they took. 0: it never rests after failures.
+    #: The failures after which it rests, if they are at least half of the attempts since the first of them. A time-out counts
+    #: as three. 0: it never rests after failures.
     failures: int = field(default=5, validator=ge(0))
     #: Seconds of the first rest. One request then probes the upstream; if it fails, the next rest is twice as long.
     first_s: float = field(default=10.0, validator=gt(0))
