@@ -111,6 +111,8 @@ class Gateway(Service):
         return ModelCard(id=name, tools=route.tools, counts=counts)
 
     async def connected(self, _app: web.Application) -> AsyncGenerator[None, None]:
+        for upstream in self.config.upstreams.values():
+            _ = upstream.accounts  # made here, so that no request waits for it
         async with client_session() as self.session:
             yield
 
