@@ -29,6 +29,7 @@ from streamkit.toml.document import TOMLDocument, parse_toml, read_toml
 from streamkit.toml.findings import ConfigError, Finding, KeyPath, Refusal, meant, quoted
 from streamkit.toml.tables import (
     SCALARS,
+    Hook,
     ReportedElsewhere,
     described,
     exactly,
@@ -208,12 +209,6 @@ def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None]) -> Conv
             raise ReportedElsewhere
         return found
 
-    def element(value: Any, _kind: Any) -> Any:
-        return made.structure(value, tuple[Target, ...] if isinstance(value, list) else Target)
-
-    def targets(value: Any, _kind: Any) -> Any:
-        return made.structure(value, tuple[Element, ...])
-
     def target(value: Any, kind: Any) -> Target:
         return Target(upstream=upstream(value, Upstream)) if isinstance(value, str) else target_table(value, kind)
 
@@ -235,12 +230,21 @@ def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None]) -> Conv
     target_table = table_hook(Target, made, {"upstream": upstream})
     made.register_structure_hook_func(lambda kind: kind is HeaderText, header)
     made.register_structure_hook(Secret, secret)
-    made.register_structure_hook_func(lambda kind: kind is Element, element)
     made.register_structure_hook(Target, target)
     made.register_structure_hook(RouteStage, stage)
-    made.register_structure_hook(Route, table_hook(Route, made, {"targets": targets}))
+    made.register_structure_hook(Route, _route_hook(made))
     made.register_structure_hook(Upstream, table_hook(Upstream, made, {"dialect": _dialect, "headers": headers}))
     return made
+
+
+def _route_hook(made: Converter) -> Hook:
+    """Return the hook for a route, whose ``to`` may contain arrays."""
+
+    def element(value: Any, _kind: Any) -> Any:
+        return made.structure(value, tuple[Target, ...] if isinstance(value, list) else Target)
+
+    made.register_structure_hook_func(lambda kind: kind is Element, element)
+    return table_hook(Route, made, {"targets": lambda value, _kind: made.structure(value, tuple[Element, ...])})
 
 
 def _dialect(value: Any, _kind: Any) -> str:
