@@ -16,7 +16,7 @@ from streamkit.gateway.routing import Route, Target
 from streamkit.toml.tables import FILE_NAMES, is_no_key
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Secret, Upstream
-from streamkit.web.upstream.value import auths
+from streamkit.web.upstream.value import Rest, auths
 from tools.reference import comment, prose, source_of, table
 
 #: The tables of the file, what becomes of each, and what is to be said of it.
@@ -33,6 +33,10 @@ TABLES: Final[Mapping[str, tuple[type, str]]] = {
         "One place that answers.\n`NAME` is yours, of letters, digits and any of `.:-_`; routes, logs and metrics call it so.",
     ),
     "[upstreams.NAME.timeouts]": (Timeouts, "Four timers; each has its own error, and its own outcome in the metrics."),
+    "[upstreams.NAME.rest]": (
+        Rest,
+        "When a model that fails is not used: [how it rests](../how-to/choose-upstreams.md#upstreams-that-fail).",
+    ),
     "[[routes]]": (Route, "Which upstreams answer for which models, and how often they are asked."),
     "An element of `to`": (Target, 'A string is the upstream alone: `"a"` is `{ upstream = "a" }`.'),
     "A key": (KeySource, "Keys never stand in the file. Exactly one of the two:"),
@@ -42,11 +46,13 @@ TYPES: Final[Mapping[str, str]] = {
     "Upstream.auth": ", ".join(f'`"{name}"`' for name in auths()),
     "Server.keys": "array of [keys](#a-key)",
     "Upstream.key": "[key](#a-key)",
+    "Upstream.keys": "array of [keys](#a-key)",
     "Resume.url": "[key](#a-key)",
     "Upstream.proxy": "string or [key](#a-key)",
     "Upstream.timeouts": "[table](#upstreamsnametimeouts)",
+    "Upstream.rest": "[table](#upstreamsnamerest)",
     "Upstream.headers": "table of strings and [keys](#a-key)",
-    "Route.targets": "array of strings and [tables](#an-element-of-to)",
+    "Route.targets": "array of strings, [tables](#an-element-of-to), and arrays of both",
     "Route.stages": "array of strings and tables",
     "Target.upstream": "string",
 }
@@ -147,7 +153,15 @@ def _rows(kind: type) -> Iterator[tuple[str, ...]]:
 
 
 def _type(kind: Any) -> str:
-    words = {str: "string", int: "integer", float: "number", bool: "boolean", Secret: "key", Timeouts: "table"}
+    words = {
+        str: "string",
+        int: "integer",
+        float: "number",
+        bool: "boolean",
+        Secret: "key",
+        Timeouts: "table",
+        Rest: "table",
+    }
     if kind in words:
         return words[kind]
     if get_origin(kind) is Literal:
@@ -166,7 +180,7 @@ def _default(value: Any) -> str:
     """As TOML writes it."""
     if value is attrs.NOTHING:
         return "required"
-    if value is None or isinstance(value, Timeouts):
+    if value is None or isinstance(value, Timeouts | Rest):
         return "none" if value is None else "its own"
     if isinstance(value, float) and value.is_integer():
         value = int(value)

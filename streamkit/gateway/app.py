@@ -1,6 +1,6 @@
 """The gateway as an aiohttp application: the paths of all client dialects, answered by the upstreams of a route.
 
-Requests share the connections to upstreams, what this process learned of them (``Memory``) and the metrics. Nothing in a
+Requests share the connections to upstreams, what this process learned of them (``Health``) and the metrics. Nothing in a
 request can name an upstream, and only allowed client headers are passed to one (limits.md T5, T6).
 
 Source: design.md §6; limits.md §3.
@@ -17,11 +17,12 @@ from attrs import define, evolve, field
 
 from streamkit.dialects.http import ModelCard
 from streamkit.events import ProviderFailed
-from streamkit.gateway.attempts import Attempts, Memory, count, may_go_on
+from streamkit.gateway.attempts import Attempts, count, may_go_on
 from streamkit.gateway.config import Config, Server, store_of
 from streamkit.gateway.front_page import front_page
+from streamkit.gateway.health import Health
 from streamkit.gateway.log import log
-from streamkit.gateway.metrics import Metrics, exposition
+from streamkit.gateway.metrics import Metrics, exposition, resting
 from streamkit.gateway.record import Record, log_record
 from streamkit.gateway.routing import Route
 from streamkit.gateway.rules import RULES, Rules, rules_of
@@ -49,7 +50,7 @@ if TYPE_CHECKING:  # OpenTelemetry is an optional extra
     from streamkit.gateway.telemetry import Telemetry
 
 BUSY_S: Final = 1.0  #: seconds after which a client may retry if there are too many streams
-KEPT_S: Final = 1.0  #: seconds between updates of the metrics of kept responses and recordings
+KEPT_S: Final = 1.0  #: seconds between updates of the metrics of kept responses, recordings and resting upstreams
 REQUEST_ID: Final = "x-request-id"
 #: The response header that marks a stream that another upstream may continue after an interruption.
 ON_CUT: Final = "x-streamkit-on-cut"
@@ -68,7 +69,7 @@ class Gateway(Service):
 
     rules: Rules  #: for the requests that begin now; ``load`` replaces them, and a request keeps its own in ``RULES``
     metrics: Metrics
-    memory: Memory = field(factory=Memory)
+    health: Health = field(factory=Health)
     stopping: bool = False
     streams: int = 0  #: how many responses may be in progress at once
     connections: int = 0  #: how many clients may be connected at once, if the server bounds them
@@ -84,7 +85,7 @@ class Gateway(Service):
         """Serve the requests that begin from now on by these rules, at most ``streams`` at once."""
         before, self.rules = self.rules.config.upstreams, rules
         config, server = rules.config, rules.config.server
-        self.memory.forget({name for name, upstream in before.items() if config.upstreams.get(name) != upstream})
+        self.health.forget({name for name, upstream in before.items() if config.upstreams.get(name) != upstream})
         self.streams = streams
         self.bodies.limit_bytes, self.kept.limit_bytes = _budgets(server)
         if self.recorder is not None:
@@ -136,6 +137,22 @@ class Gateway(Service):
             record.trace.end(record)
         log_record(record)
 
+    async def resting(self, _app: web.Application) -> AsyncGenerator[None, None]:
+        """Update the metrics of upstreams that rest, and the inspector, while the application runs: rests end with time."""
+
+        async def watch() -> None:
+            while True:
+                found = self.health.resting(asyncio.get_running_loop().time())
+                self.metrics.upstreams_rest(found, self.health.opened)
+                if self.captures is not None:
+                    self.captures.show_resting(found)
+                await asyncio.sleep(KEPT_S)
+
+        watching = asyncio.create_task(watch())
+        yield
+        watching.cancel()
+        await asyncio.wait({watching})
+
     # -- the methods of Service ------------------------------------------------------------------------------------------
 
     def check(self, request: web.Request) -> None:
@@ -165,8 +182,9 @@ class Gateway(Service):
         model, route = found
         ask, record.route = (ask if model == ask.model else evolve(ask, model=model)), route.name
         if ask.operation == "count":
+            server = rules.config.server
             return await count(
-                ask, route, self.session, request.headers, record, lambda: self.stopping, rules.config.server
+                ask, route, self.session, request.headers, record, self.health, lambda: self.stopping, server
             )
         if message is not None and message.warm_up:
             await message.prepared(ask.model)
@@ -186,7 +204,7 @@ class Gateway(Service):
         reply = reply_to(request, ask, rules.delivery, headers, outlet=kept.outlet, shape=kept.shape, is_kept=continues)
         stall_s = rules.config.server.stall_report_s
         names = rules.config.server.name_upstreams
-        attempts = Attempts(route, ask, reply, record, self.memory, self.session, stall_s, self.recorder, names=names)
+        attempts = Attempts(route, ask, reply, record, self.health, self.session, stall_s, self.recorder, names=names)
         capture = reply.tap = _capture(self, rules, ask, record)
         try:
             response = await reply.run(attempts.run())
@@ -275,6 +293,7 @@ def gateway_app(
     """
     gateway = Gateway(rules_of(config), metrics)
     gateway.streams = config.server.max_streams if streams is None else min(streams, config.server.max_streams)
+    gateway.health = Health(lambda text: Record("", "", "", hide=gateway.rules.hide).logged(text))
     gateway.telemetry = telemetry or telemetry_of(config)
     gateway.captures = captures
     metrics.begin(config)
@@ -288,6 +307,7 @@ def gateway_app(
     if config.server.record:
         app.cleanup_ctx.append(gateway.recorded)
     app.cleanup_ctx.append(gateway.connected)
+    app.cleanup_ctx.append(gateway.resting)
     app.on_shutdown.append(_stopping)
     app.on_response_prepare.append(_name_origins)
     close_sockets_on_shutdown(app)
@@ -307,8 +327,13 @@ def gateway_app(
     return app
 
 
-def private_app(metrics: Metrics | None, hosts: Callable[[], Hosts | None] = lambda: None) -> web.Application:
-    """Return the application for the operator only: ``/metrics``.
+def private_app(
+    metrics: Metrics | None,
+    hosts: Callable[[], Hosts | None] = lambda: None,
+    *,
+    stopping: Callable[[], bool] = lambda: False,
+) -> web.Application:
+    """Return the application for the operator only: ``/metrics``, and ``/readyz`` with the upstreams that rest.
 
     ``hosts`` returns the names under which it is served now; None: under any name.
     """
@@ -328,7 +353,14 @@ def private_app(metrics: Metrics | None, hosts: Callable[[], Hosts | None] = lam
         text = await asyncio.to_thread(exposition, metrics)  # with several workers, this reads files
         return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
+    async def ready(_request: web.Request) -> web.Response:
+        if stopping():
+            return web.Response(text="stopping\n", status=503)
+        lines = await asyncio.to_thread(resting, metrics)
+        return web.Response(text="".join(f"{line}\n" for line in ("ready", *lines)))
+
     app.router.add_get("/metrics", measured, expect_handler=expected)
+    app.router.add_get("/readyz", ready, expect_handler=expected)
     app.router.add_get("/healthz", _healthy, expect_handler=expected)
     return app
 

@@ -6,8 +6,8 @@ and the client gets this error at once, with two exceptions. If an earlier upstr
 instead, because the request may be right. And a preferred upstream that was skipped because it was resting is tried first.
 
 After a round without a response, another round begins if a failure may be temporary. The delay before it is the smallest
-``Retry-After``, and at least the backoff. Upstreams that asked for a pause are skipped while others are available; so are, for
-requests with tools, upstreams that said that they have no tools. Both are hints, kept per model: they refuse no request.
+``Retry-After``, and at least the backoff. Upstreams that rest are skipped while others are available; so are, for requests
+with tools, upstreams that said that they have no tools (``health.py``).
 
 After the model has emitted something, the client gets the rest or an error (quirks.md 129: a retry would repeat text). With
 ``on_cut = "continue"``, a response that is interrupted inside text is continued: by the later upstreams, then the earlier
@@ -19,9 +19,8 @@ Source: seeds.md S3; limits.md §1; of token counts, clients.md §10.4 and diale
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import deque
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
@@ -41,7 +40,9 @@ from streamkit.errors import (
     stage_of,
 )
 from streamkit.events import ProviderFailed
+from streamkit.gateway.choice import conversation_of, ordered
 from streamkit.gateway.config import Server
+from streamkit.gateway.health import Ended, Health, key_rest_s, known_of, lacks_tools
 from streamkit.gateway.record import Attempt, Record
 from streamkit.gateway.routing import Route, Target
 from streamkit.http_errors import is_retryable
@@ -70,51 +71,13 @@ OUTCOMES: Final = {
     NotThisDialect: "not_this_dialect",
     Interrupted: "shut_down",
 }
-#: After an upstream refuses a request because it supports no tools: seconds without further requests with tools to it.
-NO_TOOLS_S: Final = 3600.0
-#: The longest time in seconds that an upstream is not used after an error, even if its ``Retry-After`` is longer: the
-#: operator may have raised the upstream's rate limit meanwhile.
-REST_S: Final = 86_400.0
-#: How many pairs of upstream and model are remembered. Limited, because clients choose the models' names.
-REMEMBERED: Final = 1000
-NAME_CHARS: Final = 200  #: the most characters of a remembered model's name
 #: Types of errors that depend on the upstream (its key, credit or models) and not on the request.
 ITS_OWN: Final = frozenset({"auth", "billing", "permission", "not_found"})
-_TOOLS: Final = r"\b(?:tools?|tool (?:use|calls|calling)|functions?|function (?:calls|calling))\b"
-#: Matches "No endpoints found that support tool use" (OpenRouter), "… does not support tools", "tools is unsupported".
-_NO_TOOLS: Final = re.compile(
-    rf"(?:\bno\b|\bnot\b|n't\b).{{0,40}}\bsupport\w*\W+(?:for\W+)?{_TOOLS}"
-    rf"|{_TOOLS}\W+(?:is|are)\W+(?:not (?:supported|enabled|available)|unsupported|disabled)",
-    re.IGNORECASE,
-)
-
-
-@define
-class Memory:
-    """What this process has learned of its upstreams: which are resting, and which support no tools.
-
-    Each value is the event loop's time until which this applies.
-    """
-
-    #: by name of the upstream and the upstream's name for the model
-    resting: dict[tuple[str, str], float] = field(factory=dict)
-    without_tools: dict[tuple[str, str], float] = field(factory=dict)
-
-    def forget(self, upstreams: Container[str]) -> None:
-        """Forget these upstreams, because they were changed or removed."""
-        for learned in self.resting, self.without_tools:
-            for key in [key for key in learned if key[0] in upstreams]:
-                del learned[key]
 
 
 def may_go_on(route: Route, ask: Ask) -> bool:
     """Return whether an interrupted response may be continued: the route says so, and it is a stream with one choice."""
     return route.on_cut == "continue" and ask.stream and (ask.request.options.choices or 1) == 1
-
-
-def lacks_tools(failed: ProviderFailed) -> bool:
-    """Return whether an upstream says that it, or this model of it, does not support tools."""
-    return failed.type in {"not_found", "invalid_request"} and _NO_TOOLS.search(failed.message) is not None
 
 
 def may_do_better(failed: ProviderFailed) -> bool:
@@ -129,6 +92,8 @@ class _Trying:
     target: Target
     exchange: Exchange
     started: float
+    number: int  #: what ``Health.begin`` returned
+    key: int  #: the index of the upstream's key that is used, if it has several
     span: AttemptSpan | None = None
 
 
@@ -140,11 +105,13 @@ class Attempts:
     ask: Ask
     reply: Reply
     record: Record
-    memory: Memory
+    health: Health
     session: ClientSession
     stall_s: float = STALL_S  #: a longer gap between outputs is a stall
     recorder: Recorder | None = None  #: records each attempt; None: nothing is recorded
-    names: bool = field(default=False, kw_only=True)  #: whether the response names its upstream
+    names: bool = False  #: whether the response names its upstream
+    _conversation: bytes | None = field(default=None, repr=False)  #: a digest that ``affinity`` chooses by
+    _targets: Sequence[Target] = ()  #: the route's targets in the order for this request
     #: A whole response that lacks the tool call that the request requires. It is sent if no other upstream does better.
     _kept: tuple[Exchange, Response] | None = field(default=None, repr=False)
     #: The failures of this round, each with the response headers of its upstream.
@@ -155,6 +122,9 @@ class Attempts:
 
     async def run(self) -> None:
         """Send a response to the client, or the reason why there is none."""
+        if self.route.balance == "affinity":
+            self._conversation = conversation_of(self.ask, self.route.affinity, self.reply.client_headers)
+        self._targets = ordered(self.route, self.ask, self._conversation, self.health.streams)
         failed = await self._round()
         if self._is_passing(failed):  # tenacity is used only then: it takes 4 % of a short request's CPU time
             failed = await self._more_rounds(failed)
@@ -206,10 +176,18 @@ class Attempts:
         targets = self._order()
         if isinstance(targets, ProviderFailed):
             return targets
-        waiting = deque(targets)
+        # an upstream with several keys is tried with one after the other, as long as the keys are the reason of its failures
+        waiting = deque(target for target in targets for _ in target.upstream.keys or (None,))
+        tried: Target | None = None
+        failed: ProviderFailed | None = None
+        refused = False
         while waiting:
             target = waiting.popleft()
-            failed = await self._try(target)
+            if failed is not None and not refused:
+                now = asyncio.get_running_loop().time()
+                if self._rests_until(target, now) > now or (target is tried and key_rest_s(failed) is None):
+                    continue  # it has begun to rest meanwhile, or another request probes it, or its key is not the reason
+            tried, failed = target, await self._try(target)
             if failed is None:
                 return None
             self._failures.append((failed, self.reply.upstream_headers))
@@ -217,6 +195,7 @@ class Attempts:
             if self.reply.interrupted is not None:
                 break
             if not may_do_better(failed):
+                refused = True
                 waiting = deque(self._resting_before(target, targets))
                 targets = [*targets, *waiting]
         if self._kept is not None:
@@ -240,25 +219,27 @@ class Attempts:
 
     def _order(self) -> list[Target] | ProviderFailed:
         """Return the upstreams to try in this round, or the reason why there are none."""
-        able = [target for target in self.route.targets if target.upstream.tools or not self.ask.request.tools]
+        able = [target for target in self._targets if target.upstream.tools or not self.ask.request.tools]
         if not able:
             return ProviderFailed("invalid_request", "no upstream of this model supports tools; leave `tools` out")
+        if len(able) == 1:
+            return able
         now = asyncio.get_running_loop().time()
         if self.ask.request.tools:
-            able = [target for target in able if self.memory.without_tools.get(self._key(target), 0.0) <= now] or able
-        awake = [target for target in able if self._rests_until(target) <= now]
-        return awake or [min(able, key=self._rests_until)]
+            able = [target for target in able if not self.health.is_without_tools(self._key(target), now)] or able
+        awake = [target for target in able if self._rests_until(target, now) <= now]
+        return awake or [min(able, key=lambda target: self._rests_until(target, now))]
 
     def _resting_before(self, refusing: Target, asked: list[Target]) -> list[Target]:
         """Return the upstreams that the route prefers to ``refusing`` and that were skipped because they were resting."""
         now = asyncio.get_running_loop().time()
-        preferred = self.route.targets[: self.route.targets.index(refusing)]
+        preferred = self._targets[: self._targets.index(refusing)]
         able = [target for target in preferred if target.upstream.tools or not self.ask.request.tools]
-        return [target for target in able if target not in asked and self._rests_until(target) > now]
+        return [target for target in able if target not in asked and self._rests_until(target, now) > now]
 
     async def _try(self, target: Target) -> ProviderFailed | None:
         exchange = self._begin(target)
-        outcome, detail = "failed", ""
+        outcome, detail, failure = "failed", "", None
         try:
             if self.ask.stream:
                 failed = await exchange.stream(self._go_on if may_go_on(self.route, self.ask) else None)
@@ -277,9 +258,7 @@ class Attempts:
                 outcome, detail = "stage_failed", f"{stage}: {detail}"
             raise
         finally:
-            self._end(outcome, detail)
-        if failed is not None:
-            self._remember(target, failed)
+            self._end(outcome, detail, failure)
         return failed
 
     def _begin(self, target: Target, prefill: str = "") -> Exchange:
@@ -288,9 +267,11 @@ class Attempts:
         times = OutputTimes(self.stall_s)
         if span is not None:
             times.record_gap = span.record_gap
+        now = asyncio.get_running_loop().time()
+        upstream, key = self.health.account(self._key(target), target.upstream, self._conversation, now)
         exchange = Exchange(
             self.ask,
-            target.upstream,
+            upstream,
             self.session,
             self.reply,
             target.model,
@@ -302,13 +283,14 @@ class Attempts:
             recording=None if self.recorder is None else _recording(self.recorder, target),
             names=self._names_of(target) if self.names else NO_HEADERS,
         )
-        self._trying = _Trying(target, exchange, asyncio.get_running_loop().time(), span)
+        number = self.health.begin(self._key(target), exchange.report, now)
+        self._trying = _Trying(target, exchange, now, number, key, span)
         return exchange
 
     def _names_of(self, target: Target) -> dict[str, str]:
         return names_of(target.upstream.name, target.model or self.ask.model, len(self.record.attempts) + 1)
 
-    def _end(self, outcome: str, detail: str) -> None:
+    def _end(self, outcome: str, detail: str, failed: ProviderFailed | None) -> None:
         """Record the attempt in progress, if there is one."""
         if self._trying is None:
             return
@@ -316,12 +298,14 @@ class Attempts:
         exchange, name = tried.exchange, tried.target.upstream.name
         if exchange.recording is not None:
             exchange.recording.end(_end_unread(outcome, exchange.report))
-        seconds = asyncio.get_running_loop().time() - tried.started
+        now = asyncio.get_running_loop().time()
+        how = Ended(outcome, failed, exchange.report, tried.number, now, tried.key)
+        self.health.end(self._key(tried.target), tried.target.upstream, how)
         exchange.output_times.settle(exchange.report)
         attempt = Attempt(
             name,
             outcome,
-            seconds,
+            now - tried.started,
             detail,
             exchange.report,
             exchange.asked,
@@ -338,7 +322,7 @@ class Attempts:
         """Return the next upstream's continuation of ``prefill``, the text so far; None: no upstream can continue it."""
         if self._trying is not None:
             cut = self._trying
-            self._end(failed_outcome(failed, cut.exchange.report, cut.exchange.status), failed.message)
+            self._end(failed_outcome(failed, cut.exchange.report, cut.exchange.status), failed.message, failed)
             if self._onwards is None:
                 self._onwards = deque(self._behind(cut.target))
         while self._onwards:
@@ -348,19 +332,20 @@ class Attempts:
             if not isinstance(events, ProviderFailed):
                 exchange.report.repair("continued")
                 return Opened(exchange, events)
-            self._end(failed_outcome(events, exchange.report, exchange.status), events.message)
-            self._remember(target, events)
+            self._end(failed_outcome(events, exchange.report, exchange.status), events.message, events)
         return None
 
     def _behind(self, cut: Target) -> list[Target]:
         """Return the upstreams that may continue a response of ``cut``: the route's later ones, its earlier ones, ``cut``."""
-        now, targets = asyncio.get_running_loop().time(), self.route.targets
+        now, targets = asyncio.get_running_loop().time(), self._targets
         place = targets.index(cut) + 1
         able = [target for target in targets if target.upstream.tools or not self.ask.request.tools]
         return [
             target
             for target in (*targets[place:], *targets[:place])
-            if target in able and self._rests_until(target) <= now and prefill_of(target.upstream.dialect) is not None
+            if target in able
+            and self._rests_until(target, now) <= now
+            and prefill_of(target.upstream.dialect) is not None
         ]
 
     def _cut_short(self, exchange: Exchange) -> str:
@@ -379,25 +364,18 @@ class Attempts:
             outcome_of(exchange, None) == "tool_choice_ignored"
             and self.route.on_tool_choice_ignored == "next"
             and self._kept is None
-            and target is not self.route.targets[-1]
+            and target is not self._targets[-1]
         ):
             self._kept = exchange, answer
             return IGNORED
         await exchange.deliver(answer)
         return None
 
-    def _remember(self, target: Target, failed: ProviderFailed) -> None:
-        now = asyncio.get_running_loop().time()
-        if lacks_tools(failed):
-            _note(self.memory.without_tools, self._key(target), now, NO_TOOLS_S)
-        if failed.type in {"rate_limit", "unavailable"} and failed.retry_after_s:
-            _note(self.memory.resting, self._key(target), now, min(failed.retry_after_s, REST_S))
-
-    def _rests_until(self, target: Target) -> float:
-        return self.memory.resting.get(self._key(target), 0.0)
+    def _rests_until(self, target: Target, now: float) -> float:
+        return self.health.rests_until(self._key(target), now)
 
     def _key(self, target: Target) -> tuple[str, str]:
-        return target.upstream.name, (target.model or self.ask.model)[:NAME_CHARS]
+        return known_of(target, self.ask.model)
 
 
 def _recording(recorder: Recorder, target: Target) -> OpenRecording:
@@ -415,14 +393,6 @@ def _end_unread(outcome: str, report: StreamReport) -> str:
 
 #: The gateway's own error for a response that ignores ``tool_choice``. After it, the gateway tries the next upstream.
 IGNORED: Final = ProviderFailed("unavailable", "the upstream ignored the request's `tool_choice`")
-
-
-def _note(until: dict[tuple[str, str], float], key: tuple[str, str], now: float, seconds: float) -> None:
-    """Remember ``key`` for some seconds. Clients may name any number of models, so expired keys are removed first."""
-    if len(until) >= REMEMBERED:
-        for old in [old for old, end in until.items() if end <= now] or list(until)[:1]:
-            del until[old]
-    until[key] = now + seconds
 
 
 def _wait_of(failed: ProviderFailed | None) -> float:
@@ -473,16 +443,31 @@ async def count(
     session: ClientSession,
     client_headers: Mapping[str, str],
     record: Record,
+    health: Health,
     stopping: Callable[[], bool],
     server: Server,
 ) -> web.Response:
     """Return the response of ``first_count`` for the route's upstreams.
 
-    Each upstream that is asked becomes an attempt in ``record``. ``server`` says what happens if there is no count, and
-    whether the response names the upstream. ``stopping`` returns whether the gateway is shutting down; it tells a shutdown
-    from a client that disconnected if a count is cancelled.
+    Upstreams that rest are asked last, and not at all if an estimate can replace their count. A count does not change an
+    upstream's ``health``, because it has an endpoint of its own. Each upstream that is asked becomes an attempt in ``record``.
+    ``server`` says what happens if there is no count, and whether the response names the upstream. ``stopping`` returns
+    whether the gateway is shutting down; it tells a shutdown from a client that disconnected if a count is cancelled.
     """
-    counts = (Count(ask, target.upstream, session, client_headers, target.model) for target in route.targets)
+    now = asyncio.get_running_loop().time()
+    targets = ordered(route, ask, None, health.streams)
+    resting = [target for target in targets if health.rests_until(known_of(target, ask.model), now) > now]
+    rest = resting if server.count_tokens != "estimate" else ()
+    counts = (
+        Count(
+            ask,
+            health.account(known_of(target, ask.model), target.upstream, None, now)[0],
+            session,
+            client_headers,
+            target.model,
+        )
+        for target in (*(target for target in targets if target not in resting), *rest)
+    )
     try:
         response = await first_count(ask, counts, server.count_tokens, partial(_try, record, stopping))
     except Refused as refused:

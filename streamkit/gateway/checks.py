@@ -9,6 +9,7 @@ Source: limits.md §3, T6.
 from __future__ import annotations
 
 import stat
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -54,6 +55,7 @@ def warnings(config: Config, values: Mapping[str, Any], key_files: Mapping[str, 
     yield from _listeners(config.server)
     yield from _clear_text(config.upstreams)
     yield from _unused(config)
+    yield from _groups(config, values)
     yield from _open_files(values, key_files)
     yield from _open_client_keys(config.upstreams)
 
@@ -122,7 +124,7 @@ def _listeners(server: Server) -> Iterator[Remark]:
 def _clear_text(upstreams: Mapping[str, Upstream]) -> Iterator[Remark]:
     for name, upstream in upstreams.items():
         url = urlsplit(upstream.base_url)
-        if upstream.key is not None and url.scheme == "http" and not is_loopback(url.hostname or ""):
+        if upstream.every_key and url.scheme == "http" and not is_loopback(url.hostname or ""):
             yield ("upstreams", name, "base_url"), "the key is sent in clear text; use https"
 
 
@@ -131,6 +133,21 @@ def _unused(config: Config) -> Iterator[Remark]:
     for name in config.upstreams:
         if name not in used:
             yield ("upstreams", name), "no route uses it"
+
+
+def _groups(config: Config, values: Mapping[str, Any]) -> Iterator[Remark]:
+    """Yield a warning for each setting of a choice where there is nothing to choose."""
+    for index, route in enumerate(config.routes):
+        table, sizes = values["routes"][index], Counter(target.place for target in route.targets)
+        for target in route.targets:
+            if target.weight != 1 and sizes[target.place] == 1:
+                path = ("routes", index, "to", target.place)
+                yield path, "its weight has no effect; write equals as an array in `to`: [[…, …]]"
+        many_keys = route.balance == "affinity" and any(target.upstream.keys for target in route.targets)
+        if "balance" in table and not route.has_groups and not many_keys:
+            yield ("routes", index, "balance"), "has no effect; write equals as an array in `to`: [[…, …]]"
+        if "affinity" in table and route.balance != "affinity":
+            yield ("routes", index, "affinity"), 'has no effect; write balance = "affinity", too'
 
 
 def _open_files(value: Any, key_files: Mapping[str, KeyFile], path: KeyPath = ()) -> Iterator[Remark]:

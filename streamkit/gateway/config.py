@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import parse_qsl, urlsplit
@@ -395,7 +396,7 @@ def _lines(config: Config) -> Iterator[str]:
     yield "routes:"
     for route in config.routes:
         stages = "".join(f", through {stage.use}" for stage in route.stages)
-        yield f"  {', '.join(route.models)} -> {', then '.join(map(_target, route.targets))}{stages}"
+        yield f"  {', '.join(route.models)} -> {', then '.join(_groups(route))}{stages}"
     if config.warnings:
         yield "warnings:"
         yield from (f"  {warning}" for warning in config.warnings)
@@ -420,10 +421,21 @@ def _counted(number: int, noun: str) -> str:
 
 def _access(upstream: Upstream) -> str:
     access = "no key" if upstream.auth == "none" else upstream.auth
+    access += f", {len(upstream.keys)} keys" if upstream.keys else ""
     access += ", over WebSockets" if upstream.transport == "websocket" else ""
     access += f", through {_place_of(upstream.proxy_url)}" if upstream.proxy_url is not None else ""
     access += ", with a client certificate" if upstream.client_cert is not None else ""
     return access if upstream.tools else f"{access}, no tools"
+
+
+def _groups(route: Route) -> Iterator[str]:
+    for _, targets in groupby(route.targets, key=lambda target: target.place):
+        group = list(targets)
+        if len(group) == 1:
+            yield _target(group[0])
+        else:
+            equals = (f"{_target(each)}{'' if each.weight == 1 else f' (weight {each.weight:g})'}" for each in group)
+            yield f"one of {', '.join(equals)} by {route.balance.replace('_', ' ')}"
 
 
 def _target(target: Target) -> str:

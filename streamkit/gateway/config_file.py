@@ -226,6 +226,8 @@ def usual_auth(name: str) -> Auth:
 # -- tables to values --------------------------------------------------------------------------------------------------
 
 
+#: An element of a route's ``to``: a target, or an array of targets, a group of equals.
+Element = NewType("Element", object)
 #: The value of a header. In the file: a string, or a table that says where to read the value, as for a key.
 HeaderText = NewType("HeaderText", str)
 
@@ -283,6 +285,7 @@ def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None], folder:
     made.register_structure_hook(RouteStage, stage)
     paths = dict.fromkeys(("ca_file", "client_cert", "client_key"), _path_in(folder))
     hooks: dict[str, Hook] = {"dialect": _dialect, "headers": headers, "proxy": proxy, **paths}
+    made.register_structure_hook(Route, _route_hook(made))
     made.register_structure_hook(Upstream, table_hook(Upstream, made, hooks))
     return made
 
@@ -290,6 +293,16 @@ def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None], folder:
 def _path_in(folder: Path) -> Hook:
     """Return the hook for the path of a file, which begins at ``folder`` if it is relative."""
     return lambda value, kind: str(folder / exactly(str, SCALARS[str])(value, kind))
+
+
+def _route_hook(made: Converter) -> Hook:
+    """Return the hook for a route, whose ``to`` may contain arrays."""
+
+    def element(value: Any, _kind: Any) -> Any:
+        return made.structure(value, tuple[Target, ...] if isinstance(value, list) else Target)
+
+    made.register_structure_hook_func(lambda kind: kind is Element, element)
+    return table_hook(Route, made, {"targets": lambda value, _kind: made.structure(value, tuple[Element, ...])})
 
 
 def _dialect(value: Any, _kind: Any) -> str:

@@ -65,6 +65,7 @@ COUNTERS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "usage_unknown": ("upstream ending", "Responses without token counts, by the ending that the client saw"),
     "stalls": ("upstream", "Gaps between two outputs above stall_report_s"),
+    "upstream_rests": ("upstream", "How often a model of an upstream began to rest after failures"),
     "stops": ("upstream reason", "Responses by stop reason; none: they were interrupted without one"),
     "resumes": ("result", "Requests for the rest of a response, by result"),
     "not_resumable": ("why", "Responses that should have been kept and were not, by reason"),
@@ -86,15 +87,17 @@ HISTOGRAMS: Final[Mapping[str, tuple[str, str, tuple[float, ...]]]] = {
     "output_tokens_per_second": ("upstream route", "Tokens per second after a stream's first output", RATE_BUCKETS),
     "overhead_seconds": ("client route", "Seconds that the gateway itself adds to a stream", OVERHEAD_BUCKETS),
 }
-#: The gauges by name, each with its meaning and how to combine the values of several worker processes.
-GAUGES: Final[Mapping[str, tuple[str, Literal["livesum", "livemax"]]]] = {
-    "streams_active": ("Responses in progress", "livesum"),
-    "sockets_open": ("WebSockets open", "livesum"),
-    "logs_live": ("Kept responses in progress", "livesum"),
-    "logs_kept": ("Responses that ended and are kept in the gateway's memory", "livesum"),
-    "log_bytes": ("Bytes of responses that are kept in the gateway's memory", "livesum"),
-    "log_behind_bytes": ("Bytes of responses that wait for the store", "livesum"),
-    "log_behind_seconds": ("How long bytes have been waiting for the store", "livemax"),
+#: The gauges by name, each with the names of its labels, its meaning, and how to combine the values of several worker
+#: processes.
+GAUGES: Final[Mapping[str, tuple[str, str, Literal["livesum", "livemax"]]]] = {
+    "streams_active": ("", "Responses in progress", "livesum"),
+    "sockets_open": ("", "WebSockets open", "livesum"),
+    "upstreams_resting": ("upstream why", "Models of an upstream that rest, by reason", "livesum"),
+    "logs_live": ("", "Kept responses in progress", "livesum"),
+    "logs_kept": ("", "Responses that ended and are kept in the gateway's memory", "livesum"),
+    "log_bytes": ("", "Bytes of responses that are kept in the gateway's memory", "livesum"),
+    "log_behind_bytes": ("", "Bytes of responses that wait for the store", "livesum"),
+    "log_behind_seconds": ("", "How long bytes have been waiting for the store", "livemax"),
 }
 #: The gauge for each attribute that a store of responses may have.
 STORE_GAUGES: Final = {
@@ -132,14 +135,15 @@ class Metrics:
             for name, (labels, meaning, bounds) in HISTOGRAMS.items()
         }
         self._gauges = {
-            name: Gauge(f"streamkit_{name}", meaning, registry=self.registry, multiprocess_mode=mode)
-            for name, (meaning, mode) in GAUGES.items()
+            name: Gauge(f"streamkit_{name}", meaning, labels.split(), registry=self.registry, multiprocess_mode=mode)
+            for name, (labels, meaning, mode) in GAUGES.items()
         }
         # the series of each name and its labels that were used
         self._series: dict[tuple[str, ...], Counter] = {}
         self._measured: dict[tuple[str, ...], Histogram] = {}
         # for each of our counters: how much of another object's counter is already included
         self._copied: Totals[tuple[str, str]] = Totals()
+        self._resting: set[tuple[str, str]] = set()  # the series of resting upstreams
 
     def begin(self, config: Config) -> None:
         """Create the series that the configuration implies, with value 0.
@@ -150,6 +154,7 @@ class Metrics:
         routed = {(target.upstream.name, route.name) for route in config.routes for target in route.targets}
         for upstream in {name for name, _ in routed}:
             self._begin("stalls", [(upstream,)])
+            self._begin("upstream_rests", [(upstream,)])
             self._begin("attempts", [(upstream, outcome) for outcome in BEGUN_OUTCOMES])
             for name in ("tool_calls", "outputs"):
                 self._begin(name, [(upstream, verdict) for verdict in get_args(VerdictKind)])
@@ -181,6 +186,13 @@ class Metrics:
         self._copy("store_errors", getattr(store, "errors", {}))
         for attribute, name in STORE_GAUGES.items():
             self._gauges[name].set(getattr(store, attribute, 0))
+
+    def upstreams_rest(self, resting: Mapping[tuple[str, str], int], opened: Mapping[str, int]) -> None:
+        """Copy how many models of each upstream rest, by the upstream's name and the reason, and how often they began to."""
+        self._resting.update(resting)
+        for series in self._resting:
+            self._gauges["upstreams_resting"].labels(*series).set(resting.get(series, 0))
+        self._copy("upstream_rests", opened)
 
     def recorded(self, recorder: Recorder) -> None:
         self._copy("recorder_files", {"": recorder.files})
@@ -278,13 +290,23 @@ def forget_live(pid: int | None) -> None:
 
 def exposition(metrics: Metrics | None) -> bytes:
     """Return the text of ``/metrics``: of all workers if there are several, else of this process."""
-    if MULTIPROCESS_DIR in os.environ:
-        registry = CollectorRegistry()
-        if not Path(os.environ[MULTIPROCESS_DIR]).is_dir():
-            return b""  # the directory was removed; the workers' logs say so
+    return generate_latest(_registry(metrics))
+
+
+def resting(metrics: Metrics | None) -> list[str]:
+    """Return a line for each upstream that rests: of all workers if there are several, else of this process."""
+    found = (family for family in _registry(metrics).collect() if family.name == "streamkit_upstreams_resting")
+    series = [(sample.labels, sample.value) for family in found for sample in family.samples if sample.value]
+    return sorted(f"{labels['upstream']} rests: {labels['why']} ({value:g})" for labels, value in series)
+
+
+def _registry(metrics: Metrics | None) -> CollectorRegistry:
+    if MULTIPROCESS_DIR not in os.environ:
+        return CollectorRegistry() if metrics is None else metrics.registry
+    registry = CollectorRegistry()
+    if Path(os.environ[MULTIPROCESS_DIR]).is_dir():  # otherwise it was removed; the workers' logs say so
         multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # the library has no types here
-        return generate_latest(registry)
-    return b"" if metrics is None else generate_latest(metrics.registry)
+    return registry
 
 
 # -- files of several workers ------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from attrs import Attribute, evolve, field, frozen
@@ -26,6 +26,11 @@ from streamkit.toml.findings import Refusal
 from streamkit.web.resume.settings import Resumable
 from streamkit.web.upstream import Upstream
 
+HEADER: Final = "header:"  #: the prefix of a place of `affinity` that is a header
+#: The other places of a request that may name its conversation.
+AFFINITY: Final = ("prompt_cache_key", "conversation", "previous_response_id", "user", "first_message")
+#: The default: without the first message, which many requests of one program have in common.
+DEFAULT_AFFINITY: Final = AFFINITY[:-1]
 _TOKEN: Final = re.compile(r"\[!?\]?[^\]]*\]|.", re.DOTALL)
 
 
@@ -38,6 +43,10 @@ class Target:
     #: The upstream's name for the model; by default the client's name. `*` is replaced with the text that the `*` of the
     #: route's pattern matched.
     model: str | None = field(default=None)
+    #: How often it is used in a group of equals: one with weight 3 three times as often as one with weight 1.
+    weight: float = field(default=1.0, validator=gt(0))
+    #: The index of its element of `to`: targets with the same place are equals. The route sets it.
+    place: int = field(default=-1, eq=False, metadata={"no_key": True})
 
     @model.validator
     def _is_a_name(self, _attribute: Attribute[str | None], value: str | None) -> None:
@@ -79,6 +88,23 @@ def _names(_instance: object, _attribute: Attribute[Any], value: tuple[str, ...]
             raise Refusal("must be a model's name or a pattern, not blank", at=(index,))
 
 
+def _placed(elements: Iterable[Target | Sequence[Target]]) -> tuple[Target, ...]:
+    """Return the targets of the elements of `to`, each with its place."""
+    placed: list[Target] = []
+    for place, element in enumerate(elements):
+        group = (element,) if isinstance(element, Target) else element
+        if not group:
+            raise Refusal("must name at least one upstream", at=("targets", place))
+        placed += (evolve(target, place=place) if target.place < 0 else target for target in group)
+    return tuple(placed)
+
+
+def _places(_instance: object, _attribute: Attribute[Any], value: tuple[str, ...]) -> None:
+    for index, place in enumerate(value):
+        if place not in AFFINITY and not (place.startswith(HEADER) and place.removeprefix(HEADER).strip()):
+            raise Refusal(f"must be one of {', '.join(AFFINITY)}, or {HEADER}NAME", at=(index,))
+
+
 @frozen(kw_only=True)
 class Route:
     """The upstreams for some models, in the order in which they are tried, and how often they are tried."""
@@ -86,8 +112,18 @@ class Route:
     #: The models of this route, as clients call them: names and shell patterns (`*`, `?`, `[abc]`). A name wins over every
     #: pattern; otherwise the first matching pattern of the file wins. Only names are shown to clients that list models.
     models: tuple[str, ...] = field(validator=[_some, _names])
-    #: The upstreams, the preferred one first. Each is a name, or `{ upstream = "b", model = "renamed" }`.
-    targets: tuple[Target, ...] = field(validator=_some)
+    #: The upstreams, the preferred one first. Each is a name, or `{ upstream = "b", model = "renamed" }`. An array in this
+    #: array is a group of equals, among which `balance` chooses: `[["a", { upstream = "b", weight = 3 }], "c"]`.
+    targets: tuple[Target, ...] = field(validator=_some, converter=_placed)
+    #: How to choose in a group of equals. `weighted`: at random, by weight. `fewest_open`: the one with the fewest open
+    #: streams in this process, divided by its weight. `affinity`: the same one for all requests of a conversation, by weight,
+    #: so that it finds its prompts in the provider's cache; on every worker and node. The others of the group are tried next.
+    balance: Literal["weighted", "fewest_open", "affinity"] = "weighted"
+    #: For `affinity`: the places of a request that may name its conversation; the first one that does counts.
+    #: `prompt_cache_key` of OpenAI's clients; `conversation`: AG-UI's thread, the AI SDK's chat; `previous_response_id`: the
+    #: stored conversation that the request continues; `user`: Anthropic's `metadata.user_id`, OpenAI's `user`;
+    #: `first_message`: the text of the user's first message; `header:NAME`: a header. If none does, `weighted` is used.
+    affinity: tuple[str, ...] = field(default=DEFAULT_AFFINITY, validator=_places)
     #: The stages that each streamed or whole response passes, in this order, before the client gets it: streamkit's or your
     #: own. `"package.module:name"` names a stage, or a function that returns one. `{ use = "package.module:name", … }` calls
     #: the function: `args` has the positional arguments, and each other key is a keyword argument. `{ regex = "…" }` is a
@@ -119,10 +155,15 @@ class Route:
             raise Refusal("must not be less than backoff_s", at=("backoff_max_s",))
         if self.on_cut == "continue" and not any(prefill_of(target.upstream.dialect) for target in self.targets):
             raise Refusal("no target is known to continue an interrupted text", at=("on_cut",))
-        for index, target in enumerate(self.targets):
+        for target in self.targets:
             if "*" in (target.model or "") and not all(map(_has_one_star, self.models)):
                 reason = "may have a * only if each of the route's models has one *, and no ? or ["
-                raise Refusal(reason, at=("targets", index))
+                raise Refusal(reason, at=("targets", target.place))
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether the order of the targets depends on the request."""
+        return self.targets[-1].place + 1 < len(self.targets)
 
     @property
     def name(self) -> str:

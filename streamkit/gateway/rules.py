@@ -60,7 +60,8 @@ def rules_of(config: Config, before: Rules | None = None) -> Rules:
     """Return the rules of a configuration. The keys of the rules ``before``, which these rules replace, stay hidden."""
     server, routes = config.server, Routes(config.routes)
     for upstream in config.upstreams.values():
-        _ = upstream.connection  # a worker reads certificates here, since no request should wait for them
+        for account in upstream.accounts:
+            _ = account.connection  # certificates are read here, since no request should wait for them
     keys = [key.reveal() for key in server.keys]
     known = [*keys, *config.resume.secrets, *(key for each in config.upstreams.values() for key in keys_of(each))]
     retired = () if before is None else [key for key in before.secrets if key not in known]

@@ -166,7 +166,7 @@ async def _alone(
 ) -> int:
     signals, metrics, reloader = signals_of_gateway(reloads=file is not None), Metrics(), Reloader(config, file)
     async with (
-        _private(reloader, metrics) as private,
+        _private(reloader, metrics, signals.stop) as private,
         _inspected(config, inspection) as captures,
         _public(config, metrics, captures=captures, hurry=signals.hurry) as (app, bound),
     ):
@@ -210,7 +210,7 @@ async def _parent(
                 configure(new.server.log_format, new.server.log_level)
             return reason
 
-        async with _private(reloader, None) as private, meanwhile(reloader.watch(signals.reload)):
+        async with _private(reloader, None, stop) as private, meanwhile(reloader.watch(signals.reload)):
             workers += [start() for _ in range(config.server.workers)]
             announced = False
             while not stop.is_set():
@@ -423,14 +423,16 @@ async def _public(
 
 
 @asynccontextmanager
-async def _private(reloader: Reloader, metrics: Metrics | None) -> AsyncGenerator[tuple[str, int] | None, None]:
+async def _private(
+    reloader: Reloader, metrics: Metrics | None, stop: asyncio.Event
+) -> AsyncGenerator[tuple[str, int] | None, None]:
     config = reloader.config
     address = config.server.private_address
     if address is None:
         yield None
         return
     what, idle_s = "/metrics (server.private)", config.server.idle_connection_s
-    app = private_app(metrics, lambda: reloader.config.server.private_hosts)
+    app = private_app(metrics, lambda: reloader.config.server.private_hosts, stopping=stop.is_set)
     async with listening(app, address, idle_s=idle_s, what=what) as bound:
         yield bound
 

@@ -134,6 +134,7 @@ async def watched(tmp_path: Path) -> AsyncIterator[Watched]:
                 recorder = app[GATEWAY].recorder
                 await eventually(lambda: recorder.unrecorded["disk_error"] > 0)
                 metrics.recorded(recorder)
+                metrics.upstreams_rest({("one", "retry_after"): 1}, {})
 
             yield Watched(f"http://127.0.0.1:{private}/metrics", play)
 

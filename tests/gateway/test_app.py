@@ -13,7 +13,8 @@ from streamkit.gateway.config import Resume, Server
 from streamkit.gateway.metrics import Metrics
 from streamkit.http_errors import decode_error
 from streamkit.web.upstream import Secret
-from tests.gateway.running import asking, behind, config_of, in_turn, upstream_at
+from streamkit.web.upstream.value import Rest
+from tests.gateway.running import asking, behind, config_of, in_turn, leg, upstream_at
 from tests.gateway.test_attempts import NO_CALLS
 from tests.web.evil import EvilUpstream
 from tests.web.faults import FAULTS, as_asked, good, silence_before_headers, speech, status, whole
@@ -315,6 +316,24 @@ async def test_the_operators_listener_has_metrics_and_nothing_of_the_clients():
         assert b"# TYPE streamkit_requests_total counter" in answer.body
         assert (await ask(url, "/healthz", method="GET")).status == 200
         assert (await ask(url, "/v1/models", method="GET")).status == 404
+
+
+async def test_only_the_operators_listener_names_upstreams_that_rest_and_a_stop():
+    stop, one = asyncio.Event(), Rest(failures=1)
+    async with (
+        in_turn(leg(status(500), rest=one), good("openai-chat")) as running,
+        serving(private_app(running.metrics, stopping=stop.is_set)) as port,
+    ):
+        url = f"http://127.0.0.1:{port}"
+        for model in ("m", "m2"):
+            assert (await running.asked(model=model)).status == 200
+        await eventually(lambda: running.counted("upstreams_resting", upstream="one", why="http_500") == 2)
+        assert running.counted("upstream_rests_total", upstream="one") == 2
+        answer = await ask(url, "/readyz", method="GET")
+        assert (answer.status, answer.body) == (200, b"ready\none rests: http_500 (2)\n")
+        assert (await running.get("/readyz")).body == b"ready\n"
+        stop.set()
+        assert (await ask(url, "/readyz", method="GET")).status == 503
 
 
 def test_the_operators_listener_is_on_loopback_unless_somebody_says_otherwise():

@@ -374,3 +374,14 @@ async def test_the_front_page_links_the_page_and_never_its_token():
             captures.url = page
             async with ClientSession() as session, session.get(url) as response:
                 assert ("http://127.0.0.1:9000" in await response.text()) is wanted
+
+
+async def test_the_page_is_told_of_upstreams_that_rest_and_of_their_return():
+    captures = Captures()
+    feed = Feed(captures)
+    told = []
+    for resting in ({}, {("one", "refused"): 2}, {("one", "refused"): 2}, {}):
+        captures.show_resting(resting)
+        told.append(feed.take())
+    rests = b'{"type":"upstreams","resting":[{"upstream":"one","why":"refused","models":2}]}\n'
+    assert told == [b"", rests, b"", b'{"type":"upstreams","resting":[]}\n']

@@ -89,7 +89,15 @@ def at_nobody(name):
 
 def test_what_the_configuration_knows_of_begins_with_zero():
     config = config_of([at_nobody("one"), at_nobody("two")])
-    begun = {"attempts": 13, "tool_calls": 7, "outputs": 7, "usage_unknown": 5, "stalls": 1, "tokens": 2}
+    begun = {
+        "attempts": 13,
+        "tool_calls": 7,
+        "outputs": 7,
+        "usage_unknown": 5,
+        "stalls": 1,
+        "tokens": 2,
+        "upstream_rests": 1,
+    }
     kept = {"not_resumable": 3, "logs_lost": 5}
     recorder = {"recorder_files": 1, "recorder_bytes": 1, "recorder_dropped": 1}
     assert zeros(config) == {**{name: 2 * count for name, count in begun.items()}, **kept, **recorder}
@@ -207,7 +215,7 @@ SERIES = """
     log_behind_seconds store_errors attempts tool_calls outputs repairs request_repairs losses keep_alives
     request_seconds first_byte_seconds attempt_seconds first_output_seconds request_first_output_seconds
     output_gap_seconds output_tokens_per_second overhead_seconds tokens usage_unknown stalls stops
-    streams_active sockets_open recorder_files recorder_bytes recorder_dropped recorder_unrecorded
+    upstreams_resting upstream_rests streams_active sockets_open recorder_files recorder_bytes recorder_dropped recorder_unrecorded
 """
 
 
@@ -225,12 +233,14 @@ from streamkit.gateway.record import Record
 metrics = Metrics()
 metrics.observe(Record("req_1", "POST", "/", client="ollama", status=200, ending="whole", seconds=1.0))
 metrics.active(1)
+metrics.upstreams_rest({("one", "refused"): 2, ("two", "keys"): 0}, {"one": 5})
 """
-#: Whoever serves /metrics has no counts of its own.
+#: Whoever serves /metrics and /readyz has no counts of its own.
 READER = """
 import sys
-from streamkit.gateway.metrics import exposition
+from streamkit.gateway.metrics import exposition, resting
 sys.stdout.buffer.write(exposition(None))
+print(*resting(None), file=sys.stderr)
 """
 
 
@@ -238,8 +248,10 @@ def test_several_workers_are_added_up(tmp_path):
     env = {**os.environ, MULTIPROCESS_DIR: str(tmp_path)}
     for _ in range(3):
         subprocess.run([sys.executable, "-c", WORKER], env=env, check=True)
-    text = subprocess.run([sys.executable, "-c", READER], env=env, check=True, capture_output=True).stdout
-    found = series(text)
+    done = subprocess.run([sys.executable, "-c", READER], env=env, check=True, capture_output=True)
+    found, text = series(done.stdout), done.stdout
+    assert done.stderr == b"one rests: refused (6)\n"
+    assert found["streamkit_upstream_rests_total", ("upstream", "one")] == 15
     labels = (("client", "ollama"), ("ending", "whole"), ("route", "_other"), ("status", "200"))
     assert found["streamkit_requests_total", *labels] == 3
     times = (("client", "ollama"), ("ending", "whole"), ("route", "_other"))

@@ -442,7 +442,8 @@ async def test_the_log_is_one_line_of_json_for_each_request_whoever_answers_it(t
         asked += [request("openai-chat", FORGED), request("openai-chat", "long" * 50)]
         answers = await asyncio.gather(*(ask(gateway.url, path, body=body) for path, body in asked * 3))
         for probe in ("/healthz", "/readyz"):  # asked every few seconds, and no requests
-            assert (await ask(gateway.url, probe, method="GET")).status == 200
+            for url in (gateway.url, gateway.private):
+                assert (await ask(url, probe, method="GET")).status == 200
         gateway.signal(signal.SIGTERM)
         assert await gateway.ended() == 0
         log = gateway.log  # every line is an object

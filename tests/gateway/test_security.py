@@ -22,13 +22,14 @@ from backports import zstd
 from streamkit import collect
 from streamkit.conversation.messages import Choice, Response, Text, ToolCall
 from streamkit.conversation.response_events import response_events
-from streamkit.events import Verdict
+from streamkit.events import ProviderFailed, Verdict
 from streamkit.gateway.app import private_app
-from streamkit.gateway.attempts import REMEMBERED, Memory, _note
 from streamkit.gateway.config import Server
+from streamkit.gateway.health import REMEMBERED, Ended, Health
 from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.gateway.routing import Target
 from streamkit.http_errors import decode_error
+from streamkit.report import StreamReport
 from streamkit.testing import source_of
 from streamkit.web.surfaces import surfaces
 from streamkit.web.upstream import Secret, Upstream
@@ -606,10 +607,16 @@ async def test_t13_names_of_models_paths_and_methods_make_no_series():
 
 async def test_t13_what_is_remembered_of_models_is_bounded():
     """Where a route renames by a star, clients choose what the upstream is asked for, and so what is remembered of it."""
-    until = {}
-    for number in range(3 * REMEMBERED):
-        _note(until, ("one", f"m-{number}"), float(number), 3600.0)
-    assert len(until) <= REMEMBERED
+    failed = ProviderFailed("rate_limit", "busy", retry_after_s=3600.0)
+    for busy in (REMEMBERED // 2, 3 * REMEMBERED):
+        health, keys = Health(), [("one", f"m-{number}") for number in range(3 * REMEMBERED)]
+        for number, key in enumerate(keys):
+            begun = health.begin(key, StreamReport(), 0)
+            if number < busy:
+                health.end(key, NOWHERE, Ended("http_429", failed, StreamReport(), begun, 0))
+        assert len(health.known) == REMEMBERED
+        kept = keys[:busy] if busy < REMEMBERED else keys[-REMEMBERED:]  # those that rest, or the latest
+        assert set(kept) <= health.known.keys()
     busy = faults.status(429, headers={"Retry-After": "60"})
     async with EvilUpstream(busy) as evil:
         renamed = Target(upstream=upstream_at(evil, "openai-chat"), model="there-*")
@@ -617,7 +624,6 @@ async def test_t13_what_is_remembered_of_models_is_bounded():
             for number in range(5):
                 assert (await running.asked(model=f"m-{number}")).status == 429
     assert [request.json()["model"] for request in evil.requests] == [f"there-{number}" for number in range(5)]
-    assert Memory().resting == {}
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------

@@ -11,9 +11,10 @@ from streamkit.dialects import DIALECTS
 from streamkit.gateway.routing import Target
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Secret
+from streamkit.web.upstream.value import Rest
 from tests.gateway.running import asking, behind, config_of, gateway, in_turn, leg, told, upstream_at
 from tests.web.evil import Delay, EvilUpstream, Script, Send
-from tests.web.faults import FAULTS, answer, refuse, status
+from tests.web.faults import FAULTS, answer, good, refuse, status
 from tests.web.upstream.conftest import aws
 
 __all__ = ["aws"]
@@ -90,6 +91,20 @@ async def test_those_that_cant_count_are_passed_over_and_the_model_has_the_name_
             assert (await counted(running, client)).status == 200
     assert not chat.requests
     assert claude.requests[0].json()["model"] == "claude-there"
+
+
+@pytest.mark.parametrize(("mode", "seen"), [("upstream", [2, 1]), ("estimate", [1, 1])])
+async def test_one_that_rests_is_asked_last_and_not_at_all_if_an_estimate_will_do(mode, seen):
+    def play(request):
+        return status(500, "anthropic") if "/count" not in request.path else counts("anthropic")
+
+    one = leg(play, dialect="anthropic", rest=Rest(failures=1))
+    two = leg(lambda request: status(500) if "/count" in request.path else good("gemini"), dialect="gemini")
+    async with in_turn(one, two, server={"count_tokens": mode}) as running:
+        assert (await running.asked("anthropic")).status == 200
+        running.evils[1].requests.clear()
+        assert (await counted(running, "anthropic")).status == 200
+        assert running.seen == seen
 
 
 FAILURES = {

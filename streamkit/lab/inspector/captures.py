@@ -142,6 +142,8 @@ class Captures:
         self.url: str | None = None  #: the URL of the inspector's page, without the token
         self.watchers: set[asyncio.Event] = set()  #: each event is set after a change
         self.size = 0
+        #: How many models of each upstream rest, by the upstream's name and the reason.
+        self.resting: Mapping[tuple[str, str], int] = {}
         self._captures = captures
         self._all_bytes = all_bytes
         self._kept: dict[str, Capture] = {}  # by id, oldest first
@@ -169,6 +171,11 @@ class Captures:
         self.size += size
         while self.size > self._all_bytes and len(self._kept) > 1:
             self._drop(self._oldest(but=capture))
+
+    def show_resting(self, resting: Mapping[tuple[str, str], int]) -> None:
+        if resting != self.resting:
+            self.resting = resting
+            self.wake()
 
     def wake(self) -> None:
         if self.watchers:

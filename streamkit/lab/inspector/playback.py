@@ -38,18 +38,25 @@ SLICE_BYTES: Final = 4 * 1024
 
 
 class Feed:
-    """The messages for one watcher: changes in the list of streams, and all of the one stream that the watcher follows."""
+    """The messages for one watcher: upstreams that rest, changes in the list of streams, and the stream that it follows."""
 
     def __init__(self, captures: Captures, followed: str | None = None) -> None:
         self._captures = captures
         self._sent: dict[str, int] = {}  # the version of each stream that the watcher has received
+        self._resting: Mapping[tuple[str, str], int] = {}  # the resting upstreams that the watcher knows
         capture = None if followed is None else captures.get(followed)
         self._playback = None if capture is None else Playback(capture)
 
     def take(self) -> bytes:
         """Return the changes since the last call, as JSON Lines. Empty if nothing changed."""
-        messages = [*self._list(), *([] if self._playback is None else self._playback.take())]
+        messages = [*self._rests(), *self._list(), *([] if self._playback is None else self._playback.take())]
         return "".join(json.dumps(message, separators=(",", ":")) + "\n" for message in messages).encode()
+
+    def _rests(self) -> Iterator[dict[str, Any]]:
+        if self._captures.resting != self._resting:
+            self._resting = self._captures.resting
+            rests = [{"upstream": name, "why": why, "models": models} for (name, why), models in self._resting.items()]
+            yield {"type": "upstreams", "resting": rests}
 
     def _list(self) -> Iterator[dict[str, Any]]:
         kept = {capture.id: capture for capture in self._captures}

@@ -69,10 +69,10 @@ def _cutter(keys: frozenset[str]) -> Cut:
 
 
 def keys_of(upstream: Upstream) -> Iterator[str]:
-    """Yield the key of an upstream, the password of its proxy, and the values of its operator's headers, which may be keys."""
+    """Yield an upstream's keys, the password of its proxy, and the values of its operator's headers, which may be keys."""
     yield from upstream.connection.secrets
-    if upstream.key is not None:
-        yield upstream.key.reveal()
+    for key in upstream.every_key:
+        yield key.reveal()
     for name, value in upstream.headers.items():
         if name not in _public():
             yield value

@@ -238,10 +238,16 @@ async def authorised(
         from streamkit.web.upstream import google  # noqa: PLC0415 - the extra `google`, and 0.2 s
 
         return {**headers, "authorization": f"Bearer {await google.token(upstream)}"}
-    if upstream.key is None:
+    keys = upstream.every_key
+    if not keys:
         return dict(headers)
     name, scheme = key_headers()[upstream.auth]
-    return {**headers, name: scheme + upstream.key.reveal()}
+    return {**headers, name: scheme + keys[0].reveal()}
+
+
+def refuses_key(failed: ProviderFailed) -> bool:
+    """Return whether an upstream refused the key, and not what the request says."""
+    return failed.type in {"auth", "permission"} and not _OF_CONTENT.search(failed.message)
 
 
 def as_gateway_failure(
@@ -252,9 +258,9 @@ def as_gateway_failure(
     With 401, a client would report that the user's key is wrong and ask the user for another key. If the client itself sent
     the refused key, the failure stays as it is.
     """
-    if failed.type not in {"auth", "permission"} or _OF_CONTENT.search(failed.message):
+    if not refuses_key(failed):
         return failed
-    keys = [upstream.key.reveal() for upstream in upstreams if upstream.key is not None]
+    keys = [key.reveal() for upstream in upstreams for key in upstream.every_key]
     if any(key in value for key in keys for value in client_headers.values()):
         return failed
     status = "" if failed.http_status is None else f" (status {failed.http_status})"

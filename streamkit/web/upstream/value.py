@@ -15,7 +15,8 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from attrs import Attribute, field, frozen
+from attrs import Attribute, evolve, field, frozen
+from attrs.validators import ge, gt
 from yarl import URL
 
 from streamkit.dialects import key_headers, source_named
@@ -113,6 +114,24 @@ def _is_base_url(_upstream: Upstream, _field: Attribute[str], text: str) -> None
         raise UsageError("base_url: the host is missing; write https://host/v1")
 
 
+@frozen(kw_only=True)
+class Rest:
+    """When a gateway stops using a model of an upstream that fails, and for how long (a circuit breaker)."""
+
+    #: The failures after which it rests, if they are at least half of the attempts since the first of them. A time-out counts
+    #: as three. 0: it never rests after failures.
+    failures: int = field(default=5, validator=ge(0))
+    #: Seconds of the first rest. One request then probes the upstream; if it fails, the next rest is twice as long.
+    first_s: float = field(default=10.0, validator=gt(0))
+    #: The longest rest, in seconds.
+    max_s: float = field(default=300.0, validator=gt(0))
+
+    def __attrs_post_init__(self) -> None:
+        if self.max_s < self.first_s:
+            raise UsageError("max_s: must not be less than first_s")
+
+
+DEFAULT_REST: Final = Rest()
 #: The types of an upstream's fields that no other check looks at, and what to write.
 _KINDS: Final[Mapping[str, tuple[Any, str]]] = {
     **dict.fromkeys(("name", "dialect", "auth"), (str, "a str")),
@@ -121,6 +140,8 @@ _KINDS: Final[Mapping[str, tuple[Any, str]]] = {
     "proxy": (str | Secret | None, "a str or a Secret"),
     **dict.fromkeys(("tools", "emulate", "propagate_trace"), (bool, "True or False")),
     "timeouts": (Timeouts, "Timeouts(…)"),
+    "rest": (Rest, "Rest(…)"),
+    "keys": (tuple, "a tuple"),
     "text_calls": (tuple | list, "a tuple"),
 }
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -142,6 +163,9 @@ class Upstream:
     auth: Auth = "bearer"
     #: None for ``none``, and for ``sigv4`` and ``google``, which find credentials as AWS's and Google's tools do.
     key: Secret | None = None
+    #: Several keys in place of `key`. The gateway uses one until the provider refuses it or limits its rate; that key then
+    #: rests for the time of `Retry-After` (10 s without it, or 300 s if it was refused), and the next one is used at once.
+    keys: tuple[Secret, ...] = ()
     api_version: str | None = None  #: the query parameter ``api-version``, for Azure
     #: How requests are sent: each as a `POST`, or as a message of its WebSocket if the dialect has one. Counts use HTTP.
     transport: Transport = "http"
@@ -161,6 +185,8 @@ class Upstream:
     )
     tools: bool = True  #: false if the server does not support tools
     timeouts: Timeouts = DEFAULT_TIMEOUTS
+    #: When the gateway stops using it after failures, and for how long.
+    rest: Rest = DEFAULT_REST
     #: Constant headers that the operator chooses, such as OpenRouter's ``HTTP-Referer``. Names are converted to lower case.
     headers: Mapping[str, str] = field(factory=dict, converter=_lower, repr=lambda headers: f"<{', '.join(headers)}>")
     #: The maximum of output tokens to send if the dialect requires one and the request has none.
@@ -238,6 +264,16 @@ class Upstream:
         """The proxy's URL, with its password if it has one."""
         return self.proxy.reveal() if isinstance(self.proxy, Secret) else self.proxy
 
+    @property
+    def every_key(self) -> tuple[Secret, ...]:
+        """All keys of this upstream."""
+        return self.keys if self.key is None else (self.key,)
+
+    @cached_property
+    def accounts(self) -> tuple[Upstream, ...]:
+        """The upstream with each of its ``keys`` as its only key; if it has none, itself."""
+        return tuple(evolve(self, key=key, keys=()) for key in self.keys) or (self,)
+
     @cached_property
     def wire(self) -> Dialect:
         """The dialect of this upstream."""
@@ -297,17 +333,22 @@ class Upstream:
             raise UsageError('transport: leave it out, or write "http"; auth = "sigv4" signs requests with a body')
 
     def _check_key(self) -> None:
+        name, keys = ("keys" if self.keys else "key"), self.every_key
+        if self.key is not None and self.keys:
+            raise UsageError("keys: write `key` or `keys`, not both")
         if self.auth in key_headers():
-            if self.key is None:
+            if not keys:
                 raise UsageError(f'key: auth = "{self.auth}" needs a key; write `auth = "none"` if there is no key')
-            if not isinstance(self.key, Secret):
-                raise UsageError('key: must be a Secret, which no log shows; write Secret("…")')
-            if not HEADER_TEXT.fullmatch(self.key.reveal()):
+            if not all(isinstance(key, Secret) for key in keys):
+                raise UsageError(f'{name}: must be a Secret, which no log shows; write Secret("…")')
+            if not all(HEADER_TEXT.fullmatch(key.reveal()) for key in keys):
                 raise UsageError(
-                    "key: it is empty, or has a blank, a line break or a character that no header may contain"
+                    f"{name}: it is empty, or has a blank, a line break or a character that no header may contain"
                 )
-        elif self.key is not None:
-            raise UsageError(f'key: auth = "{self.auth}" sends no key; remove `key`, or choose another `auth`')
+            if len(set(keys)) < len(keys):
+                raise UsageError("keys: two of them are the same key; write each once")
+        elif keys:
+            raise UsageError(f'{name}: auth = "{self.auth}" sends no key; remove `{name}`, or choose another `auth`')
 
     def _check_azure(self, dialect: Dialect) -> None:
         if self.has_deployments and not self.api_version:

@@ -66,6 +66,7 @@ async function read(signal) {
   if (response.status === 503) throw new Error(await response.text());
   if (!response.ok) throw new Refused(`${response.status}: ${visibleLine(await response.text())}`);
   state("connected", "good");
+  $("resting").textContent = "";
   const lines = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = [];
   for (;;) {
@@ -93,6 +94,11 @@ let touched = new Set();
 let listChanged = false;
 
 function take(message) {
+  if (message.type === "upstreams") {
+    const rests = message.resting.map(({ upstream, why }) => `${visibleLine(upstream)} (${visibleLine(why)})`);
+    $("resting").textContent = rests.length ? `resting: ${rests.join(", ")}` : "";
+    return;
+  }
   if (message.type === "streams") {
     const wasFirst = isFirst;
     isFirst = false;
