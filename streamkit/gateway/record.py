@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import define, field
 
 from streamkit.gateway.log import log
+from streamkit.gateway.reasons import END_REASONS, HEDGED_OUT
 from streamkit.report import StageTiming, StreamReport
 from streamkit.resume.log import LOG_ID
 from streamkit.text.known_keys import KEY_CHARS
@@ -43,7 +44,7 @@ TOKENS: Final = {
     "output_reasoning": "output_reasoning",
 }
 #: Outcomes of an attempt that are no failure of the upstream.
-ANSWERS = frozenset({"success", "answered", "tool_choice_ignored", "counted", "client_left", "client_stalled"})
+ANSWERS = END_REASONS | {"success", "answered", "counted", "client_left", "client_stalled", HEDGED_OUT}
 
 
 @define
@@ -58,6 +59,7 @@ class Attempt:
     report: StreamReport = field(repr=False)  #: repairs and losses of the response, and the upstream's error
     asked: StreamReport = field(repr=False)  #: repairs and losses of the request
     path: str = ""  #: the path of the request, without host and query; logged only after failures
+    reason: str = ""  #: why another upstream may do better: a word of ``next_on``
     started: float = 0.0  #: the event loop's time at the start
     output_times: OutputTimes = field(factory=OutputTimes, repr=False)  #: the times of a stream's outputs
 
@@ -118,6 +120,13 @@ class Record:
     #: Removes the gateway's own keys from a text. Keys may look like ordinary text, so only a search for each key finds them.
     hide: Cut = field(default=str, repr=False, eq=False)
 
+    def add(self, attempt: Attempt) -> None:
+        """Add an attempt that is over. The last one is the upstream that responded, so a slower attempt is put before it."""
+        place = len(self.attempts)
+        if attempt.outcome == HEDGED_OUT and self.attempts and not self.attempts[-1].reason:
+            place -= 1
+        self.attempts.insert(place, attempt)
+
     @property
     def first_output_s(self) -> float | None:
         """Seconds from the request to the first text, reasoning or call of any upstream."""
@@ -177,6 +186,8 @@ class Record:
 
     def _attempt_line(self, attempt: Attempt) -> dict[str, Any]:
         line = {"upstream": attempt.upstream, "outcome": attempt.outcome, "seconds": round(attempt.seconds, 3)}
+        if attempt.reason not in {"", attempt.outcome}:
+            line["reason"] = attempt.reason
         if attempt.path and attempt.outcome not in ANSWERS:
             line["path"] = self.logged(attempt.path, ASKED_CHARS)
         if attempt.detail not in {"", self.error}:
