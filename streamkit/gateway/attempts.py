@@ -105,11 +105,10 @@ class _Trying:
     tap: HeldTap | None = None  #: the tap of the exchange, if attempts race
     reasons: tuple[Reason, ...] = ()  #: why another upstream may do better
     onwards: deque[Target] | None = None  #: upstreams that may still continue the response; None: not interrupted yet
-    is_open: bool = False
     is_over: bool = False  #: whether the attempt was recorded
 
     def holds(self) -> bool:
-        return self.exchange.report.refused and self.attempts.next_for(("refusal",)) is not None
+        return self.exchange.report.refused and self.attempts.reason_to_keep(("refusal",)) is not None
 
     def keeps(self, body: bytes, report: StreamReport, cut: Cut) -> ProviderFailed | None:
         said = self.exchange.report
@@ -117,7 +116,6 @@ class _Trying:
         return self.attempts.keep(self, is_silent, partial(self.attempts.reply.write_kept, body, report, cut))
 
     def opens(self) -> None:
-        self.is_open = True
         self.attempts.open(self)
 
 
@@ -229,7 +227,7 @@ class Attempts:
 
     # -- which response is written: called by the attempts in progress ------------------------------------------------
 
-    def next_for(self, reasons: tuple[Reason, ...]) -> Reason | None:
+    def reason_to_keep(self, reasons: tuple[Reason, ...]) -> Reason | None:
         """Return the first of ``reasons`` for which a complete response is kept, as another upstream may do better."""
         is_last = not self._waiting and (self._race is None or self._race.is_alone)
         return None if is_last and self._kept is None else self.route.next_for(reasons)
@@ -237,7 +235,7 @@ class Attempts:
     def keep(self, trying: _Trying, is_silent: bool, write: Callable[[], Awaitable[None]]) -> ProviderFailed | None:
         """Keep a complete response that ``write`` writes, if another upstream may do better; else return None."""
         exchange = trying.exchange
-        reason = self.next_for(reasons_in(self.ask.request, exchange.report, is_silent=is_silent))
+        reason = self.reason_to_keep(reasons_in(self.ask.request, exchange.report, is_silent=is_silent))
         if reason is None:
             return None
         trying.reasons = (reason,)

@@ -90,6 +90,8 @@ class Race:
                 self._running.remove(task)
                 if task not in self._dropped and self._winner in {None, task}:
                     self._later = self._running[at:]
+                    if not task.cancelled() and task.exception() is not None:
+                        self._drop(self._running)
                     return task.result()
                 self._dropped.discard(task)
                 _forget(task)

@@ -146,7 +146,7 @@ class Record:
         first = self._first_output_at
         if first is None or self.wrote_at is None:
             return None
-        return self.attempts[0].started - self.started + max(0.0, self.wrote_at - first)
+        return min(each.started for each in self.attempts) - self.started + max(0.0, self.wrote_at - first)
 
     def document(self) -> dict[str, Any]:
         """Return the record as JSON values for one log line. It includes no body, header or key."""

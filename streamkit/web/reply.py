@@ -115,8 +115,6 @@ class Gate(Protocol):
     Without a gate, it is written as soon as the model has emitted something, or once it is complete.
     """
 
-    is_open: bool  #: whether ``opens`` was called: the response to the client is this attempt's
-
     def holds(self) -> bool:
         """Return whether to hold the output back, although the model has emitted something."""
 
@@ -431,7 +429,7 @@ class Reply:
                 self._ended(pipe.report, cut)
             raise
         except asyncio.CancelledError:
-            if self._has_end and self.interrupted is not None and (gate is None or gate.is_open):
+            if self._has_end and self.interrupted is not None:
                 self._ended(pipe.report, cut)
             raise
         finally:

@@ -32,6 +32,7 @@ from tests.web.raw_client import Answer
 
 CLIENTS: Final = ("openai-chat", "anthropic")
 SOUND: Final = as_asked("openai-chat")
+PATIENT: Final = Timeouts(connect_s=20, first_byte_s=20, idle_s=20)
 SPENT: Final = UsageReported(input_total=9, output_total=1)
 
 
@@ -236,7 +237,7 @@ async def test_the_last_upstreams_refusal_is_written_while_it_arrives():
     *begun, last = written("openai-chat", [*response_events(refusing())])
     steps = good("openai-chat", begun).steps
     slow = Script((*steps[:-1], Until(done), Send(chunk(last)), steps[-1]))
-    async with in_turn(slow, next_on=FILTERED) as running, running.client() as client:
+    async with in_turn(leg(slow, timeouts=PATIENT), next_on=FILTERED) as running, running.client() as client:
         await client.read_until(REFUSAL.text.encode())
         done.set()
 
