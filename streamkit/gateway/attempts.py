@@ -105,7 +105,7 @@ class _Trying:
     tap: HeldTap | None = None  #: the tap of the exchange, if attempts race
     reasons: tuple[Reason, ...] = ()  #: why another upstream may do better
     onwards: deque[Target] | None = None  #: upstreams that may still continue the response; None: not interrupted yet
-    is_over: bool = False  #: whether the attempt was recorded
+    recorded: Attempt | None = None  #: the record of the attempt; None: it is in progress
 
     def holds(self) -> bool:
         return self.exchange.report.refused and self.attempts.reason_to_keep(("refusal",)) is not None
@@ -131,8 +131,8 @@ class Attempts:
     session: ClientSession
     stall_s: float = STALL_S  #: a longer gap between outputs is a stall
     recorder: Recorder | None = None  #: records each attempt; None: nothing is recorded
-    #: The first complete response that another upstream may improve on: its headers, and what writes it.
-    _kept: tuple[Mapping[str, str], Callable[[], Awaitable[None]]] | None = field(default=None, repr=False)
+    #: The attempt with the first complete response that another upstream may improve on, and what writes the response.
+    _kept: tuple[_Trying, Callable[[], Awaitable[None]]] | None = field(default=None, repr=False)
     _failures: list[Failure] = field(factory=list)  #: of this round
     _too_small: list[Target] = field(factory=list)  #: upstreams whose context is too small for the request
     _waiting: deque[Target] = field(factory=deque)  #: upstreams that this round has not tried yet
@@ -205,7 +205,8 @@ class Attempts:
             if race is not None:
                 await race.close()
         if self._kept is not None:
-            self.reply.upstream_headers, write = self._kept
+            trying, write = self._kept
+            self.reply.upstream_headers, self.record.kept = trying.exchange.upstream_headers, trying.recorded
             await write()
             return None
         failed, self._upstream_headers = self._telling()
@@ -234,13 +235,13 @@ class Attempts:
 
     def keep(self, trying: _Trying, is_silent: bool, write: Callable[[], Awaitable[None]]) -> ProviderFailed | None:
         """Keep a complete response that ``write`` writes, if another upstream may do better; else return None."""
-        exchange = trying.exchange
-        reason = self.reason_to_keep(reasons_in(self.ask.request, exchange.report, is_silent=is_silent))
+        found = reasons_in(self.ask.request, trying.exchange.report, is_silent=is_silent)
+        reason = self.reason_to_keep(found)
         if reason is None:
             return None
         trying.reasons = (reason,)
         if self._kept is None:
-            self._kept = exchange.upstream_headers, write
+            self._kept = trying, write
         return KEPT
 
     def open(self, trying: _Trying) -> None:
@@ -340,14 +341,13 @@ class Attempts:
                 exchange.gate = trying
         else:
             trying.target, trying.exchange, trying.started, trying.span = target, exchange, started, span
-            trying.is_over = False
+            trying.recorded = None
         return trying
 
     def _end(self, trying: _Trying, outcome: str, detail: str) -> None:
         """Record an attempt, unless it was recorded."""
-        if trying.is_over:
+        if trying.recorded is not None:
             return
-        trying.is_over = True
         exchange = trying.exchange
         if exchange.recording is not None:
             exchange.recording.end(_end_unread(outcome, exchange.report))
@@ -355,7 +355,7 @@ class Attempts:
             trying.tap.release()
         seconds = asyncio.get_running_loop().time() - trying.started
         exchange.output_times.settle(exchange.report)
-        attempt = Attempt(
+        attempt = trying.recorded = Attempt(
             trying.target.upstream.name,
             outcome,
             seconds,

@@ -50,6 +50,7 @@ def warnings(config: Config, values: Mapping[str, Any], key_files: Mapping[str, 
     yield from _listeners(config.server)
     yield from _clear_text(config.upstreams)
     yield from _unused(config)
+    yield from _lonely(config)
     yield from _open_files(values, key_files)
 
 
@@ -126,6 +127,12 @@ def _unused(config: Config) -> Iterator[Remark]:
     for name in config.upstreams:
         if name not in used:
             yield ("upstreams", name), "no route uses it"
+
+
+def _lonely(config: Config) -> Iterator[Remark]:
+    for index, route in enumerate(config.routes):
+        if route.hedge_after_s is not None and len(route.targets) == 1:
+            yield ("routes", index, "hedge_after_s"), "the route has no next upstream to ask"
 
 
 def _open_files(value: Any, key_files: Mapping[str, KeyFile], path: KeyPath = ()) -> Iterator[Remark]:

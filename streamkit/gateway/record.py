@@ -108,6 +108,8 @@ class Record:
     error: str = field(default="", repr=False)  #: the error that the client got
     asked: StreamReport = field(factory=StreamReport, repr=False)  #: the repairs made while the request was read
     attempts: list[Attempt] = field(factory=list)
+    #: The attempt whose response the client got, if later ones did no better; None: it is the last one.
+    kept: Attempt | None = None
     started: float = 0.0  #: the event loop's time when the request arrived
     seconds: float = 0.0
     wrote_at: float | None = None  #: the event loop's time at the response's first byte, not counting keep-alives
@@ -150,7 +152,7 @@ class Record:
 
     def document(self) -> dict[str, Any]:
         """Return the record as JSON values for one log line. It includes no body, header or key."""
-        last = self.attempts[-1] if self.attempts else None
+        last = self.kept or (self.attempts[-1] if self.attempts else None)
         line: dict[str, Any] = {
             "request_id": self.id,
             **({} if self.trace is None else self.trace.ids),

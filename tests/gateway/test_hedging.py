@@ -26,6 +26,7 @@ from tests.web.faults import asks_for_stream, chunk, head, status
 from tests.web.leaks import in_use
 from tests.web.raw_client import ask
 from tests.web.serving import eventually, serving
+from tests.web.socket_upstream import saying, socket_upstream
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 AFTER_S: Final = 0.02
@@ -226,6 +227,16 @@ async def test_what_won_and_breaks_off_is_continued_by_the_other():
         found = await heard(await running.asked(), "openai-chat", stream=True)
         assert found.text == "on and on"
         assert await running.outcomes() == {("one", "broken"): 1, ("two", LOST): 1, ("two", WON): 1}
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+async def test_a_websocket_of_the_slower_one_is_closed(*, stream: bool):
+    async with socket_upstream(saying([])) as sockets:
+        slow = upstream_at(sockets, "openai-responses", transport="websocket", timeouts=PATIENT)
+        async with in_turn(slow, leg(TWO, name="two"), hedge_after_s=AFTER_S) as running:
+            assert b"two" in (await running.asked(stream=stream)).body
+            await sockets.gone()
+            assert await running.outcomes() == {("one", LOST): 1, ("two", WON): 1}
 
 
 async def test_a_stage_that_raises_ends_the_race():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
@@ -61,6 +62,13 @@ def blocked(request: Received) -> Script:
     return good("gemini", [b"data: " + body + b"\r\n\r\n"]) if "stream" in request.path else one_body("gemini", body)
 
 
+def error_event(request: Received) -> Script:
+    """Status 200, and the context is too small."""
+    body = orjson.dumps({"error": {"message": "no", "code": "context_length_exceeded"}})
+    is_stream = asks_for_stream(request, "openai-chat")
+    return good("openai-chat", [b"data: " + body + b"\n\n"]) if is_stream else one_body("openai-chat", body)
+
+
 def coded(number: int, code: str) -> Script:
     return status(
         number, body=orjson.dumps({"error": {"message": "no", "type": "invalid_request_error", "code": code}})
@@ -83,6 +91,7 @@ FIRST: Final[Sequence[tuple[str, Leg | Play]]] = [
     ("invalid_request", status(400)),
     ("too_large", status(413)),
     ("context_length too_large", coded(400, "context_length_exceeded")),
+    ("context_length too_large", error_event),
     ("content_filter invalid_request", coded(400, "content_filter")),
     ("refusal", ends("refusal", Refusal("I can't."))),
     ("refusal", leg(ends("refusal", dialect="anthropic"), dialect="anthropic")),
@@ -153,7 +162,10 @@ REFUSAL: Final = Refusal("I can't.")
 @pytest.mark.parametrize(
     "last", [ends("refusal", Refusal("Nor can I."), name="r2"), status(500), status(400), status(413)]
 )
-async def test_if_no_upstream_does_better_the_client_gets_the_first_response(last: Play, client: str, *, stream: bool):
+async def test_if_no_upstream_does_better_the_client_gets_the_first_response(
+    last: Play, client: str, caplog: pytest.LogCaptureFixture, *, stream: bool
+):
+    caplog.set_level(logging.INFO)
     first = ends("refusal", REFUSAL, headers={"x-request-id": "one", "x-ratelimit-limit-requests": "1"})
     async with in_turn(first, last, next_on=["default", "refusal"], retries=1) as running:
         answer = await running.asked(client, stream=stream)
@@ -162,6 +174,8 @@ async def test_if_no_upstream_does_better_the_client_gets_the_first_response(las
         assert (await running.outcomes())["one", "refusal"] == 1
     assert REFUSAL.text in {found.refusal, found.text}
     assert [value for name, value in answer.headers.items() if "ratelimit" in name] == ["1"]
+    [line] = [record.fields for record in caplog.records if record.name == "streamkit.gateway"]
+    assert line["stop"] == "refusal", "of the response that the client got"
 
 
 CONTEXT, LISTED = coded(400, "context_length_exceeded"), ["default", "context_length"]
