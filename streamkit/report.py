@@ -257,6 +257,8 @@ class StreamReport:
     stops: tuple[ResponseFinished, ...] = ()  #: the events of the finished choices, in order of arrival
     #: True if the model has produced text, reasoning or a call. Until then the request can still go to another provider.
     spoken: bool = False
+    #: True if the first thing that the model produced is a refusal in its own words.
+    refused: bool = False
     #: Same as ``spoken``, but code that measures the time between outputs may reset it to False.
     has_output: bool = False
     #: True if the wire's terminator arrived. Some dialects have none, and a stream may end well without it.

@@ -1,13 +1,17 @@
 """Choose upstreams for a request: which one is tried first, which one next, and when to stop.
 
 The upstreams of a route are tried in their order. If one fails before the model has emitted anything, the next one is tried,
-provided that it may succeed (``may_do_better``). If an upstream says that the request is wrong, no later upstream is tried,
-and the client gets this error at once, with two exceptions. If an earlier upstream was only busy, the client gets that error
-instead, because the request may be right. And a preferred upstream that was skipped because it was resting is tried first.
+provided that the route lists the reason (``next_on``). If it does not, no later upstream is tried, and the client gets this
+error at once, with two exceptions. If an earlier upstream was only busy, the client gets that error instead, because the
+request may be right. And a preferred upstream that was skipped because it was resting is tried first.
+
+A complete response may be a reason, too (a refusal, no output). It is kept, and sent if no other upstream does better. With
+``hedge_after_s``, the next upstream is asked as well if one is slow (``hedging.py``).
 
 After a round without a response, another round begins if a failure may be temporary. The delay before it is the smallest
 ``Retry-After``, and at least the backoff. Upstreams that rest are skipped while others are available; so are, for requests
-with tools, upstreams that said that they have no tools (``health.py``).
+with tools, upstreams that said that they have no tools (``health.py``). An upstream whose context is too small for the request
+is not asked again.
 
 After the model has emitted something, the client gets the rest or an error (quirks.md 129: a retry would repeat text). With
 ``on_cut = "continue"``, a response that is interrupted inside text is continued: by the later upstreams, then the earlier
@@ -20,7 +24,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
@@ -28,21 +32,24 @@ from aiohttp import ClientSession, web
 from attrs import define, field
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt, wait_exponential_jitter
 
-from streamkit.conversation.messages import Response
 from streamkit.dialects import prefill_of
-from streamkit.errors import (
-    ConnectTimeout,
-    FirstByteTimeout,
-    IdleTimeout,
-    Interrupted,
-    NotThisDialect,
-    TotalTimeout,
-    stage_of,
-)
+from streamkit.errors import stage_of
 from streamkit.events import ProviderFailed
 from streamkit.gateway.choice import conversation_of, ordered
 from streamkit.gateway.config import Server
-from streamkit.gateway.health import Ended, Health, key_rest_s, known_of, lacks_tools
+from streamkit.gateway.health import Ended, Health, key_rest_s, known_of
+from streamkit.gateway.hedging import Failure, HeldTap, Race
+from streamkit.gateway.reasons import (
+    DEFAULT_REASONS,
+    HEDGED_OUT,
+    Reason,
+    failed_outcome,
+    is_refusal,
+    is_silent,
+    outcome_of,
+    reasons_in,
+    reasons_of,
+)
 from streamkit.gateway.record import Attempt, Record
 from streamkit.gateway.routing import Route, Target
 from streamkit.http_errors import is_retryable
@@ -57,22 +64,11 @@ from streamkit.web.reply import ClientLeftError, Reply
 from streamkit.web.surfaces import Ask
 from streamkit.web.token_counts import ESTIMATED, Count, first_count
 from streamkit.web.upstream import path_of
+from streamkit.web.upstream.hiding import Cut
 from streamkit.web.upstream.requests import NO_HEADERS, as_gateway_failure
 
 if TYPE_CHECKING:  # OpenTelemetry is an optional extra
     from streamkit.gateway.telemetry import AttemptSpan
-
-#: The outcome of an attempt for each type of error.
-OUTCOMES: Final = {
-    ConnectTimeout: "connect_timeout",
-    FirstByteTimeout: "first_byte_timeout",
-    IdleTimeout: "idle_timeout",
-    TotalTimeout: "total_timeout",
-    NotThisDialect: "not_this_dialect",
-    Interrupted: "shut_down",
-}
-#: Types of errors that depend on the upstream (its key, credit or models) and not on the request.
-ITS_OWN: Final = frozenset({"auth", "billing", "permission", "not_found"})
 
 
 def may_go_on(route: Route, ask: Ask) -> bool:
@@ -80,21 +76,32 @@ def may_go_on(route: Route, ask: Ask) -> bool:
     return route.on_cut == "continue" and ask.stream and (ask.request.options.choices or 1) == 1
 
 
-def may_do_better(failed: ProviderFailed) -> bool:
-    """Return whether another upstream may succeed after this failure."""
-    redirected = failed.http_status is not None and 300 <= failed.http_status < 400
-    its_own = failed.type in ITS_OWN or failed.code == UNFIT
-    return is_retryable(failed) or its_own or lacks_tools(failed) or redirected
-
-
-@define
+@define(eq=False)
 class _Trying:
+    """An attempt in progress. It is the gate of its response (``Gate``)."""
+
+    attempts: Attempts
     target: Target
     exchange: Exchange
     started: float
     number: int  #: what ``Health.begin`` returned
     key: int  #: the index of the upstream's key that is used, if it has several
     span: AttemptSpan | None = None
+    tap: HeldTap | None = None  #: the tap of the exchange, if attempts race
+    reasons: tuple[Reason, ...] = ()  #: why another upstream may do better
+    onwards: deque[Target] | None = None  #: upstreams that may still continue the response; None: not interrupted yet
+    recorded: Attempt | None = None  #: the record of the attempt; None: it is in progress
+
+    def holds(self) -> bool:
+        return self.exchange.report.refused and self.attempts.reason_to_keep(("refusal",)) is not None
+
+    def keeps(self, body: bytes, report: StreamReport, cut: Cut) -> ProviderFailed | None:
+        said = self.exchange.report
+        is_silent = is_refusal(said) or not (said.spoken or said.verdicts)
+        return self.attempts.keep(self, is_silent, partial(self.attempts.reply.write_kept, body, report, cut))
+
+    def opens(self) -> None:
+        self.attempts.open(self)
 
 
 @define
@@ -112,13 +119,14 @@ class Attempts:
     names: bool = False  #: whether the response names its upstream
     _conversation: bytes | None = field(default=None, repr=False)  #: a digest that ``affinity`` chooses by
     _targets: Sequence[Target] = ()  #: the route's targets in the order for this request
-    #: A whole response that lacks the tool call that the request requires. It is sent if no other upstream does better.
-    _kept: tuple[Exchange, Response] | None = field(default=None, repr=False)
-    #: The failures of this round, each with the response headers of its upstream.
-    _failures: list[tuple[ProviderFailed, Mapping[str, str]]] = field(factory=list)
+    _begun: int = 0  #: how many attempts have begun
+    #: The attempt with the first complete response that another upstream may improve on, and what writes the response.
+    _kept: tuple[_Trying, Callable[[], Awaitable[None]]] | None = field(default=None, repr=False)
+    _failures: list[Failure] = field(factory=list)  #: of this round
+    _too_small: list[Target] = field(factory=list)  #: upstreams whose context is too small for the request
+    _waiting: deque[Target] = field(factory=deque)  #: upstreams that this round has not tried yet
+    _race: Race | None = None  #: the attempts of this round, if the route hedges
     _upstream_headers: Mapping[str, str] = NO_HEADERS  #: headers of the failed response that the round returns
-    _trying: _Trying | None = None
-    _onwards: deque[Target] | None = None  #: upstreams that may still continue the response; None: not interrupted yet
 
     async def run(self) -> None:
         """Send a response to the client, or the reason why there is none."""
@@ -177,51 +185,89 @@ class Attempts:
         if isinstance(targets, ProviderFailed):
             return targets
         # an upstream with several keys is tried with one after the other, as long as the keys are the reason of its failures
-        waiting = deque(target for target in targets for _ in target.upstream.keys or (None,))
-        tried: Target | None = None
-        failed: ProviderFailed | None = None
-        refused = False
-        while waiting:
-            target = waiting.popleft()
-            if failed is not None and not refused:
-                now = asyncio.get_running_loop().time()
-                if self._rests_until(target, now) > now or (target is tried and key_rest_s(failed) is None):
-                    continue  # it has begun to rest meanwhile, or another request probes it, or its key is not the reason
-            tried, failed = target, await self._try(target)
-            if failed is None:
-                return None
-            self._failures.append((failed, self.reply.upstream_headers))
-            self.reply.upstream_headers = NO_HEADERS  # the upstream that responds sets its headers
-            if self.reply.interrupted is not None:
-                break
-            if not may_do_better(failed):
-                refused = True
-                waiting = deque(self._resting_before(target, targets))
-                targets = [*targets, *waiting]
+        waiting = self._waiting = deque(target for target in targets for _ in target.upstream.keys or (None,))
+        resting = list[Target]()  # upstreams that are asked although they rest
+        race = self._race = None
+        if self.route.hedge_after_s is not None:
+            race = self._race = Race(self._try, waiting, self.route.hedge_after_s)
+        try:
+            while waiting or (race is not None and race.runs):
+                failure = await (self._try(waiting.popleft()) if race is None else race.ended())
+                if failure is None:
+                    return None
+                self._failures.append(failure)
+                self.reply.upstream_headers = NO_HEADERS  # the upstream that responds sets its headers
+                if self.reply.interrupted is not None:
+                    break
+                reason = self.route.next_for(failure.reasons)
+                if reason is None:
+                    waiting.clear()
+                    if race is not None:
+                        race.drop_later()
+                self._skip(failure, resting)
+                if reason not in DEFAULT_REASONS:  # the request may be at fault: one that rests may accept it
+                    skipped = self._resting([*targets, *resting], None if reason else failure.target)
+                    waiting.extend(skipped)
+                    resting += skipped
+        finally:
+            if race is not None:
+                await race.close()
         if self._kept is not None:
-            exchange, answer = self._kept
-            await exchange.deliver(answer)
+            trying, write = self._kept
+            self.reply.upstream_headers, self.record.kept = trying.exchange.upstream_headers, trying.recorded
+            await write()
             return None
         failed, self._upstream_headers = self._telling()
         return failed
 
     def _telling(self) -> tuple[ProviderFailed, Mapping[str, str]]:
-        """Return the failure that the client gets after a round without a response.
+        """Return the failure that the client gets after a round without a response, and the headers of its response.
 
         A busy upstream's failure is preferred: the request may be right, and after a 400 a client does not retry.
         """
         if self.reply.interrupted is not None:
-            return self._failures[-1]
-        passing = [failure for failure in self._failures if is_retryable(failure[0])]
-        refusals = [failure for failure in self._failures if not may_do_better(failure[0])]
-        default = (refusals or self._failures)[0]
-        return min(passing, key=lambda failure: _wait_of(failure[0]), default=default)
+            told = self._failures[-1]
+        else:
+            passing = [failure for failure in self._failures if is_retryable(failure.failed)]
+            refusals = [failure for failure in self._failures if DEFAULT_REASONS.isdisjoint(failure.reasons)]
+            default = (refusals or self._failures)[0]
+            told = min(passing, key=lambda failure: _wait_of(failure.failed), default=default)
+        return told.failed, told.upstream_headers
+
+    # -- which response is written: called by the attempts in progress ------------------------------------------------
+
+    def reason_to_keep(self, reasons: tuple[Reason, ...]) -> Reason | None:
+        """Return the first of ``reasons`` for which a complete response is kept, as another upstream may do better."""
+        is_last = not self._waiting and (self._race is None or self._race.is_alone)
+        return None if is_last and self._kept is None else self.route.next_for(reasons)
+
+    def keep(self, trying: _Trying, is_silent: bool, write: Callable[[], Awaitable[None]]) -> ProviderFailed | None:
+        """Keep a complete response that ``write`` writes, if another upstream may do better; else return None."""
+        found = reasons_in(self.ask.request, trying.exchange.report, is_silent=is_silent)
+        reason = self.reason_to_keep(found)
+        if reason is None:
+            return None
+        trying.reasons = (reason,)
+        if self._kept is None:
+            self._kept = trying, write
+        return KEPT
+
+    def open(self, trying: _Trying) -> None:
+        """Let an attempt write its response: no other upstream is tried from now on."""
+        self.reply.upstream_headers = trying.exchange.upstream_headers
+        if self._race is not None:
+            self._race.claim()
+        if trying.tap is not None:
+            trying.tap.release()
+
+    # -- which upstreams are tried -------------------------------------------------------------------------------------
 
     def _order(self) -> list[Target] | ProviderFailed:
         """Return the upstreams to try in this round, or the reason why there are none."""
         able = [target for target in self._targets if target.upstream.tools or not self.ask.request.tools]
         if not able:
             return ProviderFailed("invalid_request", "no upstream of this model supports tools; leave `tools` out")
+        able = [target for target in able if target not in self._too_small] or able
         if len(able) == 1:
             return able
         now = asyncio.get_running_loop().time()
@@ -230,27 +276,48 @@ class Attempts:
         awake = [target for target in able if self._rests_until(target, now) <= now]
         return awake or [min(able, key=lambda target: self._rests_until(target, now))]
 
-    def _resting_before(self, refusing: Target, asked: list[Target]) -> list[Target]:
-        """Return the upstreams that the route prefers to ``refusing`` and that were skipped because they were resting."""
-        now = asyncio.get_running_loop().time()
-        preferred = self._targets[: self._targets.index(refusing)]
+    def _skip(self, failure: Failure, resting: Sequence[Target]) -> None:
+        """Remove from the waiting upstreams those that have begun to rest, or whose key is not the reason of the failure."""
+        now, waiting = asyncio.get_running_loop().time(), self._waiting
+        other_key = key_rest_s(failure.failed) is not None
+        left = [
+            target
+            for target in waiting
+            if target in resting
+            or (self._rests_until(target, now) <= now and (other_key or target is not failure.target))
+        ]
+        waiting.clear()
+        waiting.extend(left)
+
+    def _resting(self, asked: Sequence[Target], before: Target | None) -> list[Target]:
+        """Return the upstreams that were skipped because they rest; with ``before``, those that the route prefers to it."""
+        now, targets = asyncio.get_running_loop().time(), self._targets
+        preferred = targets if before is None else targets[: targets.index(before)]
         able = [target for target in preferred if target.upstream.tools or not self.ask.request.tools]
         return [target for target in able if target not in asked and self._rests_until(target, now) > now]
 
-    async def _try(self, target: Target) -> ProviderFailed | None:
-        exchange = self._begin(target)
+    # -- one attempt ---------------------------------------------------------------------------------------------------
+
+    async def _try(self, target: Target) -> Failure | None:
+        """Ask one upstream. Return None if its response was written to the client, to its end."""
+        trying = self._begin(target)
         outcome, detail, failure = "failed", "", None
         try:
             if self.ask.stream:
-                failed = await exchange.stream(self._go_on if may_go_on(self.route, self.ask) else None)
+                onward = partial(self._go_on, trying) if may_go_on(self.route, self.ask) else None
+                failed = await trying.exchange.stream(onward)
             else:
-                failed = await self._whole(exchange, target)
-            failure = None if failed is IGNORED else failed or self.reply.failure
-            if self._trying is not None:
-                outcome = outcome_of(self._trying.exchange, failure)
-            detail = failure.message if failure is not None else ""
+                failed = await self._whole(trying)
+            if failed is KEPT:
+                (outcome,) = trying.reasons
+            else:
+                if failed is not None:
+                    trying.reasons = reasons_of(failed, trying.exchange.report)
+                failure = failed or self.reply.failure
+                outcome = outcome_of(trying.exchange, failure)
+                detail = failure.message if failure is not None else ""
         except (asyncio.CancelledError, ClientLeftError):
-            outcome = self._cut_short(exchange if self._trying is None else self._trying.exchange)
+            outcome = self._cut_short(trying.exchange)
             raise
         except Exception as error:
             detail = type(error).__name__  # only the type: the error's message may repeat parts of the request
@@ -258,10 +325,15 @@ class Attempts:
                 outcome, detail = "stage_failed", f"{stage}: {detail}"
             raise
         finally:
-            self._end(outcome, detail, failure)
-        return failed
+            self._end(trying, outcome, detail, failure)
+        if failed is None:
+            return None
+        if "context_length" in trying.reasons:
+            self._too_small.append(target)
+        return Failure(target, failed, trying.reasons, trying.exchange.upstream_headers)
 
-    def _begin(self, target: Target, prefill: str = "") -> Exchange:
+    def _begin(self, target: Target, prefill: str = "", trying: _Trying | None = None) -> _Trying:
+        """Begin an attempt, or the part of an attempt that continues the text ``prefill`` of ``trying``."""
         trace = self.record.trace
         span = None if trace is None else trace.attempt(self.route, target, self.ask)
         times = OutputTimes(self.stall_s)
@@ -269,6 +341,8 @@ class Attempts:
             times.record_gap = span.record_gap
         now = asyncio.get_running_loop().time()
         upstream, key = self.health.account(self._key(target), target.upstream, self._conversation, now)
+        tap = None if self._race is None or self.reply.tap is None or trying is not None else HeldTap(self.reply.tap)
+        self._begun += 1
         exchange = Exchange(
             self.ask,
             upstream,
@@ -282,57 +356,66 @@ class Attempts:
             stages=[each.stage for each in self.route.stages],
             recording=None if self.recorder is None else _recording(self.recorder, target),
             names=self._names_of(target) if self.names else NO_HEADERS,
+            races=self._race is not None,
+            tap=tap or self.reply.tap,
         )
         number = self.health.begin(self._key(target), exchange.report, now)
-        self._trying = _Trying(target, exchange, now, number, key, span)
-        return exchange
+        if trying is None:
+            trying = _Trying(self, target, exchange, now, number, key, span, tap)
+            if self._race is not None or self.route.next_on != ("default",):
+                exchange.gate = trying
+        else:
+            trying.target, trying.exchange, trying.started, trying.span = target, exchange, now, span
+            trying.number, trying.key, trying.recorded = number, key, None
+        return trying
 
     def _names_of(self, target: Target) -> dict[str, str]:
-        return names_of(target.upstream.name, target.model or self.ask.model, len(self.record.attempts) + 1)
+        return names_of(target.upstream.name, target.model or self.ask.model, self._begun)
 
-    def _end(self, outcome: str, detail: str, failed: ProviderFailed | None) -> None:
-        """Record the attempt in progress, if there is one."""
-        if self._trying is None:
+    def _end(self, trying: _Trying, outcome: str, detail: str, failed: ProviderFailed | None) -> None:
+        """Record an attempt, unless it was recorded."""
+        if trying.recorded is not None:
             return
-        tried, self._trying = self._trying, None
-        exchange, name = tried.exchange, tried.target.upstream.name
+        exchange = trying.exchange
         if exchange.recording is not None:
             exchange.recording.end(_end_unread(outcome, exchange.report))
         now = asyncio.get_running_loop().time()
-        how = Ended(outcome, failed, exchange.report, tried.number, now, tried.key)
-        self.health.end(self._key(tried.target), tried.target.upstream, how)
+        how = Ended(outcome, failed, exchange.report, trying.number, now, trying.key)
+        self.health.end(self._key(trying.target), trying.target.upstream, how)
+        if trying.tap is not None and outcome != HEDGED_OUT:
+            trying.tap.release()
         exchange.output_times.settle(exchange.report)
-        attempt = Attempt(
-            name,
+        attempt = trying.recorded = Attempt(
+            trying.target.upstream.name,
             outcome,
-            now - tried.started,
+            now - trying.started,
             detail,
             exchange.report,
             exchange.asked,
             exchange.path,
-            started=tried.started,
+            reason=trying.reasons[0] if trying.reasons else "",
+            started=trying.started,
             output_times=exchange.output_times,
-            model=tried.target.model or self.ask.model,
+            model=trying.target.model or self.ask.model,
         )
-        self.record.attempts.append(attempt)
-        if tried.span is not None:
-            tried.span.end(attempt, exchange.answer)
+        self.record.add(attempt)
+        if trying.span is not None:
+            trying.span.end(attempt, exchange.answer)
 
-    async def _go_on(self, failed: ProviderFailed, prefill: str) -> Opened | None:
+    async def _go_on(self, trying: _Trying, failed: ProviderFailed, prefill: str) -> Opened | None:
         """Return the next upstream's continuation of ``prefill``, the text so far; None: no upstream can continue it."""
-        if self._trying is not None:
-            cut = self._trying
-            self._end(failed_outcome(failed, cut.exchange.report, cut.exchange.status), failed.message, failed)
-            if self._onwards is None:
-                self._onwards = deque(self._behind(cut.target))
-        while self._onwards:
-            target = self._onwards.popleft()
-            exchange = self._begin(target, prefill)
+        outcome = failed_outcome(failed, trying.exchange.report, trying.exchange.status)
+        self._end(trying, outcome, failed.message, failed)
+        if trying.onwards is None:
+            trying.onwards = deque(self._behind(trying.target))
+        while trying.onwards:
+            target = trying.onwards.popleft()
+            exchange = self._begin(target, prefill, trying).exchange
             events = await exchange.go_on()
             if not isinstance(events, ProviderFailed):
                 exchange.report.repair("continued")
                 return Opened(exchange, events)
-            self._end(failed_outcome(events, exchange.report, exchange.status), events.message, events)
+            self._end(trying, failed_outcome(events, exchange.report, exchange.status), events.message, events)
         return None
 
     def _behind(self, cut: Target) -> list[Target]:
@@ -350,24 +433,22 @@ class Attempts:
 
     def _cut_short(self, exchange: Exchange) -> str:
         """Return the outcome of an attempt that was cancelled."""
+        if self._race is not None and self._race.is_dropped:
+            return HEDGED_OUT
         if self.reply.ending in {"whole", "broken"}:  # the client has received everything
             return outcome_of(exchange, self.reply.failure)
         if self.reply.interrupted is not None:
             return "shut_down"
         return "client_stalled" if self.reply.ending == "client stalled" else "client_left"
 
-    async def _whole(self, exchange: Exchange, target: Target) -> ProviderFailed | None:
+    async def _whole(self, trying: _Trying) -> ProviderFailed | None:
+        exchange = trying.exchange
         answer = await exchange.fetch()
         if isinstance(answer, ProviderFailed):
             return answer
-        if (
-            outcome_of(exchange, None) == "tool_choice_ignored"
-            and self.route.on_tool_choice_ignored == "next"
-            and self._kept is None
-            and target is not self._targets[-1]
-        ):
-            self._kept = exchange, answer
-            return IGNORED
+        if kept := self.keep(trying, is_silent(exchange.answer or answer), partial(exchange.deliver, answer)):
+            return kept
+        trying.opens()
         await exchange.deliver(answer)
         return None
 
@@ -391,8 +472,8 @@ def _end_unread(outcome: str, report: StreamReport) -> str:
     return CLIENT_LEFT if report.error is None else end_of(report.error, answered=False)
 
 
-#: The gateway's own error for a response that ignores ``tool_choice``. After it, the gateway tries the next upstream.
-IGNORED: Final = ProviderFailed("unavailable", "the upstream ignored the request's `tool_choice`")
+#: Stands for a complete response that is kept while another upstream is tried. No client gets this error.
+KEPT: Final = ProviderFailed("unavailable", "the upstream's response is kept")
 
 
 def _wait_of(failed: ProviderFailed | None) -> float:
@@ -402,36 +483,6 @@ def _wait_of(failed: ProviderFailed | None) -> float:
 
 def _result(state: RetryCallState) -> ProviderFailed | None:
     return None if state.outcome is None else state.outcome.result()
-
-
-def outcome_of(exchange: Exchange, failed: ProviderFailed | None) -> str:
-    """Return how an attempt went, for the log and metrics. docs/how-to/run-the-gateway.md lists all outcomes.
-
-    ``failed`` is the failure that the client gets, or that makes the next upstream be tried.
-    """
-    if failed is None:
-        choice, calls = exchange.ask.request.tool_choice, exchange.report.verdicts.total()
-        if choice is not None and choice.mode == "required" and not calls:
-            return "tool_choice_ignored"
-        return "answered" if exchange.ask.request.tools and not calls else "success"
-    return failed_outcome(failed, exchange.report, exchange.status)
-
-
-def failed_outcome(failed: ProviderFailed, report: StreamReport, status: int | None) -> str:
-    """Return the outcome of a failed attempt. ``status`` is the upstream's, if it responded; ``report`` has the error."""
-    error = report.error
-    named = next((name for kind, name in OUTCOMES.items() if isinstance(error, kind)), None)
-    if named is not None:
-        return named
-    if failed.code == "content_filter" and "blocked" in report.losses:
-        return "blocked"
-    if status is None:
-        return "refused" if error is not None else UNFIT
-    if status != 200:
-        return f"http_{status}"
-    if failed.type == "truncated":
-        return "cut"
-    return "broken" if error is not None else "error_event"
 
 
 # -- token counts ------------------------------------------------------------------------------------------------------

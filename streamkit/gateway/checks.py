@@ -56,6 +56,7 @@ def warnings(config: Config, values: Mapping[str, Any], key_files: Mapping[str, 
     yield from _clear_text(config.upstreams)
     yield from _unused(config)
     yield from _groups(config, values)
+    yield from _lonely(config)
     yield from _open_files(values, key_files)
     yield from _open_client_keys(config.upstreams)
 
@@ -148,6 +149,12 @@ def _groups(config: Config, values: Mapping[str, Any]) -> Iterator[Remark]:
             yield ("routes", index, "balance"), "has no effect; write equals as an array in `to`: [[…, …]]"
         if "affinity" in table and route.balance != "affinity":
             yield ("routes", index, "affinity"), 'has no effect; write balance = "affinity", too'
+
+
+def _lonely(config: Config) -> Iterator[Remark]:
+    for index, route in enumerate(config.routes):
+        if route.hedge_after_s is not None and len(route.targets) == 1:
+            yield ("routes", index, "hedge_after_s"), "the route has no next upstream to ask"
 
 
 def _open_files(value: Any, key_files: Mapping[str, KeyFile], path: KeyPath = ()) -> Iterator[Remark]:

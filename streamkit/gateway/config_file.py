@@ -52,6 +52,8 @@ TABLES: Final[Mapping[str, tuple[type[Any], str]]] = {
 }
 #: Old names of settings, each with its new name, by table. They work for one release, with a warning.
 RENAMED: Final = {"server": {"profile": "timings"}}
+#: A setting of routes that became a word of `next_on`. It works for one release, with a warning.
+OLD_CHOICE: Final = "on_tool_choice_ignored"
 REQUIRED: Final = frozenset({"upstreams", "routes"})  #: the gateway can't serve without these tables
 
 
@@ -148,6 +150,12 @@ def _old_names(values: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     for table, names in RENAMED.items():
         for old in names.keys() & values.get(table, {}).keys():
             yield (table, old), f"is now {names[old]}; the next release drops the old name"
+    for index, route in enumerate(values["routes"]):
+        if OLD_CHOICE in route:
+            yield (
+                ("routes", index, OLD_CHOICE),
+                'is now "tool_choice_ignored" in next_on; the next release drops the old name',
+            )
 
 
 def _place(finding: Finding) -> tuple[int, int]:
@@ -189,7 +197,24 @@ class _Reading:
 
     def routes(self) -> list[Route | None]:
         """Return the routes in the order of the file, with the upstreams that were read; None for a route with errors."""
-        return [self._read(("routes", index), table, Route) for index, table in enumerate(self._top("routes"))]
+        return [
+            self._read(("routes", index), self._with_old_choice(("routes", index), table), Route)
+            for index, table in enumerate(self._top("routes"))
+        ]
+
+    def _with_old_choice(self, path: KeyPath, table: Any) -> Any:
+        """Convert a route's old ``on_tool_choice_ignored`` to ``next_on``."""
+        if not isinstance(table, dict) or OLD_CHOICE not in table:
+            return table
+        table = dict(table)
+        choice = table.pop(OLD_CHOICE)
+        if choice not in ("report", "next"):
+            self._fault((*path, OLD_CHOICE), 'leave it out; write next_on = ["default", "tool_choice_ignored"]')
+        elif "next_on" in table:
+            self._fault((*path, OLD_CHOICE), "leave it out; next_on replaces it")
+        elif choice == "next":
+            table["next_on"] = ["default", "tool_choice_ignored"]
+        return table
 
     def _top(self, name: str) -> Any:
         shape, written = TABLES[name]

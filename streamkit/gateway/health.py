@@ -20,7 +20,6 @@ An attempt that began before the circuit opened says nothing of the present, so 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Container
 from typing import Final, TypeAlias
@@ -31,6 +30,7 @@ from streamkit.errors import LimitExceeded, TimedOut
 from streamkit.events import ProviderFailed
 from streamkit.gateway.choice import key_order
 from streamkit.gateway.log import log
+from streamkit.gateway.reasons import END_REASONS, lacks_tools
 from streamkit.gateway.routing import Target
 from streamkit.http_errors import is_retryable
 from streamkit.report import StreamReport
@@ -64,27 +64,15 @@ LIMITED_S, REFUSED_S = 10.0, 300.0
 REMEMBERED: Final = 1000
 NAME_CHARS: Final = 200  #: the most characters of a remembered model's name
 
-RESPONSES: Final = frozenset({"success", "answered", "tool_choice_ignored"})
+RESPONSES: Final = frozenset({"success", "answered", *END_REASONS})
 _TIMEOUTS: Final = frozenset({"connect_timeout", "first_byte_timeout", "idle_timeout"})
 #: Failures of the upstream whatever the request is. An error event or a status counts only if its type says so.
 _FAILURES: Final = frozenset({"refused", "total_timeout", "cut", "broken", "not_this_dialect"})
-_TOOLS: Final = r"\b(?:tools?|tool (?:use|calls|calling)|functions?|function (?:calls|calling))\b"
-#: Matches "No endpoints found that support tool use" (OpenRouter), "… does not support tools", "tools is unsupported".
-_NO_TOOLS: Final = re.compile(
-    rf"(?:\bno\b|\bnot\b|n't\b).{{0,40}}\bsupport\w*\W+(?:for\W+)?{_TOOLS}"
-    rf"|{_TOOLS}\W+(?:is|are)\W+(?:not (?:supported|enabled|available)|unsupported|disabled)",
-    re.IGNORECASE,
-)
 
 
 def known_of(target: Target, model: str) -> Known:
     """Return what the requests for ``model`` to ``target`` are remembered by."""
     return target.upstream.name, (target.model or model)[:NAME_CHARS]
-
-
-def lacks_tools(failed: ProviderFailed) -> bool:
-    """Return whether an upstream says that it, or this model of it, does not support tools."""
-    return failed.type in {"not_found", "invalid_request"} and _NO_TOOLS.search(failed.message) is not None
 
 
 def key_rest_s(failed: ProviderFailed) -> float | None:

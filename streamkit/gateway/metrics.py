@@ -34,9 +34,9 @@ from prometheus_client import (
 from prometheus_client.mmap_dict import MmapedDict, mmap_key
 
 from streamkit.events import VerdictKind
-from streamkit.gateway.attempts import OUTCOMES
 from streamkit.gateway.config import Config
 from streamkit.gateway.log import log
+from streamkit.gateway.reasons import HEDGED_OUT, OUTCOMES
 from streamkit.gateway.record import Attempt, Record
 from streamkit.lab.recording.recorder import Recorder
 from streamkit.resume.log import Lost
@@ -53,6 +53,7 @@ RATE_BUCKETS: Final = (1, 2, 5, 10, 20, 30, 50, 75, 100, 150, 200, 300, 500, 100
 COUNTERS: Final[Mapping[str, tuple[str, str]]] = {
     "requests": ("client route status ending", "Requests, by the status and the ending that the client saw"),
     "attempts": ("upstream outcome", "Attempts with an upstream, by outcome"),
+    "failed_attempts": ("upstream reason", "Attempts after which another upstream might do better, by reason"),
     "tool_calls": ("upstream verdict", "Finished tool calls, by verdict"),
     "outputs": ("upstream verdict", "Texts of responses whose request asked for JSON, by verdict"),
     "repairs": ("upstream kind", "Repairs of an upstream's responses"),
@@ -161,6 +162,8 @@ class Metrics:
             self._begin("usage_unknown", [(upstream, ending) for ending in ENDINGS])
         staged = {target.upstream.name for route in config.routes if route.stages for target in route.targets}
         self._begin("attempts", [(upstream, outcome) for upstream in staged for outcome in STAGE_OUTCOMES])
+        hedged = {target.upstream.name for route in config.routes if route.hedge_after_s for target in route.targets}
+        self._begin("attempts", [(upstream, HEDGED_OUT) for upstream in hedged])
         self._begin("tokens", [(*pair, kind) for pair in routed for kind in ("input", "output")])
         if config.resume.store != "off":
             self._begin("not_resumable", [(why,) for why in UNKEPT])
@@ -241,6 +244,8 @@ class Metrics:
         for attempt in record.attempts:
             upstream, outcome, report, asked = attempt.upstream, attempt.outcome, attempt.report, attempt.asked
             self._count("attempts", upstream, outcome)
+            if attempt.reason:
+                self._count("failed_attempts", upstream, attempt.reason)
             self._measure("attempt_seconds", attempt.seconds, upstream, outcome)
             self._observe_answer(attempt, record)
             for verdict, times in report.verdicts.items():

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import define, field
 
 from streamkit.gateway.log import log
+from streamkit.gateway.reasons import END_REASONS, HEDGED_OUT
 from streamkit.report import StageTiming, StreamReport
 from streamkit.resume.log import LOG_ID
 from streamkit.text.known_keys import KEY_CHARS
@@ -42,7 +43,7 @@ TOKENS: Final = {
     "output_reasoning": "output_reasoning",
 }
 #: Outcomes of an attempt that are no failure of the upstream.
-ANSWERS = frozenset({"success", "answered", "tool_choice_ignored", "counted", "client_left", "client_stalled"})
+ANSWERS = END_REASONS | {"success", "answered", "counted", "client_left", "client_stalled", HEDGED_OUT}
 
 
 @define
@@ -57,6 +58,7 @@ class Attempt:
     report: StreamReport = field(repr=False)  #: repairs and losses of the response, and the upstream's error
     asked: StreamReport = field(repr=False)  #: repairs and losses of the request
     path: str = ""  #: the path of the request, without host and query; logged only after failures
+    reason: str = ""  #: why another upstream may do better: a word of ``next_on``
     started: float = 0.0  #: the event loop's time at the start
     output_times: OutputTimes = field(factory=OutputTimes, repr=False)  #: the times of a stream's outputs
     model: str = field(default="", repr=False)  #: the upstream's name for the model
@@ -106,6 +108,8 @@ class Record:
     error: str = field(default="", repr=False)  #: the error that the client got
     asked: StreamReport = field(factory=StreamReport, repr=False)  #: the repairs made while the request was read
     attempts: list[Attempt] = field(factory=list)
+    #: The attempt whose response the client got, if later ones did no better; None: it is the last one.
+    kept: Attempt | None = None
     started: float = 0.0  #: the event loop's time when the request arrived
     seconds: float = 0.0
     wrote_at: float | None = None  #: the event loop's time at the response's first byte, not counting keep-alives
@@ -117,6 +121,13 @@ class Record:
     trace: RequestTrace | None = field(default=None, repr=False, eq=False)  #: the request's spans, if traces are sent
     #: Removes the gateway's own keys from a text. Keys may look like ordinary text, so only a search for each key finds them.
     hide: Cut = field(default=str, repr=False, eq=False)
+
+    def add(self, attempt: Attempt) -> None:
+        """Add an attempt that is over. The last one is the upstream that responded, so a slower attempt is put before it."""
+        place = len(self.attempts)
+        if attempt.outcome == HEDGED_OUT and self.attempts and not self.attempts[-1].reason:
+            place -= 1
+        self.attempts.insert(place, attempt)
 
     @property
     def first_output_s(self) -> float | None:
@@ -137,7 +148,7 @@ class Record:
         first = self._first_output_at
         if first is None or self.wrote_at is None:
             return None
-        return self.attempts[0].started - self.started + max(0.0, self.wrote_at - first)
+        return min(each.started for each in self.attempts) - self.started + max(0.0, self.wrote_at - first)
 
     def document(self) -> dict[str, Any]:
         """Return the record as JSON values for one log line. It includes no body, header or key, and no empty member."""
@@ -175,13 +186,15 @@ class Record:
         if self.asked.repairs:
             line["request_repairs"] = dict(self.asked.repairs)
         if self.attempts:
-            line |= _answer_line(self.attempts[-1])
+            line |= _answer_line(self.kept or self.attempts[-1])
         return line
 
     def _attempt_line(self, attempt: Attempt) -> dict[str, Any]:
         line = {"upstream": attempt.upstream, "outcome": attempt.outcome, "seconds": round(attempt.seconds, 3)}
         if attempt.model not in {"", self.model}:
             line["model"] = self.logged(attempt.model)
+        if attempt.reason not in {"", attempt.outcome}:
+            line["reason"] = attempt.reason
         if attempt.path and attempt.outcome not in ANSWERS:
             line["path"] = self.logged(attempt.path, ASKED_CHARS)
         if attempt.detail not in {"", self.error}:

@@ -17,10 +17,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from attrs import Attribute, evolve, field, frozen
-from attrs.validators import ge, gt
+from attrs.validators import ge, gt, optional
 
 from streamkit.dialects import prefill_of
 from streamkit.errors import UsageError
+from streamkit.gateway.reasons import DEFAULT_REASONS, Reason
 from streamkit.rewrite.given import EventStage, load_stage
 from streamkit.toml.findings import Refusal
 from streamkit.web.resume.settings import Resumable
@@ -130,14 +131,19 @@ class Route:
     #: regular expression. Modules of the configuration's folder and of the working directory are found too. On such a route
     #: nothing passes byte for byte.
     stages: tuple[RouteStage, ...] = ()
-    #: What to do if a request requires a tool call and a whole response has none: send the response and count it (`report`),
-    #: or try the `next` upstream.
-    on_tool_choice_ignored: Literal["report", "next"] = "report"
+    #: The reasons for which the next upstream is tried, while the client has nothing of the response. `default` stands for
+    #: `overloaded`, `rate_limit`, `timeout`, `connection`, `server_error`, `auth`, `billing`, `permission`, `not_found`,
+    #: `unsupported_tools` and `unsupported_request`. The others are `context_length`, `content_filter`, `refusal`,
+    #: `no_output`, `tool_choice_ignored`, `too_large` and `invalid_request`.
+    next_on: tuple[Literal["default", Reason], ...] = ("default",)
     #: What to do if an upstream's stream is interrupted inside text: report it to the client (`report`), or let the next
     #: upstream, or the same one again, `continue` the text. The request to it ends with the text so far as the beginning of
     #: its response, so this works only with upstreams that are known to complete such a text. Such a route never passes
     #: streams on unparsed, even if client and upstream speak the same dialect.
     on_cut: Literal["report", "continue"] = "report"
+    #: Seconds without any output after which the next upstream is asked as well, at most two at once. The first that emits
+    #: something responds, and the request to the other is cancelled. Off by default, since the provider may charge for both.
+    hedge_after_s: float | None = field(default=None, validator=optional(gt(0)))
     #: How often all upstreams are tried again after the first round, if they failed with an error that may be temporary.
     retries: int = field(default=2, validator=ge(0))
     #: Seconds before the second round. The delay doubles with each round, with jitter.
@@ -173,6 +179,11 @@ class Route:
     @property
     def tools(self) -> bool:
         return any(target.upstream.tools for target in self.targets)
+
+    def next_for(self, reasons: Iterable[Reason]) -> Reason | None:
+        """Return the first of ``reasons`` for which the next upstream is tried; None: for none of them."""
+        listed = {*self.next_on, *(DEFAULT_REASONS if "default" in self.next_on else ())}
+        return next((reason for reason in reasons if reason in listed), None)
 
     def renamed(self, pattern: str, model: str) -> Route | None:
         """Return the route for ``model``, which ``pattern`` matched, with ``*`` replaced in its targets' model names.

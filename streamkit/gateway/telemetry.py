@@ -25,6 +25,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from streamkit.conversation.messages import Response
 from streamkit.gateway import config
 from streamkit.gateway.log import log
+from streamkit.gateway.reasons import HEDGED_OUT
 from streamkit.gateway.record import ANSWERS, Attempt, Record
 from streamkit.gateway.routing import Route, Target
 from streamkit.observer import Observer, Seen
@@ -233,7 +234,8 @@ class AttemptSpan:
         self.trace.telemetry.instruments.call(
             self.measured, attempt.report.usage, seconds=attempt.seconds, error_type=error_type, first_output_s=first_s
         )
-        self.trace.last = self
+        if attempt.outcome != HEDGED_OUT:
+            self.trace.last = self
 
 
 class _Reading:

@@ -295,6 +295,7 @@ class ToolCallAccumulator(Link):
             self.report.repair("after_error")
         elif kind is RefusalDelta:
             self._choice(event.choice).refused = True
+            self.report.refused = self.report.refused or not self.report.spoken
             self._grow(event)
         elif kind in OUTPUT or (kind is Aside and event.kind in SPOKEN_ASIDES):
             self._speak(event)

@@ -47,9 +47,9 @@ from streamkit.web.continuing import Continuing, Onward, Opened
 from streamkit.web.fetching import with_fetched_media
 from streamkit.web.forms import Came, form_of
 from streamkit.web.heavy import count_values, in_thread, is_heavy
-from streamkit.web.observers import ExchangeRecording, OutputTimes
+from streamkit.web.observers import ExchangeRecording, OutputTimes, Tap
 from streamkit.web.refusals import Refused
-from streamkit.web.reply import Reply, failure_in
+from streamkit.web.reply import Gate, Reply, failure_in
 from streamkit.web.resume.settings import takes_ids
 from streamkit.web.source import TimedSource, iter_upstream, whole_body
 from streamkit.web.surfaces import Ask
@@ -217,6 +217,14 @@ class Exchange:
     answer: Response | None = field(default=None, repr=False)  #: the response, if it is not streamed
     #: The stages that each response passes before it is written. ``answer`` is the response before them.
     stages: Sequence[EventStage] = field(default=(), repr=False)
+    #: Decides when the response is written, if another upstream may still respond instead.
+    gate: Gate | None = field(default=None, repr=False)
+    #: Whether another exchange may write to the same reply meanwhile: then the reply gets no headers before ``gate`` opens.
+    races: bool = False
+    tap: Tap | None = field(default=None, repr=False)  #: receives the bytes that are read
+    upstream_headers: Mapping[str, str] = field(
+        default=NO_HEADERS, repr=False
+    )  #: the upstream's headers for the client
     #: The bytes of a whole response, if they can be passed on unchanged.
     raw: bytes | None = field(default=None, repr=False)
 
@@ -246,7 +254,7 @@ class Exchange:
             profile=self._passing() if self._within and not self.stages else self._profile(),
             timings=self.reply.delivery.timings,
         )
-        return await self.reply.send(translated, source, cut=self._cut)
+        return await self.reply.send(translated, source, cut=self._cut, gate=self.gate)
 
     def _failed(self, error: StreamError) -> ProviderFailed:
         self.report.failed(error)
@@ -285,7 +293,7 @@ class Exchange:
         own, writing = own_stages(self.stages, self._options), encode(self.reply.client, profile=self._profile())
         source = _pieces(events) if own else _slices(events)
         written: Pipe[bytes] = Pipe(source, (*own, writing), self.report, timings=self.reply.delivery.timings)
-        return await self.reply.send(written, cut=self._cut)
+        return await self.reply.send(written, cut=self._cut, gate=self.gate)
 
     async def go_on(self) -> Pipe[list[Event]] | ProviderFailed:
         """Request the rest of a stream after ``prefill_text``. Return it as events, or the failure."""
@@ -330,7 +338,7 @@ class Exchange:
             timings=self.reply.delivery.timings,
         )
         try:
-            return await self.reply.send(pieces, answer, cut=answer.hide)
+            return await self.reply.send(pieces, answer, cut=answer.hide, gate=self.gate)
         finally:
             answer.settle()
 
@@ -404,8 +412,6 @@ class Exchange:
 
     async def deliver(self, answer: Response) -> None:
         """Write a whole response to the client."""
-        # set again, because another upstream may have been tried since
-        self.reply.upstream_headers = self._upstream_headers
         if self.raw is not None:
             await self.reply.whole(self.raw)
             return
@@ -486,9 +492,8 @@ class Exchange:
         request.model, request.stream = model, stream
         if self.prefill_text:
             request.turns = with_prefill(request.turns, self.prefill_text)
-        tap = self.reply.tap
-        if tap is not None:
-            tap.attempt(self.upstream.name, self.upstream.dialect, ReadOptions(policy=self._options.policy))
+        if self.tap is not None:
+            self.tap.attempt(self.upstream.name, self.upstream.dialect, ReadOptions(policy=self._options.policy))
         if stream and not self._within:
             request.stream_usage = True  # other dialects always include the token usage
         opened = await open_answer(
@@ -504,17 +509,18 @@ class Exchange:
             recording=self.recording,
         )
         self.status, self._cut = opened.status, opened.cut
-        self._upstream_headers = self.reply.upstream_headers = {**opened.upstream_headers, **self.names}
+        self.upstream_headers = {**opened.upstream_headers, **self.names}
+        if not self.races:
+            self.reply.upstream_headers = self.upstream_headers
         if stream and isinstance(opened.answer, TimedSource):
             opened.answer.output_times = self.output_times
-        if tap is not None and isinstance(opened.answer, TimedSource):
-            opened.answer.tap = tap
+        if isinstance(opened.answer, TimedSource):
+            opened.answer.tap = self.tap
         return opened.answer
 
     _source: TimedSource | None = field(init=False, default=None, repr=False)
     _asked_at: float | None = field(init=False, default=None)
     _heavy: bool = field(init=False, default=False)  #: a whole response is so large that it is translated in a thread
-    _upstream_headers: Mapping[str, str] = field(init=False, factory=dict, repr=False)
     #: Removes the keys that were sent to the upstream from a text.
     _cut: Cut = field(init=False, default=str, repr=False)
 

@@ -110,6 +110,22 @@ class Writer(Sized, Protocol):
     async def write(self, data: bytes, /) -> None: ...
 
 
+class Gate(Protocol):
+    """Decides when the response of one attempt is written, and whether.
+
+    Without a gate, it is written as soon as the model has emitted something, or once it is complete.
+    """
+
+    def holds(self) -> bool:
+        """Return whether to hold the output back, although the model has emitted something."""
+
+    def keeps(self, body: bytes, report: StreamReport, cut: Cut, /) -> ProviderFailed | None:
+        """Take a complete stream of which nothing is written yet. Return why it is not written; None: it is."""
+
+    def opens(self) -> None:
+        """Called before the first byte is written. After that, no other attempt may write."""
+
+
 class Outlet:
     """The destination of a response: an HTTP response, or messages of a WebSocket."""
 
@@ -227,7 +243,7 @@ class Reply:
         self._has_end = (
             False  #: Whether the terminator or an error frame was written. The upstream's body may still be open.
         )
-        self._source: Interruptible | None = None  # the source that is being read
+        self._sources: list[Interruptible] = []  # the sources that are being read: two if two attempts race
         self._request = request
         self._outlet = outlet or HTTPOutlet(request)
         self._dialect = client_named(client)[0]
@@ -367,9 +383,9 @@ class Reply:
         """End the response with ``error`` in the client's dialect: fail the present read, or cancel other work."""
         if self.interrupted is None:
             self.interrupted = error
-            if self._source is not None:
-                self._source.fail(error)
-            else:
+            for source in self._sources:
+                source.fail(error)
+            if not self._sources:
                 self._stop()
 
     def _stop(self) -> None:
@@ -459,21 +475,28 @@ class Reply:
     # -- called by the work ----------------------------------------------------------------------------------------
 
     async def send(
-        self, pipe: Pipe[bytes], source: Interruptible | None = None, *, cut: Cut = str, is_array: bool = False
+        self,
+        pipe: Pipe[bytes],
+        source: Interruptible | None = None,
+        *,
+        cut: Cut = str,
+        is_array: bool = False,
+        gate: Gate | None = None,
     ) -> ProviderFailed | None:
         """Enter a pipe and write its output. Return the failure if it failed before the model spoke: then nothing was written.
 
         A later failure is in the output, in ``failure`` and in ``pipe.report``. ``source`` is the source that the pipe reads,
         so that ``interrupt`` can fail its read. ``cut`` removes keys from failures, and from all output after a failure.
-        ``is_array``: the output of the pipe is a JSON array already, if it has to be one. Raises ClientLeftError.
+        ``is_array``: the output of the pipe is a JSON array already, if it has to be one. ``gate`` decides when it is written,
+        if another attempt may still be written instead. Raises ClientLeftError.
         """
-        self._source = source
         if source is not None:
+            self._sources.append(source)
             source.report = pipe.report
         if self._array is not None and not is_array:
             pipe = as_array(pipe, self._array)
         try:
-            return await self._send(pipe, cut)
+            return await self._send(pipe, cut, gate)
         except Exception as error:
             if self.begun and pipe.report.error is error:  # ``encode`` has written the error already
                 self.ending, self.failure = "broken", hidden(failure_from(error), cut)
@@ -485,9 +508,10 @@ class Reply:
                 self._ended(pipe.report, cut)
             raise
         finally:
-            self._source = None
+            if source is not None:
+                self._sources.remove(source)
 
-    async def _send(self, pipe: Pipe[bytes], cut: Cut) -> ProviderFailed | None:
+    async def _send(self, pipe: Pipe[bytes], cut: Cut, gate: Gate | None) -> ProviderFailed | None:
         held: list[bytes] = []
         held_bytes = 0
         async with pipe:
@@ -496,11 +520,12 @@ class Reply:
                 if not self.begun:
                     held.append(chunk)
                     held_bytes += len(chunk)
-                    if not pipe.report.spoken and held_bytes <= HELD_BYTES:
+                    spoken = pipe.report.spoken and (gate is None or not gate.holds())
+                    if not spoken and held_bytes <= HELD_BYTES:
                         continue
                     if isinstance(pipe.report.error, Exception) and not isinstance(pipe.report.error, StreamError):
                         continue  # a stage or the program failed: the next step raises, and the client gets a status
-                    self._begin()
+                    self._begin(gate)
                     chunk = b"".join(held)
                     held.clear()
                 report = pipe.report
@@ -519,18 +544,29 @@ class Reply:
         if not self.begun:
             if not pipe.report.clean:
                 return hidden(failure_in(pipe.report), cut)
-            self._begin()
-            await self._write_last(b"".join(held))
+            body = b"".join(held)
+            if gate is not None and (kept := gate.keeps(body, pipe.report, cut)) is not None:
+                return kept
+            self._begin(gate)
+            await self._write_last(body)
         self._ended(pipe.report, cut)
         return None
+
+    async def write_kept(self, body: bytes, report: StreamReport, cut: Cut) -> None:
+        """Write a complete stream that a gate has kept."""
+        self._begin()
+        await self._write_last(body)
+        self._ended(report, cut)
 
     def _ended(self, report: StreamReport, cut: Cut) -> None:
         """Set ``failure`` and ``ending`` after the whole stream was written; later errors do not change that."""
         self.failure = None if report.clean else hidden(failure_in(report), cut)
         self.ending = "whole" if self.failure is None else "broken"
 
-    def _begin(self) -> None:
+    def _begin(self, gate: Gate | None = None) -> None:
         if not self.begun:
+            if gate is not None:
+                gate.opens()
             self.begun = True
             self._begins()
 

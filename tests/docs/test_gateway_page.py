@@ -11,7 +11,9 @@ PAGE = ROOT / "docs" / "how-to" / "run-the-gateway.md"
 
 
 def test_the_configuration_of_the_how_to_can_be_read_and_warns_of_nothing(tmp_path):
-    block, clouds, ways, over_sockets, staged, state = [block for block in blocks(PAGE) if block.language == "toml"]
+    block, clouds, ways, over_sockets, by_reason, hedged, staged, state = [
+        block for block in blocks(PAGE) if block.language == "toml"
+    ]
     env = {"GATEWAY_KEY": "a-key-of-clients", "OPENAI_API_KEY": "a-key-of-ours"}
     config = parse_config(
         block.text, name="gateway.toml", env=env, read_file=lambda _path: KeyFile(b"another-key", 0o600)
@@ -56,6 +58,17 @@ def test_the_configuration_of_the_how_to_can_be_read_and_warns_of_nothing(tmp_pa
         read_file=lambda _path: KeyFile(b"", 0o600),
     )
     assert config.upstreams["openai"].transport == "websocket"
+    config = parse_config(
+        f"{block.text}\n{by_reason.text}\n{hedged.text}",
+        name="gateway.toml",
+        env=env,
+        read_file=lambda _path: KeyFile(b"a-key", 0o600),
+    )
+    assert [(route.next_on[-1], route.hedge_after_s) for route in config.routes[-2:]] == [
+        ("content_filter", None),
+        ("default", 4.0),
+    ]
+    assert config.warnings == ()
     config = parse_config(
         f"{block.text}\n{staged.text}", name="gateway.toml", env=env, read_file=lambda _path: KeyFile(b"a-key", 0o600)
     )

@@ -431,7 +431,7 @@ async def test_an_answer_that_was_kept_while_another_was_asked_has_its_own_heade
     async with in_turn(
         whole("openai-chat", NO_CALLS, headers=tells("one")),
         status(500, headers=tells("two")),
-        on_tool_choice_ignored="next",
+        next_on=("tool_choice_ignored",),
     ) as running:
         answer = await running.asked(stream=False, tools=True, forced=True)
     assert (answer.status, passed(answer)) == (200, ["one", "one", "one"])

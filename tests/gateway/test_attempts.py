@@ -12,7 +12,7 @@ import pytest
 from attrs import frozen
 
 from streamkit.events import ProviderFailed
-from streamkit.gateway.attempts import lacks_tools, may_do_better
+from streamkit.gateway.reasons import DEFAULT_REASONS, lacks_tools, reasons_of
 from streamkit.web.source import Timeouts
 from tests.gateway.running import Leg, behind, in_turn, leg
 from tests.web.evil import Play, Received
@@ -131,7 +131,7 @@ ORDERS = {
     **{
         f"an ignored tool choice is better than {code}": Order(
             legs=[whole("openai-chat", NO_CALLS), status(code)], client="openai-chat", how=FORCED,
-            route={"on_tool_choice_ignored": "next"}, seen=[1, 1], words=b'"content":"no"',
+            route={"next_on": ("tool_choice_ignored",)}, seen=[1, 1], words=b'"content":"no"',
         )
         for code in (500, 400, 413)
     },
@@ -206,15 +206,15 @@ async def test_what_one_model_said_is_remembered_of_that_model_only():
         assert [request.json()["model"] for request in running.evils[0].requests] == ["small", "busy", "big", "big"]
 
 
-@pytest.mark.parametrize(("choice", "texts"), [("report", 1), ("next", 2)])
+@pytest.mark.parametrize(("choice", "texts"), [("default", 1), ("tool_choice_ignored", 2)])
 async def test_an_ignored_tool_choice_is_counted_and_the_next_may_be_asked(choice, texts):
-    async with in_turn(whole("openai-chat", NO_CALLS), SOUND, on_tool_choice_ignored=choice) as running:
+    async with in_turn(whole("openai-chat", NO_CALLS), SOUND, next_on=(choice,)) as running:
         answer = await running.asked(**FORCED)
         assert answer.status == 200
         assert (await running.outcomes())["one", "tool_choice_ignored"] == 1
         assert len(await running.outcomes()) == texts
         calls = json.loads(answer.body)["choices"][0]["message"].get("tool_calls")
-        assert bool(calls) == (choice == "next")
+        assert bool(calls) == (choice != "default")
 
 
 async def test_five_models_two_calls_two_texts_a_404_and_a_429_are_each_counted():
@@ -269,4 +269,5 @@ def test_what_is_the_upstreams_own_may_go_better_elsewhere():
         *["auth", "billing", "permission", "not_found", "rate_limit", "server", "unavailable", "timeout", "truncated"]
     }
     for kind in (*better, "invalid_request", "too_large"):
-        assert may_do_better(ProviderFailed(kind, "no")) is (kind in better)
+        reasons = reasons_of(ProviderFailed(kind, "no"))
+        assert DEFAULT_REASONS.isdisjoint(reasons) == (kind not in better)

@@ -19,6 +19,12 @@ def test_a_key_in_clear_text_is_a_warning_but_not_on_this_machine():
     assert warnings(GOOD.replace("https:", "http:").replace('key = { env = "KEY" }', 'auth = "none"')) == [], "no key"
 
 
+def test_a_hedge_without_a_next_upstream_is_a_warning():
+    assert warnings(f"{GOOD}hedge_after_s = 1") == [
+        "gateway.toml:9:1: routes[0].hedge_after_s: the route has no next upstream to ask"
+    ]
+
+
 def test_key_files_that_everybody_may_read_are_warnings_wherever_they_stand():
     text = GOOD.replace('{ env = "KEY" }', '{ file = "open" }').replace("key =", 'headers.h = { file = "open" }\nkey =')
     told = warnings(f'server.keys = [{{ file = "key" }}, {{ file = "open" }}]\n{text}')

@@ -176,7 +176,7 @@ async def test_all_others_of_a_group_are_tried_if_a_required_call_is_missing():
     """The last one that is tried is the last of the order, not of the file."""
     missing = whole("openai-chat", NO_CALLS)
     async with EvilUpstream(missing) as one, EvilUpstream(missing) as two:
-        config = equals_of(one, two, balance="affinity", on_tool_choice_ignored="next")
+        config = equals_of(one, two, balance="affinity", next_on=("default", "tool_choice_ignored"))
         first = {order(config.routes[0], key)[0]: key for key in KEYS[:20]}
         async with gateway(config) as running:
             for key in (first["a"], first["b"]):

@@ -15,7 +15,7 @@ from streamkit.gateway.config_file import ConfigFile
 from streamkit.toml.findings import ConfigError
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Secret
-from tests.gateway.configuring import CANARY, ENV, GOOD, SAMPLE, parse
+from tests.gateway.configuring import CANARY, ENV, GOOD, SAMPLE, faults, parse
 from tests.toml.documents import SEEDS, VALUES, Writer, at, paths
 from tests.web.upstream.certificates import Certificates
 
@@ -58,7 +58,8 @@ def test_everything_can_be_set():
         [[routes]]
         models = ["m", "n-*"]
         to = ["a.b", { upstream = "aws", model = "renamed" }]
-        on_tool_choice_ignored = "next"
+        next_on = ["default", "tool_choice_ignored"]
+        hedge_after_s = 3
         retries = 0
         backoff_s = 1
         backoff_max_s = 2
@@ -82,7 +83,8 @@ def test_everything_can_be_set():
     assert (aws.auth, aws.region, aws.key) == ("sigv4", "eu-west-1", None)
     (route,) = config.routes
     assert [(target.upstream.name, target.model) for target in route.targets] == [("a.b", None), ("aws", "renamed")]
-    assert (route.on_tool_choice_ignored, route.retries, route.retry_after_max_s) == ("next", 0, 0)
+    assert (route.next_on, route.hedge_after_s) == (("default", "tool_choice_ignored"), 3.0)
+    assert (route.retries, route.retry_after_max_s) == (0, 0)
     assert CANARY not in repr(config) + describe(config)
 
 
@@ -117,6 +119,27 @@ def test_an_old_name_is_read_with_a_warning():
     ]
     with pytest.raises(ConfigError, match=r":\d+:\d+: server\.timings: must be true or false"):
         parse(f"[server]\nprofile = 3\n{GOOD}")
+
+
+@pytest.mark.parametrize(("old", "new"), [("report", ("default",)), ("next", ("default", "tool_choice_ignored"))])
+def test_the_old_choice_of_a_route_is_read_with_a_warning(old, new):
+    config = parse(f'{GOOD}on_tool_choice_ignored = "{old}"\n')
+    assert config.routes[0].next_on == new
+    [warning] = config.warnings
+    assert (warning.line, warning.path) == (9, "routes[0].on_tool_choice_ignored")
+    assert warning.reason == 'is now "tool_choice_ignored" in next_on; the next release drops the old name'
+
+
+@pytest.mark.parametrize(
+    ("lines", "fault"),
+    [
+        ("on_tool_choice_ignored = 3", '{}: leave it out; write next_on = ["default", "tool_choice_ignored"]'),
+        ('next_on = []\non_tool_choice_ignored = "next"', "{}: leave it out; next_on replaces it"),
+    ],
+)
+def test_an_old_choice_that_says_nothing_is_a_fault(lines, fault):
+    [found] = faults(GOOD + lines)
+    assert found.partition(": ")[2] == fault.format("routes[0].on_tool_choice_ignored")
 
 
 def test_the_sample_is_a_good_configuration():

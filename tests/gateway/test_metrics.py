@@ -211,7 +211,7 @@ def test_two_gateways_in_a_process_do_not_count_together():
 
 
 SERIES = """
-    requests resumes not_resumable logs_live logs_kept logs_lost log_bytes log_behind_bytes
+    requests failed_attempts resumes not_resumable logs_live logs_kept logs_lost log_bytes log_behind_bytes
     log_behind_seconds store_errors attempts tool_calls outputs repairs request_repairs losses keep_alives
     request_seconds first_byte_seconds attempt_seconds first_output_seconds request_first_output_seconds
     output_gap_seconds output_tokens_per_second overhead_seconds tokens usage_unknown stalls stops

@@ -5,10 +5,12 @@ from collections import Counter
 
 import orjson
 import pytest
+from attrs import evolve
 
 from streamkit.events import ProviderFailed
 from streamkit.gateway.record import DETAIL_CHARS, Attempt, Record
 from streamkit.report import StageTiming, StreamReport
+from streamkit.web.observers import OutputTimes
 
 
 def record(**values):
@@ -116,3 +118,20 @@ def test_counts_are_copies(name):
     found = attempt(**{name: {"x": 1}})
     record(attempts=[found]).document()[name]["x"] = 2
     assert getattr(found.report, name) == Counter({"x": 1})
+
+
+def test_an_attempt_that_was_hedged_out_stands_before_the_one_that_responded_and_adds_no_overhead():
+    """The slower one may end before or after the faster one."""
+    times = OutputTimes()
+    times.first_at = 6.0
+    won = evolve(attempt(), started=1.0, output_times=times)
+    lost = evolve(attempt("hedged_out"), started=3.0)
+    for order in (won, lost), (lost, won):
+        found = record(started=0.5, wrote_at=6.25)
+        found.add(evolve(attempt("http_500"), started=1.0, reason="server_error"))
+        for each in order:
+            found.add(each)
+        assert [each.outcome for each in found.attempts] == ["http_500", "hedged_out", "success"]
+        assert found.overhead_s == 0.5 + 0.25
+    hedged = record(attempts=[lost, won], started=0.5, wrote_at=6.25)
+    assert hedged.overhead_s == 0.5 + 0.25

@@ -14,14 +14,15 @@ from aiohttp import ClientSession
 from attrs import evolve, fields
 
 from streamkit.gateway import orders, reload, serve
-from streamkit.gateway.attempts import Memory
 from streamkit.gateway.config import Config, Responses, Resume, Server, Telemetry
 from streamkit.gateway.config_file import ConfigFile
+from streamkit.gateway.health import Health
 from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.gateway.orders import obey, switch_workers
 from streamkit.gateway.reload import APPLIED, NEEDS_RESTART, TABLES, Reloader, fixed
 from streamkit.gateway.rules import RETIRED, Rules, rules_of
 from streamkit.gateway.signals import Signals
+from streamkit.report import StreamReport
 from streamkit.toml.findings import ConfigError
 from streamkit.web.upstream import Secret
 from tests.gateway.running import Running, asking
@@ -250,10 +251,12 @@ async def test_what_was_learned_of_an_upstream_survives_unless_the_upstream_is_c
         assert await asked() == (2, 2)
 
 
-def test_memory_forgets_the_named_upstreams_alone():
-    memory = Memory(resting={("a", "m"): 1.0, ("b", "m"): 1.0}, without_tools={("a", "n"): 1.0})
-    memory.forget({"a"})
-    assert (memory.resting, memory.without_tools) == ({("b", "m"): 1.0}, {})
+def test_what_is_known_of_the_named_upstreams_alone_is_forgotten():
+    health = Health()
+    for key in ("a", "m"), ("b", "m"), ("a", "n"):
+        health.begin(key, StreamReport(), 1.0)
+    health.forget({"a"})
+    assert set(health.known) == {("b", "m")}
 
 
 def test_the_keys_of_some_earlier_configurations_stay_hidden():

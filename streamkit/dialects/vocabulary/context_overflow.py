@@ -16,12 +16,13 @@ from typing import Any, Final
 from streamkit.events import ErrorType, ProviderFailed
 
 CODE: Final = "context_length_exceeded"  #: OpenAI's code for this error. Its clients recognise the error by the code.
-#: Codes and types of this error, of OpenAI, llama.cpp, GitHub Models, Alibaba and Z.AI.
+#: Codes and types of this error, of OpenAI, llama.cpp, GitHub Models and Z.AI.
 OVERFLOW_CODES: Final = frozenset(
     {
         CODE,
         "exceed_context_size_error",
         "model_max_prompt_tokens_exceeded",
+        "tokens_limit_reached",
         "context_window_exceeded",
         "model_context_window_exceeded",
     }
@@ -30,6 +31,11 @@ OVERFLOW_CODES: Final = frozenset(
 LOOKED_AT_CHARS: Final = 1000
 _SAID: Final = re.compile(
     r"prompt is too long|prompt too long|input is too long for"  # Anthropic; Ollama; Bedrock
+    r"|too many input tokens|input tokens exceeded"  # Bedrock: Titan; Nova
+    r"|too many tokens: (?:size limit|total number)"  # Cohere
+    r"|prompt .{0,40}is (?:too long to fit|longer than) .{0,20}model|inputs` tokens .{0,40}must be <="  # vLLM; TGI
+    r"|context the overflows|range of input length should be|prompt exceeds max"  # LM Studio; Alibaba; Z.AI
+    r"|input token count is .{0,40}only supports"  # Vertex AI
     r"|exceed(?:s|ed)? (?:the )?(?:model'?s? |available )?(?:maximum )?(?:context|model token limit)"  # OpenAI, Moonshot
     r"|(?:maximum|max|model'?s) context (?:length|window|size)"  # vLLM, SGLang, OpenRouter, DeepSeek, Mistral
     r"|exceed(?:s|ed)? context limit|context (?:window|length|size) (?:is |was |has been )?exceed"  # Anthropic, MiniMax

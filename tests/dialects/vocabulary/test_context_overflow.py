@@ -22,15 +22,35 @@ SENTENCES = {
         "MiniMax": "invalid params, context window exceeds limit",
         "Poolside": "Input length 262200 exceeds the maximum allowed input length of 262144 tokens",
         "Copilot": "prompt token count of 129000 exceeds the limit of 128000",
+        "vLLM": "The prompt (total length 40000) is too long to fit into the model (context length 32768).",
+        "vLLM's other": "The decoder prompt (length 50000) is longer than the maximum model length of 32768.",
+        "TGI": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens",
+        "LM Studio": "Trying to keep the first 8000 tokens when context the overflows. However, the model is loaded with 4096",
+        "Alibaba": "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 98304]",
+        "Z.AI": "Prompt exceeds max length",
     },
     "openai-responses": {"OpenAI": "Your input exceeds the context window of this model."},
     "anthropic": {
         "Anthropic": "prompt is too long: 1022145 tokens > 1000000 maximum",
         "Anthropic's other": "input length and `max_tokens` exceed context limit: 199211 + 20000 > 200000",
     },
-    "gemini": {"Google": "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576)."},
-    "bedrock": {"AWS": "Input is too long for requested model."},
-    "ollama": {"Ollama": "prompt too long; exceeded max context length by 4 tokens"},
+    "gemini": {
+        "Google": "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).",
+        "Vertex AI": "Unable to submit request because the input token count is 2097 but model only supports up to 2048.",
+    },
+    "bedrock": {
+        "AWS": "Input is too long for requested model.",
+        "Titan": "400 Bad Request: Too many input tokens. Max input tokens: 8192, request input token count: 9203",
+        "Nova": "Input Tokens Exceeded: Number of input tokens exceeds maximum length.",
+    },
+    "cohere": {
+        "Cohere": "too many tokens: total number of tokens in the prompt cannot exceed 128000 - received 130000.",
+        "Cohere's other": "too many tokens: size limit exceeded by 1502 tokens. Try using shorter or fewer inputs.",
+    },
+    "ollama": {
+        "Ollama": "prompt too long; exceeded max context length by 4 tokens",
+        "Ollama's other": "the input length exceeds the context length",
+    },
     "mistral": {
         "Mistral": "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length"
     },
@@ -43,6 +63,7 @@ OTHER = [
     (400, "string too long. Expected a string with maximum length 64"),
     (413, "Request exceeds the maximum size"),
     (400, "messages: the context is missing"),
+    (400, "too many tokens in the stop sequence"),
 ]
 
 
@@ -53,7 +74,7 @@ def body(dialect: str, message: str) -> bytes:
             return json.dumps({"type": "error", "error": error}).encode()
         case "gemini":
             return json.dumps({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}).encode()
-        case "bedrock" | "mistral":
+        case "bedrock" | "mistral" | "cohere":
             return json.dumps({"message": message}).encode()
         case "ollama":
             return json.dumps({"error": message}).encode()
