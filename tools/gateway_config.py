@@ -46,6 +46,7 @@ TYPES: Final[Mapping[str, str]] = {
     "Upstream.proxy": "string or [key](#a-key)",
     "Upstream.timeouts": "[table](#upstreamsnametimeouts)",
     "Upstream.headers": "table of strings and [keys](#a-key)",
+    "Upstream.set": "table",
     "Route.targets": "array of strings and [tables](#an-element-of-to)",
     "Route.stages": "array of strings and tables",
     "Target.upstream": "string",

@@ -136,3 +136,5 @@ class Target:
     assistant_first: AssistantFirst = "bridge"
     #: What to do with a history that ends with the assistant's text, if the model does not continue it.
     assistant_last: AssistantLast = "bridge"
+    #: Whether to mark the prompt for the provider's cache, if the provider needs marks. The request must have none.
+    cache: bool = False

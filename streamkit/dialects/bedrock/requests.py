@@ -560,17 +560,19 @@ OWN: Final = evolve(
 
 def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
     """Return what the servers take of a request of the dialect ``source`` for the model called ``name``."""
-    if source == FOREIGN.dialect:
-        return OWN
     model = model_for(name, provider, claude.UNKNOWN_CLAUDE, claude.EFFORTS)
     nameless = name is not None and NAMELESS.search(name) is not None
     unknown = name is not None and not nameless and model is claude.UNKNOWN_CLAUDE
+    most_marks = 0 if unknown or not model.cache_marks else claude.MOST_MARKS
+    if source == FOREIGN.dialect:
+        return evolve(OWN, needs_marks=most_marks > 0 and model.cached_tools)
     is_claude = _is_claude(source, name)
     return evolve(
         FOREIGN,
         model=model,
         signs_reasoning=wire.SIGNER if is_claude or name is None or nameless else None,
-        most_marks=0 if unknown or not model.cache_marks else claude.MOST_MARKS,
+        most_marks=most_marks,
+        needs_marks=most_marks > 0,
         options=FOREIGN.options | {"top_k"} if is_claude else FOREIGN.options,
     )
 
