@@ -79,7 +79,8 @@ TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
 RENAMED: Final = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 _NAME: Final = r"[\"'`]?(?P<name>[A-Za-z][\w.\[\]]*)[\"'`]?"
-_THIS: Final = r"(?:this|the current|that|model|models/)"
+#: The model, and no condition after it.
+_THIS: Final = r"(?:this|the current|that|model|models/)(?!.{0,40}\bwhen\b)"
 _UNSUPPORTED: Final = r"(?:not supported|unsupported|deprecated|not enabled|not available)"
 #: What servers say of a member that they, or the model, do not take.
 _LASTING: Final = tuple(
@@ -103,7 +104,7 @@ _LASTING: Final = tuple(
 _PASSING: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"{_NAME} (?:may only be set to 1|must be unset|must not be set|cannot be specified|is not supported) when\b",
+        rf"{_NAME} (?:may only be|must be unset|must not be set|cannot be specified|is not supported).{{0,40}} when\b",
         rf"[\"'`]?\w+[\"'`]? and {_NAME} cannot both be specified",
     )
 )
@@ -144,7 +145,7 @@ def _changes(match: re.Match[str], text: str, body: dict[str, Any]) -> tuple[Cha
         return (Change(name, name=RENAMED[name]),) if renames else ()
     steps = [_plain(step) for step in _STEP.findall(f"{named.get('place') or ''}.{name}")]
     steps = steps[1:] if steps[0] == "body" else steps
-    for path in LEARNABLE:
+    for path in LEARNABLE if steps else ():
         if _fits(steps, [_plain(step) for step in path.split(".")]):
             change = Change(path, loss="parameter_refused")
             if change.apply(body, StreamReport()) is not body:

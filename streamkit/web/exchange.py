@@ -253,7 +253,8 @@ async def _without_refused(
     document = orjson.loads(body)
     for change in refused:
         document = change.apply(document, asked)
-    remember(lasting, asyncio.get_running_loop().time())
+    if lasting:
+        remember(lasting, asyncio.get_running_loop().time())
     return answered
 
 

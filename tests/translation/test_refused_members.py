@@ -132,6 +132,7 @@ PASSING = [
     ("anthropic", CLAUDE, claude("`top_k` must be unset when thinking is enabled."), "top_k"),
     ("anthropic", CLAUDE, claude("`temperature` and `top_p` cannot both be specified for this model. Please use only one."), "top_p"),
     ("bedrock", AWS, {"message": "temperature is not supported when thinking is enabled"}, "inferenceConfig.temperature"),
+    ("openai-chat", CHAT, openai("`top_p` is not supported with this model when reasoning_effort is set."), "top_p"),
 ]  # fmt: skip
 #: The client's own errors, and members that the request needs.
 STAYING = [
@@ -151,6 +152,7 @@ STAYING = [
     ("openai-chat", CHAT, openai("'messages.1' : property 'user' is unsupported"), ""),
     ("openai-chat", CHAT, openai("This model's maximum context length is 4096 tokens."), ""),
     ("mistral", CHAT, {"detail": pydantic("store", "seed")}, ""),
+    ("mistral", CHAT, {"detail": [{"type": "extra_forbidden", "loc": ["body"], "msg": "Extra inputs are not permitted"}]}, ""),
     ("anthropic", CLAUDE, claude("messages.0.content.0.tool_use.text: Extra inputs are not permitted"), ""),
     ("anthropic", CLAUDE, claude("tools.0.custom.defer_loading: Extra inputs are not permitted"), ""),
     ("anthropic", CLAUDE, claude("adaptive thinking is not supported on this model"), ""),
