@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import orjson
 
-from streamkit.events import ProviderFailed
+from streamkit.events import TOLD_CHARS, ProviderFailed
 from streamkit.report import StreamReport
 from streamkit.translation.changes import Change
 
@@ -90,7 +90,7 @@ _LASTING: Final = tuple(
         rf"unsupported value: {_NAME} does not support .{{1,60}} with this model\. Only the default",
         r"(?P<name>[A-Za-z][\w.]*): Extra inputs are not permitted",
         rf"Extra inputs are not permitted, field: {_NAME}",
-        r"'(?:extra_forbidden|type)'?.{0,40}'loc': [(\[]'body', '(?P<name>\w+)'[)\]], 'msg': 'Extra inputs",
+        r"'loc': [(\[]'body', '(?P<name>\w+)'[)\]], 'msg': 'Extra inputs",
         r"\"extra_forbidden\",\"loc\":\[\"body\",\"(?P<name>\w+)\"\]",
         r"Unknown name \"(?P<name>\w+)\"(?: at '(?P<place>[\w.\[\]]+)')?: Cannot find field",
         r"#(?P<place>[/\w]*): extraneous key \[(?P<name>\w+)\] is not permitted",
@@ -132,7 +132,7 @@ def _text(failed: ProviderFailed) -> str:
     """Return the error's message, with the message of the server behind a router."""
     metadata = failed.raw.get("metadata") if isinstance(failed.raw, dict) else None
     behind = metadata.get("raw") if isinstance(metadata, dict) else None
-    return f"{failed.message}\n{behind}" if isinstance(behind, str) else failed.message
+    return f"{failed.message}\n{behind[:TOLD_CHARS]}" if isinstance(behind, str) else failed.message
 
 
 def _changes(match: re.Match[str], text: str, body: dict[str, Any]) -> tuple[Change, ...]:

@@ -231,17 +231,19 @@ async def _without_refused(
     """Send a refused request again without the members that the refusals name, if it can do without them.
 
     ``first`` is the refusal of ``body``, in which ``changes`` were made. It is returned if the upstream refuses the request
-    again. Else the members are remembered, and counted in ``asked``.
+    again, or too many members. Else the members are remembered, and counted in ``asked``.
     """
     answered, sent = first, body
     refused: list[Change] = []
     lasting: list[Change] = []
     while answered.status in REFUSALS and isinstance(answered.answer, ProviderFailed):
         found, lasts = await _made(ask, partial(refused_members, answered.answer, sent))
+        if len(refused) + len(found) > MOST_REFUSED:
+            remember(lasting, asyncio.get_running_loop().time())  # so that a later request gets further
+        if not found or len(refused) + len(found) > MOST_REFUSED:
+            return first
         refused += found
         lasting += found if lasts else ()
-        if not found or len(refused) > MOST_REFUSED:
-            return first
         sent = await _made(ask, partial(write, changes=(*changes, *refused)))
         recording = None if recording is None else recording.again()
         try:
@@ -253,8 +255,7 @@ async def _without_refused(
     document = orjson.loads(body)
     for change in refused:
         document = change.apply(document, asked)
-    if lasting:
-        remember(lasting, asyncio.get_running_loop().time())
+    remember(lasting, asyncio.get_running_loop().time())
     return answered
 
 

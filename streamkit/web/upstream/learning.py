@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from streamkit.report import StreamReport
@@ -31,7 +31,9 @@ class Learnt:
             return ()
         return tuple(change for change, until in self._until.get(model[:NAME_CHARS], {}).items() if until > now)
 
-    def add(self, model: str, changes: Iterable[Change], now: float) -> None:
+    def add(self, model: str, changes: Sequence[Change], now: float) -> None:
+        if not changes:
+            return
         known = self._until.pop(model[:NAME_CHARS], {})
         if len(self._until) >= MODELS:
             del self._until[next(iter(self._until))]
