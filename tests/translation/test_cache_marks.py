@@ -11,6 +11,7 @@ from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_request, encode_request
 
 MARK = {"cache_control": {"type": "ephemeral"}}
+WEB_SEARCH = {"type": "web_search_20250305", "name": "web_search"}
 POINT = {"cachePoint": {"type": "default"}}
 FUNCTION = {"name": "f", "parameters": {"type": "object", "properties": {}}}
 CALLS = [{"id": name, "type": "function", "function": {"name": "f", "arguments": "{}"}} for name in ("c1", "c2")]
@@ -73,6 +74,13 @@ def test_the_tools_the_system_prompt_and_the_last_two_user_turns_are_marked(targ
     assert marked(written(CHAT, "openai-chat", target, model, "off")[0]) == []
 
 
+def test_results_and_what_the_user_said_after_them_are_one_turn():
+    body, _ = written(
+        {**CHAT, "messages": [*CHAT["messages"], {"role": "user", "content": "more"}]}, "openai-chat", "anthropic"
+    )
+    assert marked(body) == ["be", "one", "more", "f"]
+
+
 @pytest.mark.parametrize(
     ("source", "target", "body", "marks"),
     [
@@ -83,7 +91,7 @@ def test_the_tools_the_system_prompt_and_the_last_two_user_turns_are_marked(targ
         ("anthropic", "anthropic", {**CLAUDE, "system": [{"type": "text", "text": "be", **MARK}]}, 1),
         ("anthropic", "anthropic", {**CLAUDE, "tools": [{"name": "f", "input_schema": {"type": "object"}, **MARK}]}, 1),
         ("openai-chat", "openrouter", {**CHAT, "messages": [{"role": "user", "content": [{"type": "text", "text": "a", **MARK}]}]}, 1),
-        ("anthropic", "anthropic", {**CLAUDE, "tools": [{"type": "web_search_20250305", "name": "web_search"}]}, 2),
+        ("anthropic", "anthropic", {**CLAUDE, "tools": [{"name": "f", "input_schema": {"type": "object"}}, WEB_SEARCH]}, 3),
         ("bedrock", "bedrock", {"messages": [{"role": "user", "content": [{"text": "a"}, POINT]}], "system": [{"text": "b"}]}, 1),
         ("bedrock", "bedrock", {"messages": [{"role": "user", "content": [{"text": "a"}]}], "system": [{"text": "b"}]}, 2),
     ],
