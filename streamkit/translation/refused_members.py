@@ -75,26 +75,32 @@ TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
     "generationConfig.logprobs": ("generationConfig.responseLogprobs",),
     "generationConfig.responseLogprobs": ("generationConfig.logprobs",),
 }
+#: Members that a word for a feature means.
+SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {"thinking": ("think", "reasoning_effort", "reasoning")}
 #: Members with the same meaning. One takes the place of the other if the error names that one.
 RENAMED: Final = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 _NAME: Final = r"[\"'`]?(?P<name>[A-Za-z][\w.\[\]]*)[\"'`]?"
 #: The model, and no condition after it.
 _THIS: Final = r"(?:this|the current|that|model|models/)(?!.{0,40}\bwhen\b)"
+_MEMBER: Final = "parameter|argument|field"
 _UNSUPPORTED: Final = r"(?:not supported|unsupported|deprecated|not enabled|not available)"
 #: What servers say of a member that they, or the model, do not take.
 _LASTING: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        rf"un(?:supported|known|recognized) (?:request )?(?:parameter|argument|field)s?(?: supplied)?: (?:parameter )?{_NAME}",
+        rf"un(?:supported|known|recognized) (?:request )?(?:{_MEMBER})(?:s|\(s\))?(?: supplied)?: (?:parameter )?{_NAME}",
         rf"unsupported value: {_NAME} does not support .{{1,60}} with this model\. Only the default",
-        r"(?P<name>[A-Za-z][\w.]*): Extra inputs are not permitted",
+        rf"invalid {_NAME}: only \S{{1,20}} is allowed for this model",
+        rf"(?:does not|doesn't|don't) support {_NAME}=\S{{1,20}} Only ",
+        r"(?P<name>[A-Za-z][\w.]*)(?:: |\s{1,3})Extra inputs are not permitted",
         rf"Extra inputs are not permitted, field: {_NAME}",
         r"'loc': [(\[]'body', '(?P<name>\w+)'[)\]], 'msg': 'Extra inputs",
         r"\"extra_forbidden\",\"loc\":\[\"body\",\"(?P<name>\w+)\"\]",
         r"Unknown name \"(?P<name>\w+)\"(?: at '(?P<place>[\w.\[\]]+)')?: Cannot find field",
         r"#(?P<place>[/\w]*): extraneous key \[(?P<name>\w+)\] is not permitted",
-        rf"(?:does not|doesn't) support (?:the )?(?:parameters?:? )?\[?{_NAME}\]?(?: field| parameter|, for model|\.|$)",
+        rf"(?:does not|doesn't) support (?:the )?(?:parameters?:? )?[\[{{]?{_NAME}\]?(?: field| parameter|[:,]|\.|$)",
+        rf"extra parameters \[{_NAME}",
         rf"argument not supported on this model: {_NAME}",
         rf"(?:'(?P<place>[\w.\[\]]+)' ?: )?property {_NAME} is unsupported",
         rf"(?:^|[:.;>] |because ){_NAME}(?P<more> (?:level|budget|effort))? is {_UNSUPPORTED} (?:with|for|on|by|in) {_THIS}",
@@ -106,6 +112,7 @@ _PASSING: Final = tuple(
     for pattern in (
         rf"{_NAME} (?:may only be|must be unset|must not be set|cannot be specified|is not supported).{{0,40}} when\b",
         rf"[\"'`]?\w+[\"'`]? and {_NAME} cannot both be specified",
+        rf"(?:does not|doesn't|don't) support {_NAME}=\S{{1,20}} while ",
     )
 )
 _INSTEAD: Final = re.compile(rf"\buse {_NAME} instead", re.IGNORECASE)
@@ -146,7 +153,7 @@ def _changes(match: re.Match[str], text: str, body: dict[str, Any]) -> tuple[Cha
     steps = [_plain(step) for step in _STEP.findall(f"{named.get('place') or ''}.{name}")]
     steps = steps[1:] if steps[0] == "body" else steps
     for path in LEARNABLE if steps else ():
-        if _fits(steps, [_plain(step) for step in path.split(".")]):
+        if _fits(steps, [_plain(step) for step in path.split(".")]) or path in SYNONYMS.get(name, ()):
             change = Change(path, loss="parameter_refused")
             if change.apply(body, StreamReport()) is not body:
                 return (change, *(Change(other, loss="parameter_refused") for other in TOGETHER.get(path, ())))
