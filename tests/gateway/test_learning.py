@@ -14,7 +14,7 @@ from streamkit.web.upstream import learning
 from streamkit.web.upstream.learning import MODELS, REMEMBERED_S, Learnt
 from tests.gateway.running import in_turn, leg, told, upstream_at
 from tests.web.evil import Received, Script
-from tests.web.faults import as_asked, status
+from tests.web.faults import as_asked, status, whole
 from tests.web.socket_upstream import events, socket_upstream
 
 REFUSED = "Unsupported parameter: '{}' is not supported with this model."
@@ -171,3 +171,22 @@ async def test_a_prompt_is_marked_for_the_cache_only_if_the_upstream_wants_it(ca
         assert (await running.asked()).status == 200
         assert running.evil.requests[0].body.count(b"cache_control") == marks
         assert running.counted("losses_total", kind="cache_mark") == 0
+
+
+async def test_what_the_cache_read_and_wrote_is_logged_and_counted(caplog):
+    caplog.set_level(logging.INFO, logger="streamkit")
+    usage = {"input_tokens": 5, "cache_read_input_tokens": 30, "cache_creation_input_tokens": 20, "output_tokens": 1}
+    message = {
+        "id": "m1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [{"type": "text", "text": "a"}],
+    }
+    body = json.dumps({**message, "stop_reason": "end_turn", "stop_sequence": None, "usage": usage}).encode()
+    async with in_turn(leg(whole("anthropic", body), dialect="anthropic", cache="auto")) as running:
+        assert (await running.asked(stream=False)).status == 200
+        assert running.counted("tokens_total", type="input_cached") == 30
+        assert running.counted("tokens_total", type="input_cache_write") == 20
+    (line,) = (record.fields for record in caplog.records if record.message == "request")
+    assert line["usage"] == {"input": 55, "input_cached": 30, "input_cache_write": 20, "output": 1}
