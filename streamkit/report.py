@@ -163,6 +163,8 @@ REQUEST_REPAIRS: Final[Mapping[str, str]] = {
 }
 REQUEST_LOSSES: Final[Mapping[str, str]] = {
     "parameter": "a parameter of the request that the dialect has no field for",
+    "parameter_refused": "a parameter that the upstream refused, so that the request was sent without it (`learn`)",
+    "parameter_replaced": "a parameter that the upstream's settings leave out or replace (`drop`, `set`)",
     "reasoning_history": "reasoning of earlier turns that the dialect or the provider does not accept back",
     "media": "an image, a sound or a file that the dialect does not accept in this place",
     "cache_mark": "how long the provider keeps the prompt in its cache (the dialects differ in this, or have no such mark)",

@@ -52,6 +52,7 @@ TYPES: Final[Mapping[str, str]] = {
     "Upstream.timeouts": "[table](#upstreamsnametimeouts)",
     "Upstream.rest": "[table](#upstreamsnamerest)",
     "Upstream.headers": "table of strings and [keys](#a-key)",
+    "Upstream.set": "table",
     "Route.targets": "array of strings, [tables](#an-element-of-to), and arrays of both",
     "Route.stages": "array of strings and tables",
     "Target.upstream": "string",

@@ -86,6 +86,7 @@ class Capabilities:
     same_marks: frozenset[str] = frozenset()
     most_marks: int | None = None
     marked: tuple[type, ...] = ()
+    needs_marks: bool = False  #: the server caches no prompt without marks
 
     #: Split the extra members of another dialect's part or request: members that this dialect also has, renamed; and the rest.
     part_extras: Callable[[Part, Extras], tuple[Extras, Extras]] | None = None

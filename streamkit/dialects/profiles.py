@@ -138,3 +138,5 @@ class Target:
     assistant_last: AssistantLast = "bridge"
     #: The name of a known model that accepts the same as the request's, whose name says nothing. None: the request's name.
     model_like: str | None = None
+    #: Whether to mark the prompt for the provider's cache, if the provider needs marks. The request must have none.
+    cache: bool = False

@@ -37,6 +37,7 @@ from streamkit.toml.tables import (
     strict_converter,
     table_hook,
 )
+from streamkit.translation.changes import operator_changes
 from streamkit.web.upstream import Auth, Secret, Upstream
 
 T = TypeVar("T")
@@ -309,10 +310,38 @@ def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None], folder:
     made.register_structure_hook(Target, target)
     made.register_structure_hook(RouteStage, stage)
     paths = dict.fromkeys(("ca_file", "client_cert", "client_key"), _path_in(folder))
-    hooks: dict[str, Hook] = {"dialect": _dialect, "headers": headers, "proxy": proxy, **paths}
+    own: dict[str, Hook] = {"dialect": _dialect, "headers": headers, "proxy": proxy}
     made.register_structure_hook(Route, _route_hook(made))
-    made.register_structure_hook(Upstream, table_hook(Upstream, made, hooks))
+    made.register_structure_hook(Upstream, table_hook(Upstream, made, {**own, **_changes(made), **paths}))
     return made
+
+
+def _changes(made: Converter) -> dict[str, Hook]:
+    """Return the hooks for the changes that an upstream's table makes in requests."""
+
+    def drop(value: Any, _kind: Any) -> tuple[str, ...]:
+        paths: tuple[str, ...] = made.structure(value, tuple[str, ...])
+        for index, path in enumerate(paths):
+            _check_changes({}, path, at=index)
+        return paths
+
+    def values(value: Any, _kind: Any) -> Mapping[str, Any]:
+        members: Mapping[str, Any] = made.structure(value, dict[str, Any])
+        for name, member in members.items():
+            if without_secrets({name: member}) != {name: member}:
+                raise Refusal("must not contain what looks like a key; send keys as `key`, or in `headers`", at=(name,))
+            _check_changes({name: member}, at=name)
+        return members
+
+    return {"drop": drop, "set": values}
+
+
+def _check_changes(values: Mapping[str, Any], *drop: str, at: str | int) -> None:
+    """Raise Refusal at the key or index ``at`` if a request can't be changed so."""
+    try:
+        operator_changes(values, drop)
+    except UsageError as error:
+        raise Refusal(str(error).partition(": ")[2], at=(at,)) from None
 
 
 def _path_in(folder: Path) -> Hook:

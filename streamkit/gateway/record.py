@@ -22,6 +22,7 @@ from streamkit.text.known_keys import KEY_CHARS
 from streamkit.text.quoting import excerpt
 from streamkit.web.observers import OutputTimes
 from streamkit.web.upstream.hiding import Cut
+from streamkit.web.upstream.learning import left_out
 
 if TYPE_CHECKING:  # OpenTelemetry is an optional extra
     from streamkit.gateway.telemetry import RequestTrace
@@ -232,6 +233,8 @@ def _answer_line(attempt: Attempt) -> dict[str, Any]:
     ):
         if counts:
             line[name] = dict(counts)
+    if names := left_out(attempt.asked):
+        line["left_out"] = names
     if report.stops:
         line["stop"] = ", ".join([stop.reason for stop in report.stops])
     if usage := attempt.usage:

@@ -39,15 +39,17 @@ from streamkit.errors import BadRequest, StreamError, UsageError, check_type, ch
 from streamkit.in_text import checked_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Chain
-from streamkit.policy import AssistantFirst, AssistantLast, LinkedMedia
+from streamkit.policy import AssistantFirst, AssistantLast, CacheMarks, LinkedMedia
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions, check_options
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
 from streamkit.text.quoting import redacted
+from streamkit.translation.cache_marks import has_marks
+from streamkit.translation.changes import Change
 from streamkit.translation.lowering import lower
 
 log = logging.getLogger("streamkit.translation.bodies")
-_FIRST, _LAST, _LINKED = map(get_args, (AssistantFirst, AssistantLast, LinkedMedia))
+_FIRST, _LAST, _LINKED, _CACHE = map(get_args, (AssistantFirst, AssistantLast, LinkedMedia, CacheMarks))
 
 
 def decode_request(body: bytes, dialect: str, *, report: StreamReport | None = None) -> Request:
@@ -73,6 +75,8 @@ def encode_request(
     linked_media: LinkedMedia = "refuse",
     model_like: str | None = None,
     prefill: Prefill | None = None,
+    cache: CacheMarks = "off",
+    changes: Sequence[Change] = (),
     report: StreamReport | None = None,
 ) -> bytes:
     """Write a request for ``dialect``, or for a provider that speaks the dialect and has further needs.
@@ -88,8 +92,9 @@ def encode_request(
     continue the assistant's text, ``assistant_last`` says the same of a user turn after it. ``linked_media`` says whether
     media at a URL, in a dialect that takes none, are refused or dropped. ``model_like`` names a known model that accepts the
     same as the request's, for a name that says nothing (Azure's name of a deployment). ``prefill`` is how a provider is asked
-    to continue the assistant's last turn (``prefill_of``); a model that can't continue it is refused. Raises BadRequest, and
-    UsageError for an unknown name.
+    to continue the assistant's last turn (``prefill_of``); a model that can't continue it is refused. With ``cache="auto"``,
+    the prompt is marked for the provider's cache if the provider needs marks and the request has none. ``changes`` are made
+    in the written body, in order (``translation.changes``). Raises BadRequest, and UsageError for an unknown name.
     """
     named, provider = source_named(dialect)
     bodies = _bodies_of(named)
@@ -98,6 +103,7 @@ def encode_request(
     check_words("assistant_first", [assistant_first], _FIRST)
     check_words("assistant_last", [assistant_last], _LAST)
     check_words("linked_media", [linked_media], _LINKED)
+    check_words("cache", [cache], _CACHE)
     check_model_like(model_like)
     report = report if report is not None else StreamReport()
     is_foreign = request.dialect != named.name
@@ -124,12 +130,15 @@ def encode_request(
         assistant_first=assistant_first,
         assistant_last=assistant_last if prefill is None else "refuse",
         model_like=model_like,
+        cache=cache == "auto" and not has_marks(request),
     )
     if bodies.capabilities is not None:
         request = lower(request, bodies.capabilities, target, report)
     body = bodies.encode_request(request, target, report)
     if prefill is not None:
         prefill.add_to(body)
+    for change in changes:
+        body = change.apply(body, report)
     return orjson.dumps(body)
 
 

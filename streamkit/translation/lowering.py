@@ -65,6 +65,7 @@ from streamkit.report import StreamReport
 from streamkit.text.identifiers import PORTABLE_IDS, hashed, portable_name
 from streamkit.text.quoting import quoted_all
 from streamkit.translation import content_passes as content
+from streamkit.translation.cache_marks import prompt_marked, tools_marked
 from streamkit.translation.content_passes import portable_tool_name, with_mark, without_extras
 
 #: Getters of all members of a request and of its options, in the order of their constructors: they make the lowered copy.
@@ -127,12 +128,14 @@ def own(takes: Capabilities) -> Sequence[Pass]:
         OWN_WORDS,
         content.no_made_ids,
         content.no_blank_texts,
+        prompt_marked,
         *takes.said,
         content.no_empty_turns,
         content.neighbours_joined,
         content.results_placed,
         *takes.arranged,
         called_tools_defined,
+        tools_marked,
         options_with_place,
         *takes.last,
     )
@@ -167,6 +170,7 @@ def foreign(takes: Capabilities) -> Sequence[Pass]:
         KNOWN_PARTS,
         content.no_blank_texts,
         KNOWN_WORDS,
+        prompt_marked,
         *takes.said,
         # order
         content.no_empty_answers,
@@ -181,6 +185,7 @@ def foreign(takes: Capabilities) -> Sequence[Pass]:
         # tools and options
         tools_fit,
         called_tools_defined,
+        tools_marked,
         schemas_with_properties,
         no_choice_among_none,
         options_with_place,

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import cached_property, partial
 from traceback import clear_frames
 from typing import Any, Final, TypeVar
 
+import orjson
 from aiohttp import ClientSession
 from attrs import define, evolve, field, frozen
 from multidict import CIMultiDict
@@ -41,13 +42,15 @@ from streamkit.rewrite.given import EventStage
 from streamkit.sources import causes
 from streamkit.tool_calls.output import OutputCheck, output_stage, served_check
 from streamkit.translation.bodies import decode_response, encode_request, encode_response
+from streamkit.translation.changes import Change
 from streamkit.translation.citations import carry_citations_of, carry_searches_of
+from streamkit.translation.refused_members import refused_members
 from streamkit.web.budget import Hold
 from streamkit.web.continuing import Continuing, Onward, Opened
 from streamkit.web.fetching import with_fetched_media
 from streamkit.web.forms import Came, form_of
 from streamkit.web.heavy import count_values, in_thread, is_heavy
-from streamkit.web.observers import ExchangeRecording, OutputTimes, Tap
+from streamkit.web.observers import ExchangeRecording, OutputTimes, Tap, end_of
 from streamkit.web.refusals import Refused
 from streamkit.web.reply import Gate, Reply, failure_in
 from streamkit.web.resume.settings import takes_ids
@@ -55,9 +58,11 @@ from streamkit.web.source import TimedSource, iter_upstream, whole_body
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream, count_request, error_of, hidden, path_of, redactor, response_headers, send
 from streamkit.web.upstream.hiding import Cut
+from streamkit.web.upstream.learning import MOST_REFUSED, REFUSALS
 from streamkit.web.upstream.requests import NO_HEADERS
 from streamkit.web.upstream.sending import send_over_socket
 
+T = TypeVar("T")
 UNFIT: Final = "request_unfit"  #: the code of a failure: the upstream's dialect can't express the request
 
 
@@ -90,14 +95,27 @@ async def open_answer(
     ``ask`` is the client's request with its ``client_headers``, of which the feature headers are passed on. A heavy request is
     translated in a thread. Media that are fetched for it count in the same memory budget until it was sent. ``prefill`` says
     how to make the upstream continue the last assistant turn. ``trace_headers`` are sent too. ``asked`` gets the losses of the
-    request, ``report`` the errors, and ``recording`` the bytes over HTTP.
+    request, ``report`` the errors, and ``recording`` the bytes over HTTP. If the upstream refuses a member of the request that
+    the request can do without, the request is sent again without it (``Upstream.learn``).
     """
     started = asyncio.get_running_loop().time()
-    model, streams = request.model or "", request.stream is True
+    model = request.model or ""
     client_headers, features = _marked(upstream, ask.mark, client_headers, upstream.wire.features(request))
     over_socket = upstream.transport == "websocket" and ask.operation == "generate"
     try:
         with Hold(ask.hold.budget) as fetched:
+            post = partial(
+                _posted_over_socket if over_socket else _posted,
+                session,
+                upstream,
+                ask,
+                model=model,
+                stream=request.stream is True,
+                started=started,
+                client_headers=client_headers,
+                features=features,
+                trace_headers=trace_headers,
+            )
             if over_socket:
                 # over a WebSocket every response is a stream, so the member is not sent
                 request = evolve(request, stream=None)
@@ -114,38 +132,16 @@ async def open_answer(
                 linked_media="drop" if upstream.linked_media == "drop" else "refuse",
                 model_like=upstream.model_like,
                 prefill=prefill,
-                report=asked,
+                cache=upstream.cache,
             )
-            body = await in_thread(write) if ask.heavy else write()
-            if over_socket:
-                opened = await send_over_socket(
-                    session,
-                    upstream,
-                    body,
-                    model=model,
-                    started=started,
-                    client_dialect=ask.dialect,
-                    client_headers=client_headers,
-                    features=features,
-                    trace_headers=trace_headers,
-                    recording=recording,
-                )
-                cut = redactor([upstream], opened.sent)
-                headers = {name: cut(value) for name, value in response_headers(opened.headers).items()}
-                return Answered(opened.answer, opened.status, headers, cut)
-            response = await send(
-                session,
-                upstream,
-                count_request(upstream, body, model) if ask.operation == "count" else body,
-                model=model,
-                stream=streams,
-                operation=ask.operation,
-                client_dialect=ask.dialect,
-                client_headers=client_headers,
-                features=features,
-                trace_headers=trace_headers,
-                recording=recording,
-            )
+            changes = (*upstream.changes, *upstream.learnt.changes(model, started))
+            body = await _made(ask, partial(write, changes=changes, report=asked))
+            answered = await post(body, recording=recording)
+            if upstream.learn and answered.status in REFUSALS:
+                write = partial(write, report=StreamReport())  # the losses are counted already
+                remember = partial(upstream.learnt.add, model)
+                return await _without_refused(answered, body, changes, write, post, ask, asked, recording, remember)
+            return answered
     except Refused as error:
         return Answered(error.failed)
     except BadRequest as error:
@@ -156,6 +152,36 @@ async def open_answer(
             error.upstream = upstream.name
         report.failed(error)
         return Answered(failure_from(error))
+
+
+async def _made(ask: Ask, work: Callable[[], T]) -> T:
+    """Return the result of ``work``, which runs in a thread if the client's request is heavy."""
+    return await in_thread(work) if ask.heavy else work()
+
+
+async def _posted(
+    session: ClientSession,
+    upstream: Upstream,
+    ask: Ask,
+    body: bytes,
+    *,
+    model: str,
+    stream: bool,
+    started: float,
+    recording: ExchangeRecording | None,
+    **headers: Mapping[str, str],
+) -> Answered:
+    response = await send(
+        session,
+        upstream,
+        count_request(upstream, body, model) if ask.operation == "count" else body,
+        model=model,
+        stream=stream,
+        operation=ask.operation,
+        client_dialect=ask.dialect,
+        recording=recording,
+        **headers,
+    )
     cut = redactor([upstream], response.request_info.headers)
     upstream_headers = {name: cut(value) for name, value in response_headers(response.headers).items()}
     if response.status != 200:
@@ -163,6 +189,75 @@ async def open_answer(
     answer = iter_upstream(response, timeouts=upstream.timeouts, started=started, name=upstream.name)
     answer.recording = recording
     return Answered(answer, response.status, upstream_headers, cut)
+
+
+async def _posted_over_socket(
+    session: ClientSession,
+    upstream: Upstream,
+    ask: Ask,
+    body: bytes,
+    *,
+    model: str,
+    stream: bool,  # noqa: ARG001 - over a WebSocket every response is a stream
+    started: float,
+    recording: ExchangeRecording | None,
+    **headers: Mapping[str, str],
+) -> Answered:
+    opened = await send_over_socket(
+        session,
+        upstream,
+        body,
+        model=model,
+        started=started,
+        client_dialect=ask.dialect,
+        recording=recording,
+        **headers,
+    )
+    cut = redactor([upstream], opened.sent)
+    upstream_headers = {name: cut(value) for name, value in response_headers(opened.headers).items()}
+    return Answered(opened.answer, opened.status, upstream_headers, cut)
+
+
+async def _without_refused(
+    first: Answered,
+    body: bytes,
+    changes: Sequence[Change],
+    write: Callable[..., bytes],
+    post: Callable[..., Awaitable[Answered]],
+    ask: Ask,
+    asked: StreamReport,
+    recording: ExchangeRecording | None,
+    remember: Callable[[Sequence[Change], float], None],
+) -> Answered:
+    """Send a refused request again without the members that the refusals name, if it can do without them.
+
+    ``first`` is the refusal of ``body``, in which ``changes`` were made. It is returned if the upstream refuses the request
+    again, or too many members. Else the members are remembered, and counted in ``asked``.
+    """
+    answered, sent = first, body
+    refused: list[Change] = []
+    lasting: list[Change] = []
+    while answered.status in REFUSALS and isinstance(answered.answer, ProviderFailed):
+        found, lasts = await _made(ask, partial(refused_members, answered.answer, sent))
+        if len(refused) + len(found) > MOST_REFUSED:
+            remember(lasting, asyncio.get_running_loop().time())  # so that a later request gets further
+        if not found or len(refused) + len(found) > MOST_REFUSED:
+            return first
+        refused += found
+        lasting += found if lasts else ()
+        sent = await _made(ask, partial(write, changes=(*changes, *refused)))
+        recording = None if recording is None else recording.again()
+        try:
+            answered = await post(sent, recording=recording)
+        except BaseException as error:
+            if recording is not None:
+                recording.end(end_of(error, answered=False))
+            raise
+    document = orjson.loads(body)
+    for change in refused:
+        document = change.apply(document, asked)
+    remember(lasting, asyncio.get_running_loop().time())
+    return answered
 
 
 def _marked(
@@ -187,7 +282,6 @@ def _forget_frames(error: BaseException) -> None:
 # -- the response ------------------------------------------------------------------------------------------------------
 
 
-T = TypeVar("T")
 EVENTS_AT_ONCE: Final = 100  #: events of a whole response that are written in one turn of the event loop
 TEXT_AT_ONCE: Final = 64 * 1024  #: characters of its text that pass the stages in one turn
 

@@ -43,6 +43,9 @@ class ExchangeRecording(Protocol):
     def end(self, kind: str) -> None:
         """The exchange is over. Only the first call counts."""
 
+    def again(self) -> ExchangeRecording:
+        """Return the recording of another exchange with the same server."""
+
 
 # how an exchange ended: the values of ``recording.End.kind``
 WHOLE: Final = "whole"

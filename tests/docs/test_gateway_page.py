@@ -11,9 +11,8 @@ PAGE = ROOT / "docs" / "how-to" / "run-the-gateway.md"
 
 
 def test_the_configuration_of_the_how_to_can_be_read_and_warns_of_nothing(tmp_path):
-    block, clouds, ways, over_sockets, by_reason, hedged, staged, state = [
-        block for block in blocks(PAGE) if block.language == "toml"
-    ]
+    toml = [block for block in blocks(PAGE) if block.language == "toml"]
+    block, clouds, ways, over_sockets, by_reason, hedged, changed, cached, staged, state = toml
     env = {"GATEWAY_KEY": "a-key-of-clients", "OPENAI_API_KEY": "a-key-of-ours"}
     config = parse_config(
         block.text, name="gateway.toml", env=env, read_file=lambda _path: KeyFile(b"another-key", 0o600)
@@ -68,6 +67,15 @@ def test_the_configuration_of_the_how_to_can_be_read_and_warns_of_nothing(tmp_pa
         ("content_filter", None),
         ("default", 4.0),
     ]
+    assert config.warnings == ()
+    config = parse_config(
+        f'{changed.text}\n{cached.text}\n[[routes]]\nmodels = ["*"]\nto = ["gemini", "anthropic"]\n',
+        name="gateway.toml",
+        env={"GEMINI_API_KEY": "googles-key", "ANTHROPIC_API_KEY": "anthropics-key"},
+        read_file=lambda _path: KeyFile(b"", 0o600),
+    )
+    assert len(config.upstreams["gemini"].changes) == 3
+    assert config.upstreams["anthropic"].cache == "auto"
     assert config.warnings == ()
     config = parse_config(
         f"{block.text}\n{staged.text}", name="gateway.toml", env=env, read_file=lambda _path: KeyFile(b"a-key", 0o600)

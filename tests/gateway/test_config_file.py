@@ -49,6 +49,10 @@ def test_everything_can_be_set():
         think_tags = "opened"
         text_calls = ["hermes", "qwen"]
         max_tokens = 9
+        cache = "auto"
+        learn = false
+        drop = ["user", "tools.*.strict"]
+        set = { "a.b" = [1], c.d = { e = true } }
         headers = { "X-One" = "1", cf-aig-authorization = { env = "KEY" } }
         timeouts = { connect_s = 1, first_byte_s = 2, idle_s = 3, total_s = 4 }
         [upstreams.aws]
@@ -78,6 +82,9 @@ def test_everything_can_be_set():
     )  # fmt: skip
     assert (azure.think_tags, azure.text_calls) == ("opened", ("hermes", "qwen"))
     assert (aws.think_tags, aws.text_calls) == ("auto", ())
+    assert (azure.cache, azure.learn, azure.drop) == ("auto", False, ("user", "tools.*.strict"))
+    assert azure.set == {"a.b": [1], "c": {"d": {"e": True}}}
+    assert (aws.cache, aws.learn, aws.drop, aws.set) == ("off", True, (), {})
     assert azure.headers == {"x-one": "1", "cf-aig-authorization": f"env-{CANARY}"}
     assert azure.timeouts == Timeouts(connect_s=1, first_byte_s=2, idle_s=3, total_s=4)
     assert (aws.auth, aws.region, aws.key) == ("sigv4", "eu-west-1", None)

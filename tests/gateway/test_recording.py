@@ -32,8 +32,9 @@ KEY, CLIENT_KEY, HEADER = "upstream-planted-1f2e", "client-planted-3d4c", "heade
 DIALECT = "openai-chat"
 
 
-async def asked(url, *, headers=None, content=None, **how):
+async def asked(url, *, headers=None, content=None, members=(), **how):
     path, body = asking(DIALECT, **how)
+    body.update(members)
     if content is not None:
         body["messages"][0]["content"] = content
     return await ask(url, path, body=orjson.dumps(body), headers=headers)
@@ -103,6 +104,20 @@ async def test_every_way_to_fail_is_recorded_as_what_it_was(tmp_path, script, co
     assert found.ending == kind
     assert (found.response.status if found.response else None) == code
     assert answer.status >= 400 or answer.body
+
+
+async def test_a_request_that_is_sent_again_without_a_member_has_its_own_file(tmp_path):
+    refusal = status(400, message="Unsupported parameter: 'temperature' is not supported with this model.")
+    answer, found = await recorded(tmp_path, refusal, good(DIALECT), members={"temperature": 1})
+    assert answer.status == 200
+    assert [(each.response.status, each.ending) for each in found] == [(400, "whole"), (200, "whole")]
+    assert ["temperature" in json.loads(each.request.body) for each in found] == [True, False]
+
+
+async def test_a_second_request_that_gets_no_response_is_recorded_as_that(tmp_path):
+    refusal = status(400, message="Unsupported parameter: 'temperature' is not supported with this model.")
+    _, found = await recorded(tmp_path, refusal, Script((Rst(),)), members={"temperature": 1})
+    assert [each.ending for each in found] == ["whole", "unreachable"]
 
 
 async def test_each_attempt_has_a_file(tmp_path):

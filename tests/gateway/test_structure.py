@@ -204,3 +204,29 @@ def test_a_route_to_an_upstream_with_faults_has_none_of_its_own():
 
 def test_a_name_behind_a_pattern_is_no_fault_since_names_win():
     assert parse(GOOD.replace('["m"]', '["*", "m"]')).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ('drop = [\n"a",\n"model"]', "7:1: upstreams.x.drop[1]: leave model out; streamkit writes this member itself"),
+        ('drop = ["a..b"]', "5:9: upstreams.x.drop[0]: write names with dots between them"),
+        ('drop = "a"', "5:1: upstreams.x.drop: must be an array, not a string"),
+        ("drop = [1]", "5:9: upstreams.x.drop[0]: must be a string, not an integer"),
+        ("set = { a = 1, stream = true }", "5:16: upstreams.x.set.stream: leave stream out"),
+        ("[upstreams.x.set]\nmessages.a = 1", "6:1: upstreams.x.set.messages: leave messages out"),
+        ("set = { a = { b = 2020-01-01 } }", "5:9: upstreams.x.set.a: write JSON values; a date is a string"),
+        (
+            f"set = {{ a = '{CANARY}', b = 'sk-0123456789abcdef0123' }}",
+            "5:33: upstreams.x.set.b: must not contain what looks like a key",
+        ),
+        ("set = 1", "5:1: upstreams.x.set: must be a table, not an integer"),
+        ('cache = "on"', '5:1: upstreams.x.cache: must be one of off, auto, not "on"'),
+        ("learn = 1", "5:1: upstreams.x.learn: must be true or false, not an integer"),
+    ],
+)
+def test_what_an_upstream_changes_in_requests_is_checked_where_it_stands(line, fault):
+    (told,) = with_upstream(
+        f'dialect = "openai-chat"\nbase_url = "https://x.example/v1"\nkey = {{ env = "KEY" }}\n{line}'
+    )
+    assert told.startswith(f"gateway.toml:{fault}")

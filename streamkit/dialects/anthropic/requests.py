@@ -430,6 +430,7 @@ FOREIGN: Final = Capabilities(
     media=fit_media,
     marked=(Text, Media, ToolCall, ToolResult, Tool),
     same_marks=frozenset({"anthropic"}),
+    needs_marks=True,
     system="behind user",
     alternate=True,
     needs_user="messages",
@@ -480,6 +481,7 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
         FOREIGN,
         model=model,
         most_marks=claude.MOST_MARKS if model.cache_marks else 0,
+        needs_marks=bool(model.cache_marks),
         options=FOREIGN.options.union(sampling),
     )
 

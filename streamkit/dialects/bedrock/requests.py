@@ -556,18 +556,21 @@ OWN: Final = evolve(
 
 def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
     """Return what the servers take of a request of the dialect ``source`` for the model called ``name``."""
-    if source == FOREIGN.dialect:
-        return evolve(OWN, model=claude.own_model(name, provider))
     is_claude = _is_claude(source, name)
     words = claude.EFFORTS if is_claude else claude.EFFORTS - {"none"}  # only Claude can be told not to think
     model = model_for(name, provider, claude.UNKNOWN_CLAUDE, words)
     nameless = name is not None and NAMELESS.search(name) is not None
     unknown = name is not None and not nameless and not model.names
+    most_marks = 0 if unknown or not model.cache_marks else claude.MOST_MARKS
+    if source == FOREIGN.dialect:
+        own = claude.own_model(name, provider)
+        return evolve(OWN, model=own, needs_marks=most_marks > 0 and model.cached_tools)
     return evolve(
         FOREIGN,
         model=model,
         signs_reasoning=wire.SIGNER if is_claude or name is None or nameless else None,
-        most_marks=0 if unknown or not model.cache_marks else claude.MOST_MARKS,
+        most_marks=most_marks,
+        needs_marks=most_marks > 0,
         options=FOREIGN.options | {"top_k"} if is_claude else FOREIGN.options,
     )
 

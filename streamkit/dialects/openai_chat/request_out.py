@@ -173,7 +173,7 @@ def mark_in_words(part: Part, _place: Place, to: Lowering) -> Part:
     ):
         return part
     words = provider_of(to.target.provider).cache_marks if isinstance(part, Text | Media) else ""
-    if to.own and words != "openai":
+    if to.own and words != "openai" and not to.target.cache:  # else streamkit itself marked the part
         to.lose("cache_mark", part.cache)
     mark = {"cache_control": dict(CACHE_CONTROLS[part.cache])} if words == "anthropic" else write_cache_mark(part.cache)
     return evolve(part, cache=None, extras={**mark, **(part.extras or {})} if words else part.extras)
@@ -374,7 +374,7 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
     # the dialects whose marks mean the same: Anthropic's marks have two spans
     same_marks = frozenset({"anthropic", "bedrock"} if words == "anthropic" else {OWN.dialect})
     if source == OWN.dialect:
-        return evolve(OWN, marked=marked, same_marks=same_marks)
+        return evolve(OWN, marked=marked, same_marks=same_marks, needs_marks=words == "anthropic")
     model, is_openai = model_for(name, provider), chat.name in {"", "openai", "azure"}
     if is_openai and model.legacy_chat:
         model = evolve(model, efforts=tuple(effort for effort in model.efforts if effort != "max"))
@@ -386,6 +386,7 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
         marked=marked,
         same_marks=same_marks,
         most_marks=most_marks if words else None,
+        needs_marks=words == "anthropic",
         custom_tools=words == "openai",
         excuses_unsigned=chat.signatures == "google",
         form_with_tools=model.signatures if chat.signatures == "google" else chat.form_with_tools,

@@ -256,7 +256,7 @@ _WORDS: Final[Mapping[ErrorType, re.Pattern[str]]] = {
     "rate_limit": re.compile("throttl|ratelimit|ratequota|toomanyrequests|quotaviolation|spikearrest"),
     "billing": re.compile("arrearage|insufficientbalance|insufficientquota"),
     "auth": re.compile("apikey|unauthenticated|unauthorized|authentication|invalidaccesstoken"),
-    "permission": re.compile("accessdenied|permissiondenied|forbidden"),
+    "permission": re.compile("accessdenied|permissiondenied|(?<!extra)forbidden"),
     "not_found": re.compile("modelnotfound|modelnotexist"),
     "unavailable": re.compile("overloaded|serviceunavailable"),
     "timeout": re.compile("timeout|timedout|deadlineexceeded"),

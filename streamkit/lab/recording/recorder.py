@@ -15,6 +15,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -95,7 +96,8 @@ class Recorder:
         ``saved`` is called with the file's path and end once the file is closed.
         """
         writer = RecordingWriter(self.directory, self._keys, self._bodies, dialect, provider, exact)
-        return OpenRecording(self, writer, saved)
+        again = partial(self.open, dialect=dialect, provider=provider, exact=exact, saved=saved)
+        return OpenRecording(self, writer, again, saved)
 
     def put(self, recording: OpenRecording, at: float, step: RecordedStep, size: int = 0) -> None:
         """Queue ``step``, which happened ``at`` seconds after the request. ``size`` is the number of bytes of its data."""
@@ -160,9 +162,19 @@ class Recorder:
 class OpenRecording:
     """The recording of one exchange: its request, perhaps a response with its reads, and its end."""
 
-    __slots__ = ("_again", "_recorder", "_started", "dropped", "dropped_bytes", "ending", "is_over", "saved", "writer")
+    __slots__ = (
+        *("_again", "_recorder", "_started", "again", "dropped", "dropped_bytes", "ending", "is_over", "saved"),
+        "writer",
+    )
 
-    def __init__(self, recorder: Recorder, writer: RecordingWriter, saved: Saved | None = None) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        writer: RecordingWriter,
+        again: Callable[[], OpenRecording],
+        saved: Saved | None = None,
+    ) -> None:
+        self.again = again  #: returns the recording of another exchange with the same server
         self.writer, self.saved = writer, saved  #: used by the writing thread
         self.ending = ""  #: how the exchange ended, as a value of ``End.kind``; empty: still open
         self.dropped = self.dropped_bytes = 0

@@ -25,10 +25,12 @@ from streamkit.dialects.http import KEY_HEADERS, Endpoint, SocketEndpoint, Token
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Provider
 from streamkit.dialects.vocabulary.model_names import check_model_like
 from streamkit.errors import UsageError, check_type
-from streamkit.policy import AssistantFirst, AssistantLast, TextCalls, ThinkTags
+from streamkit.policy import AssistantFirst, AssistantLast, CacheMarks, TextCalls, ThinkTags
 from streamkit.text.quoting import quoted
+from streamkit.translation.changes import Change, operator_changes
 from streamkit.web.source import DEFAULT_TIMEOUTS, Timeouts
 from streamkit.web.upstream.connection import ConnectionOptions, connection_options
+from streamkit.web.upstream.learning import Learnt
 
 SHOWN: Final = "[secret]"
 
@@ -138,15 +140,17 @@ _KINDS: Final[Mapping[str, tuple[Any, str]]] = {
     **dict.fromkeys(("api_version", "region", "service"), (str | None, "a str")),
     **dict.fromkeys(("ca_file", "client_cert", "client_key"), (str | None, "the path of a file as a str")),
     "proxy": (str | Secret | None, "a str or a Secret"),
-    **dict.fromkeys(("tools", "emulate", "propagate_trace"), (bool, "True or False")),
+    **dict.fromkeys(("tools", "emulate", "learn", "propagate_trace"), (bool, "True or False")),
     "timeouts": (Timeouts, "Timeouts(…)"),
     "rest": (Rest, "Rest(…)"),
     "keys": (tuple, "a tuple"),
-    "text_calls": (tuple | list, "a tuple"),
+    **dict.fromkeys(("text_calls", "drop"), (tuple | list, "a tuple")),
+    "set": (Mapping, "a dict"),
 }
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("assistant_first", "assistant_last"), get_args(AssistantFirst)),
     "linked_media": get_args(FetchedMedia),
+    "cache": get_args(CacheMarks),
     "think_tags": get_args(ThinkTags),
     "transport": get_args(Transport),
 }
@@ -211,6 +215,18 @@ class Upstream:
     think_tags: ThinkTags = "auto"
     #: The grammars of tool calls to look for in the model's text. A match becomes a tool call if the request has that tool.
     text_calls: tuple[TextCalls, ...] = ()
+    #: Whether to mark the prompt for the provider's cache, if the provider caches only what is marked and the client set no
+    #: mark. `auto`: at the end of the tools, of the system prompt and of the last two user turns.
+    cache: CacheMarks = "off"
+    #: Whether a request whose parameter the upstream refuses is sent again without it, and later requests to the same model
+    #: leave it out for an hour. Only parameters that a request can do without are left out, such as `temperature`.
+    learn: bool = True
+    #: Members of each request to leave out, by their paths in the upstream's dialect:
+    #: `["metadata.user_id", "tools.*.strict"]`.
+    drop: tuple[str, ...] = ()
+    #: Members of each request to set or replace, by their paths: `{ service_tier = "flex", "generationConfig.seed" = 1 }`.
+    #: In a table, the members are set one by one; an array is set as a whole.
+    set: Mapping[str, Any] = field(factory=dict, repr=lambda values: f"<{', '.join(values)}>")
     propagate_trace: bool = (
         True  #: whether requests carry their trace (`traceparent`), if traces are sent (`[telemetry]`)
     )
@@ -240,6 +256,7 @@ class Upstream:
         check_model_like(self.model_like)
         if type(self.max_tokens) is not int or self.max_tokens < 1:
             raise UsageError("max_tokens: write a number above 0")
+        _ = self.changes  # raises UsageError for an invalid path
         self._check_transport()
         self._check_key()
         self._check_azure(dialect)
@@ -247,6 +264,16 @@ class Upstream:
         self._check_google()
         self._check_headers()
         self._check_connection()
+
+    @cached_property
+    def changes(self) -> tuple[Change, ...]:
+        """The changes that ``drop`` and ``set`` make in each request."""
+        return operator_changes(self.set, self.drop) if self.set or self.drop else ()
+
+    @cached_property
+    def learnt(self) -> Learnt:
+        """What this process has learned of the requests that the upstream refuses."""
+        return Learnt()
 
     @cached_property
     def connection(self) -> ConnectionOptions:

@@ -48,6 +48,7 @@ FORMS: dict[str, tuple[dict[str, Any], str, str | None, int | None]] = {
     "originalMessage": ({"originalStatusCode": 429, "originalMessage": NO}, "rate_limit", None, 429),
     "FastAPI": ({"detail": NO}, "server", None, None),
     "FastAPI, of a member": ({"detail": [{"loc": ["body", "n"], "msg": NO, "type": "missing"}]}, "invalid_request", None, None),
+    "FastAPI, of a member too many": ({"detail": [{"loc": ["body", "n"], "msg": NO, "type": "extra_forbidden"}]}, "invalid_request", None, None),
     "FastAPI, an error inside": ({"detail": {"error": {"message": NO, "code": 503}}}, "unavailable", "503", 503),
     "a type": ({"message": NO, "type": "server_error"}, "server", None, None),
     "Spring": ({"timestamp": 1, "status": 503, "error": "Service Unavailable", "message": NO, "path": "/"}, "unavailable", None, 503),

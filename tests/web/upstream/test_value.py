@@ -87,6 +87,14 @@ AZURE = {**CHAT, "auth": "azure", "api_version": "2024-10-21"}
         ({**CHAT, "headers": {"Authorization": "Bearer canary"}}, "headers: leave authorization out, since auth"),
         ({**AWS, "headers": {"Authorization": "Bearer canary"}}, "headers: leave authorization out, since auth"),
         ({**AWS, "headers": {"X-Amz-Date": "canary"}}, "headers: leave x-amz-date out"),
+        ({**CHAT, "learn": "no"}, "learn: write True or False"),
+        ({**CHAT, "cache": True}, "cache: write one of off, auto"),
+        ({**CHAT, "drop": "temperature"}, "drop: write a tuple"),
+        ({**CHAT, "drop": ("model",)}, "drop: leave model out"),
+        ({**CHAT, "drop": (1,)}, "drop: write names"),
+        ({**CHAT, "set": ["a"]}, "set: write a dict"),
+        ({**CHAT, "set": {"stream": False}}, "set: leave stream out"),
+        ({**CHAT, "set": {1: 2}}, "set: write names"),
     ],
 )
 def test_what_cannot_work_is_refused_by_the_name_of_its_field(values: dict[str, Any], error: str):
@@ -112,6 +120,7 @@ def test_what_cannot_work_is_refused_by_the_name_of_its_field(values: dict[str, 
         {**CHAT, "auth": "x-api-key", "headers": {"Authorization": "Basic Y2FuYXJ5"}},
         {**CHAT, "base_url": "http://[::1]:8000"},
         {**CHAT, "base_url": "https://münchen.example/v1"},
+        {**CHAT, "drop": ["tools.*.strict"], "set": {"a": {"b": "canary"}}, "cache": "auto", "learn": False},
     ],
 )
 def test_what_works_is_taken_and_shows_no_key(values: dict[str, Any]):
