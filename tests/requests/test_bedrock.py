@@ -818,9 +818,12 @@ ROWS = {
     "it is imitated": BEDROCK.of_another(
         {**DEMANDED, "model": OLDER, "options": BUDGET}, None, {"tool_choice": 1}, at={"toolConfig.toolChoice": {"auto": {}}}, target={"emulate": True}
     ),
-    "an effort gives way to a call": BEDROCK.of_another(
+    "an effort stays beside a required call": BEDROCK.of_another(
         {**DEMANDED, "options": Options(thinking=Thinking("high"))},
-        {"toolConfig": {**LOOKING["toolConfig"], "toolChoice": {"any": {}}}, "outputConfig": {"effort": "high"}}, parameters("thinking"),
+        {
+            "toolConfig": {**LOOKING["toolConfig"], "toolChoice": {"any": {}}}, "outputConfig": {"effort": "high"},
+            "additionalModelRequestFields": {"thinking": {"type": "adaptive"}},
+        },
     ),
     "a budget without thoughts": thought_before(None, [*parameters("thinking"), ("reasoning_history", "")]),
     "a budget and thoughts of another": thought_before(

@@ -376,7 +376,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"messages": ["hi"]}, "messages[0]", "must be an object, not a string"),
     ({"messages": [{}]}, "messages[0].role", "must be a string"),
     ({"messages": [{"role": "bot"}]}, "messages[0].role", "unknown role 'bot'"),
-    ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content", "must be a string, not an integer"),
+    ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content", "must be a string or a list of objects, not an integer"),
     ({"messages": said({})}, "messages[0].content[0].type", "must be a string"),
     ({"messages": said({"type": "text"})}, "messages[0].content[0].text", "must be a string"),
     ({"messages": said({"type": "image_url"})}, "messages[0].content[0].image_url", "must be an object"),

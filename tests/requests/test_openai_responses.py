@@ -460,7 +460,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ),
     ({"input": [{"type": "function_call", "call_id": "c"}]}, "input[0].name", "must be a string"),
     ({"input": [called(arguments={})]}, "input[0].arguments", "must be a string, not an object"),
-    ({"input": [answer(output={})]}, "input[0].output", "must be a string, not an object"),
+    ({"input": [answer(output={})]}, "input[0].output", "must be a string or a list of objects, not an object"),
     ({"input": [answer(output=[{"type": "refusal", "refusal": "no"}])]}, "input[0].output[0]", "must not contain a refusal"),
     ({"input": [thought("a", encrypted_content=5)]}, "input[0].encrypted_content", "must be a string"),
     ({"input": [{"type": "reasoning", "summary": "a"}]}, "input[0].summary", "must be a list"),
