@@ -195,6 +195,8 @@ def restore_response_calls(response: Response, offered: Sequence[Tool], *, limit
 
     It is ``restore_calls`` for what ``decode_response`` or ``collect`` returned. Repairs are counted in the response's report.
     """
+    if not offered:
+        return
     names = ToolNames.of(offered)
     for choice in response.choices:
         if names.items:

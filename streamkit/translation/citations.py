@@ -346,6 +346,8 @@ def carry_citations_of(response: Response, to: str) -> None:
     if forms is None:
         return
     for choice in response.choices:
+        if not any(isinstance(part, Aside) for part in choice.parts):
+            continue
         carrier = CitationCarrier(*forms, report=response.report)
         parts: list[Any] = []
         for part in choice.parts:

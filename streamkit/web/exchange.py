@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from traceback import clear_frames
 from typing import Any, Final, TypeVar
 
@@ -521,12 +521,12 @@ class Exchange:
 
     # -- sending the request ---------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def _within(self) -> bool:
         """Whether client and upstream speak the same dialect."""
         return self.upstream.wire is client_named(self.reply.client)[0]
 
-    @cached_property
+    @property
     def _options(self) -> ReadOptions:
         """The options for reading this upstream's responses."""
         policy = self.reply.delivery.policy

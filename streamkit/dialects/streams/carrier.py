@@ -101,6 +101,8 @@ def carried(response: Response, native: str, limits: Limits, report: StreamRepor
     The result is a failure if the response waits for a client's action that the dialect cannot express.
     """
     asides = [aside for choice in response.choices for aside in choice.asides]
+    if not asides:
+        return response
     if response.dialect != native and (waits := next((aside for aside in asides if aside.type == WAITS), None)):
         report.clean = False
         return evolve(response, clean=False, error=ProviderFailed("server", waiting_message(waits.raw)))
