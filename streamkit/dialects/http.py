@@ -323,7 +323,8 @@ class AnswerWriter(Protocol):
 class StoredForm:
     """How clients look up responses that a server keeps, by the id in the response.
 
-    Under ``path`` and an id, clients use ``GET`` (for the response or its stream), ``DELETE``, and ``POST`` to ``cancel``.
+    Under ``path`` and an id, clients use ``GET`` (for the response or its stream, and for its ``input_items``), ``DELETE``,
+    and ``POST`` to ``cancel``.
     """
 
     path: str
@@ -344,6 +345,8 @@ class StoredForm:
     #: Returns the response in a kept value (``answer_in``), and the ids of its output items (``ids_in``).
     answer_in: Callable[[bytes], bytes]
     ids_in: Callable[[bytes], Sequence[str]]
+    #: Returns a page of the input items in a kept value, as the query of a ``GET`` asks. Raises BadRequest.
+    input_items: Callable[[bytes, Query], bytes]
     #: Returns whether the query of a ``GET`` requests the stream, and the number of the last event that the client has (-1:
     #: None). Raises BadRequest.
     stream_asked: Callable[[Query], tuple[bool, int]]
@@ -461,9 +464,9 @@ def place_of(models: Iterable[ModelCard], query: Query, name: str) -> int:
     raise BadRequest(name, f"no model is called {quoted(cursor, SHOWN_CHARS)} here")
 
 
-def page_size(query: Query, name: str, default: int) -> int:
-    """Return the size of a page, from 1 to ``MOST`` models. Raises BadRequest."""
+def page_size(query: Query, name: str, default: int, most: int = MOST) -> int:
+    """Return the size of a page, from 1 to ``most``. Raises BadRequest."""
     text = query.get(name) or str(default)
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:5]) <= MOST):
-        raise BadRequest(name, f"must be an integer from 1 to {MOST:,}, not {quoted(text, SHOWN_CHARS)}")
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:5]) <= most):
+        raise BadRequest(name, f"must be an integer from 1 to {most:,}, not {quoted(text, SHOWN_CHARS)}")
     return int(text)
