@@ -31,6 +31,8 @@ Without a file a built-in demo upstream answers, without a key or network, and t
 Its models: demo answers and calls the offered tools, demo-reasoning thinks first, demo-slow is silent for a minute, demo-cut
 is interrupted, demo-error answers with status 500; any other name answers as demo does.
 
+The log is on standard error, as text on a terminal and as JSON elsewhere, unless `log_format` of the file says otherwise.
+
 SIGTERM, SIGINT and SIGHUP stop the gateway. Live streams get the grace time to end; then the rest get their dialect's error.
 On loopback the gateway accepts only IP addresses, localhost and the names in `hosts` of the file as host names, since a web
 page could point its own host name to this machine. The same holds for /metrics, which has the counts. Its listener is

@@ -22,7 +22,7 @@ from streamkit.gateway.config import Config, store_of
 from streamkit.gateway.front_page import front_page
 from streamkit.gateway.log import log
 from streamkit.gateway.metrics import Metrics, exposition
-from streamkit.gateway.record import Record, log_record
+from streamkit.gateway.record import Record, log_begun, log_record
 from streamkit.gateway.routing import Route, Routes
 from streamkit.lab.inspector.captures import Capture, Captures
 from streamkit.lab.recording.recorder import Recorder
@@ -176,6 +176,7 @@ class Gateway(Service):
             raise Refused(no_such_model(ask.model))
         model, route = found
         ask, record.route = (ask if model == ask.model else evolve(ask, model=model)), route.name
+        log_begun(record)
         if ask.operation == "count":
             mode = self.config.server.count_tokens
             return await count(ask, route, self.session, request.headers, record, lambda: self.stopping, mode)
