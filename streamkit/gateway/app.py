@@ -17,7 +17,7 @@ from attrs import define, evolve, field
 
 from streamkit.dialects.http import ModelCard
 from streamkit.events import ProviderFailed
-from streamkit.gateway.attempts import Attempts, Memory, count, may_go_on
+from streamkit.gateway.attempts import Attempts, Memory, compact, count, may_go_on
 from streamkit.gateway.config import Config, store_of
 from streamkit.gateway.front_page import front_page
 from streamkit.gateway.log import log
@@ -180,6 +180,8 @@ class Gateway(Service):
         if ask.operation == "count":
             mode = self.config.server.count_tokens
             return await count(ask, route, self.session, request.headers, record, lambda: self.stopping, mode)
+        if ask.operation == "compact":
+            return await compact(ask, route, self.session, request.headers, record, lambda: self.stopping)
         if message is not None and message.warm_up:
             await message.prepared(ask.model)
             record.status, record.ending = 200, "whole"

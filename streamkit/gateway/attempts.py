@@ -23,7 +23,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from aiohttp import ClientSession, web
 from attrs import define, field
@@ -46,10 +46,12 @@ from streamkit.gateway.routing import Route, Target
 from streamkit.http_errors import is_retryable
 from streamkit.lab.recording.recorder import OpenRecording, Recorder
 from streamkit.report import StreamReport
+from streamkit.web.compactions import Compaction, first_compaction
 from streamkit.web.continuing import Opened
 from streamkit.web.exchange import UNFIT, Exchange
 from streamkit.web.observers import CLIENT_LEFT, SHUT_DOWN, STALL_S, OutputTimes, end_of
 from streamkit.web.reply import ClientLeftError, Reply
+from streamkit.web.side_requests import SideRequest
 from streamkit.web.surfaces import Ask
 from streamkit.web.token_counts import ESTIMATED, Count, CountTokens, first_count
 from streamkit.web.upstream import path_of
@@ -57,6 +59,8 @@ from streamkit.web.upstream.requests import NO_HEADERS, as_gateway_failure
 
 if TYPE_CHECKING:  # OpenTelemetry is an optional extra
     from streamkit.gateway.telemetry import AttemptSpan
+
+T = TypeVar("T")
 
 #: The outcome of an attempt for each type of error.
 OUTCOMES: Final = {
@@ -436,7 +440,7 @@ def failed_outcome(failed: ProviderFailed, report: StreamReport, status: int | N
     return "broken" if error is not None else "error_event"
 
 
-# -- token counts ------------------------------------------------------------------------------------------------------
+# -- token counts and compactions --------------------------------------------------------------------------------------
 
 
 async def count(
@@ -459,21 +463,34 @@ async def count(
     return response
 
 
-async def _try(record: Record, stopping: Callable[[], bool], counting: Count) -> int | ProviderFailed:
+async def compact(
+    ask: Ask,
+    route: Route,
+    session: ClientSession,
+    client_headers: Mapping[str, str],
+    record: Record,
+    stopping: Callable[[], bool],
+) -> web.Response:
+    """Return the response of ``first_compaction`` for the route's upstreams, with attempts as in ``count``."""
+    made = (Compaction(ask, target.upstream, session, client_headers, target.model) for target in route.targets)
+    return await first_compaction(ask, made, partial(_try, record, stopping))
+
+
+async def _try(record: Record, stopping: Callable[[], bool], asking: SideRequest[T]) -> T | ProviderFailed:
     loop = asyncio.get_running_loop()
     started = loop.time()
     outcome, detail = "failed", ""
     try:
-        tokens = await counting.fetch()
-        outcome = "counted"
-        if isinstance(tokens, ProviderFailed):
-            outcome, detail = failed_outcome(tokens, counting.report, counting.status), tokens.message
+        found = await asking.fetch()
+        outcome = "counted" if asking.ask.operation == "count" else "success"
+        if isinstance(found, ProviderFailed):
+            outcome, detail = failed_outcome(found, asking.report, asking.status), found.message
     except asyncio.CancelledError:
         outcome = "shut_down" if stopping() else "client_left"
         raise
     finally:
         seconds = loop.time() - started
-        upstream, model = counting.upstream, counting.model or counting.ask.model
-        path = path_of(upstream, model, stream=False, operation="count")
-        record.attempts.append(Attempt(upstream.name, outcome, seconds, detail, counting.report, counting.asked, path))
-    return tokens
+        upstream, model = asking.upstream, asking.model or asking.ask.model
+        path = path_of(upstream, model, stream=False, operation=asking.ask.operation)
+        record.attempts.append(Attempt(upstream.name, outcome, seconds, detail, asking.report, asking.asked, path))
+    return found

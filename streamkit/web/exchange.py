@@ -28,6 +28,7 @@ from streamkit.conversation.messages import Request, Response, Text, Turn
 from streamkit.conversation.response_events import response_events
 from streamkit.conversation.restore import restore_response_calls
 from streamkit.dialects import client_named, encode, prefill_of
+from streamkit.dialects.http import Operation
 from streamkit.dialects.profiles import Prefill, Profile
 from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import BadRequest, SourceFailed, StreamError, TooManyValues
@@ -55,7 +56,7 @@ from streamkit.web.source import TimedSource, iter_upstream, whole_body
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream, count_request, error_of, hidden, path_of, redactor, response_headers, send
 from streamkit.web.upstream.hiding import Cut
-from streamkit.web.upstream.requests import NO_HEADERS
+from streamkit.web.upstream.requests import NO_HEADERS, compact_request
 from streamkit.web.upstream.sending import send_over_socket
 
 UNFIT: Final = "request_unfit"  #: the code of a failure: the upstream's dialect can't express the request
@@ -135,7 +136,7 @@ async def open_answer(
             response = await send(
                 session,
                 upstream,
-                count_request(upstream, body, model) if ask.operation == "count" else body,
+                _body_for(ask.operation, upstream, body, model),
                 model=model,
                 stream=streams,
                 operation=ask.operation,
@@ -162,6 +163,17 @@ async def open_answer(
     answer = iter_upstream(response, timeouts=upstream.timeouts, started=started, name=upstream.name)
     answer.recording = recording
     return Answered(answer, response.status, upstream_headers, cut)
+
+
+def _body_for(operation: Operation, upstream: Upstream, body: bytes, model: str) -> bytes:
+    """Return what to send for ``body``, a request for a response."""
+    match operation:
+        case "count":
+            return count_request(upstream, body, model)
+        case "compact":
+            return compact_request(upstream, body)
+        case "generate":
+            return body
 
 
 def _marked(

@@ -13,7 +13,7 @@ from streamkit.web.budget import Hold
 from streamkit.web.resume import State
 from tests.gateway.agents.scripted import ScriptedModel, saying, word_in
 from tests.gateway.clients.in_thread import UPSTREAMS
-from tests.web.faults import as_asked
+from tests.web.faults import answer, as_asked
 from tests.web.resume.test_background import OWN, ended, served
 
 WORD = "word-0123456789ab"
@@ -271,3 +271,19 @@ async def test_an_item_that_is_repeated_is_listed_as_often():
         response = await client.responses.create(model="m", input=[item] * 3)
         ids = [each.id async for each in client.responses.input_items.list(response.id, limit=1, order="asc")]
     assert (len(ids), len(set(ids)), ids[0]) == (3, 3, "msg_1")
+
+
+async def test_an_earlier_response_is_compacted():
+    def play(request):
+        compacts = answer(200, b'{"id":"cmp_1","object":"response.compaction","created_at":1,"output":[]}')
+        return compacts if request.path.endswith("/compact") else as_asked(OWN)(request)
+
+    async with served(play, state=State()) as (client, store, evil):
+        first = await client.responses.create(model="m", input="one")
+        held = store.held_bytes
+        await client.responses.compact(model="m", previous_response_id=first.id, input=answers(first))
+        assert store.held_bytes == held
+    sent = evil.requests[-1].json()
+    kinds = [item.get("type", "message") for item in sent["input"]]
+    assert kinds == ["message", *(item.type for item in first.output), "function_call_output"]
+    assert "previous_response_id" not in sent
