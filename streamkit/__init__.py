@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from streamkit.detection import detect
     from streamkit.dialects import decode, encode, keep_alive
     from streamkit.dialects.profiles import Profile
+    from streamkit.dialects.vocabulary.model_names import model_info
+    from streamkit.dialects.vocabulary.models import ModelInfo
     from streamkit.errors import BadRequest, SourceFailed, StreamError, StreamkitError, UsageError
     from streamkit.events import Verdict
     from streamkit.framing.eventstream import parse_eventstream
@@ -63,6 +65,7 @@ __all__ = [
     "Choice",
     "EventStage",
     "Limits",
+    "ModelInfo",
     "Observer",
     "OutputFormat",
     "PartialArguments",
@@ -107,6 +110,7 @@ __all__ = [
     "guard",
     "keep_alive",
     "map_text",
+    "model_info",
     "parse_arguments",
     "parse_eventstream",
     "parse_json_array",
@@ -136,6 +140,8 @@ _NAMES: Final = {
     "detection": "detect",
     "dialects": "decode encode keep_alive",
     "dialects.profiles": "Profile",
+    "dialects.vocabulary.model_names": "model_info",
+    "dialects.vocabulary.models": "ModelInfo",
     "errors": "BadRequest SourceFailed StreamError StreamkitError UsageError",
     "events": "Verdict",
     "framing.eventstream": "parse_eventstream",

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tools import field_failures, gateway_config, http_surface, matrix, reference
+from tools import field_failures, gateway_config, http_surface, matrix, models, reference
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 PAGES: Mapping[str, Callable[[], str]] = {
@@ -19,6 +19,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "gateway-config.md": gateway_config.page,
     "http-surface.md": http_surface.page,
     "matrix.md": matrix.page,
+    "models.md": models.page,
 }
 
 

@@ -70,6 +70,7 @@ STAGES = {
         streamkit.restore_response_calls,
         streamkit.request_with_results,
         streamkit.response_events,
+        streamkit.model_info,
     ],
     "Arguments": [streamkit.parse_arguments, streamkit.PartialJSON, streamkit.ToolSchemas, streamkit.error_result],
 }
@@ -77,6 +78,7 @@ VALUES = [
     Frame,
     base.Dialect,
     lowering.Capabilities,
+    streamkit.ModelInfo,
     base.Encoding,
     base.Profile,
     streamkit.Policy,

@@ -34,6 +34,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add_dialects(command, client, "the client's dialect", source, "the provider's dialect, or the provider")
     add("--model", help="the model's name at the provider (default: the request's model)")
+    add("--model-like", metavar="MODEL", help="a known model that accepts the same, if the model's name says nothing")
     add(
         "--max-tokens",
         type=_positive,
@@ -88,6 +89,7 @@ async def run(options: argparse.Namespace) -> Status:
             assistant_first=options.assistant_first,
             assistant_last=options.assistant_last,
             linked_media=options.linked_media,
+            model_like=options.model_like,
             report=report,
         )
     except BadRequest as error:

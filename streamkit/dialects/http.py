@@ -193,13 +193,17 @@ class ModelCard:
     counts: bool = False  #: whether at least one upstream of this model counts tokens
     created: int = 0  #: seconds since the epoch; 0 means unknown
     owner: str = "streamkit"
+    context: int | None = None  #: the most tokens of a conversation; None: not known
+    output: int | None = None  #: the most tokens of a response; None: not known
+    sees: bool = False  #: whether the model is known to read images
+    thinks: bool = False  #: whether the model is known to think
 
 
 @frozen(kw_only=True)
 class Models:
     """Where clients look up the available models, and the responses to these requests.
 
-    Unknown facts (sizes, dates, context windows) are left out, or have the dialect's value for *unknown* where readers
+    Unknown facts (sizes, dates) are left out, or have the dialect's value for *unknown* where readers
     require a value. Lists keep the order of the cards.
     """
 

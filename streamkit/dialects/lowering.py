@@ -29,7 +29,8 @@ from streamkit.conversation.messages import (
     WebSearch,
 )
 from streamkit.dialects.profiles import Provider, Target
-from streamkit.dialects.vocabulary.models import UNKNOWN, Model, effort_of, model_of
+from streamkit.dialects.vocabulary.model_names import model_of
+from streamkit.dialects.vocabulary.models import UNKNOWN, ModelInfo, effort_of
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 
@@ -49,7 +50,7 @@ class Capabilities:
     dialect: str
     vendor: str  #: the vendor whose asides and signatures belong to the dialect
     title: str  #: name of the API, for messages
-    model: Model = UNKNOWN
+    model: ModelInfo = UNKNOWN
     is_claude: bool = False  #: whether every model of the dialect is a Claude model
 
     # parts
@@ -120,6 +121,7 @@ class Capabilities:
     needs_properties: bool = False  #: an object schema without ``properties`` is refused
     declares_called: bool = False  #: tools that the history calls must be defined
     form_with_tools: bool | None = None  #: tools may accompany a JSON response format; None: depends on the model
+    unthinking_tools: bool = False  #: the model accepts no tools while it thinks
 
     # options
     #: The neutral options that the dialect has.
@@ -373,7 +375,7 @@ def told_by(own: Capabilities, foreign: Capabilities, efforts: frozenset[str] | 
 
 
 def model_for(
-    model: str | None, provider: Provider | None, unknown: Model = UNKNOWN, efforts: frozenset[str] | None = None
-) -> Model:
+    model: str | None, provider: Provider | None, unknown: ModelInfo = UNKNOWN, efforts: frozenset[str] | None = None
+) -> ModelInfo:
     """Return what a model of this provider accepts."""
     return model_of(model, "" if provider is None else provider.name, unknown, efforts)

@@ -136,3 +136,5 @@ class Target:
     assistant_first: AssistantFirst = "bridge"
     #: What to do with a history that ends with the assistant's text, if the model does not continue it.
     assistant_last: AssistantLast = "bridge"
+    #: The name of a known model that accepts the same as the request's, whose name says nothing. None: the request's name.
+    model_like: str | None = None

@@ -32,7 +32,7 @@ from streamkit.web.budget import BUDGET, Budget
 from streamkit.web.client_dialect import Handler, client_dialect, expect_anything, expected, is_of_api, unrouted
 from streamkit.web.heavy import Turns
 from streamkit.web.hosts import Hosts, KeyRing, Origins, admit, refuse_other_hosts
-from streamkit.web.inventory import add_inventory, add_misspelt_inventory, keyless_paths, untagged
+from streamkit.web.inventory import add_inventory, add_misspelt_inventory, card_of, keyless_paths, untagged
 from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_model
 from streamkit.web.reply import LIVE, Delivery, Outlet, Reply, end_streams_on_shutdown, reply_to
 from streamkit.web.resume.answer import ResumableOutlet, keeping
@@ -106,7 +106,9 @@ class Gateway(Service):
         counts = mode == "estimate" or (
             mode == "upstream" and any(target.upstream.token_count is not None for target in route.targets)
         )
-        return ModelCard(id=name, tools=route.tools, counts=counts)
+        first = route.targets[0]
+        card = card_of(first.upstream.model_like or first.model or name)
+        return evolve(card, id=name, tools=route.tools, counts=counts)
 
     async def connected(self, _app: web.Application) -> AsyncGenerator[None, None]:
         for upstream in self.config.upstreams.values():

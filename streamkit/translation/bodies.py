@@ -34,6 +34,7 @@ from streamkit.dialects.bodies.google import is_own_uri
 from streamkit.dialects.members.fields import fields_of
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Encoding, Prefill, Profile, Target, report_for
 from streamkit.dialects.streams.carrier import carried
+from streamkit.dialects.vocabulary.model_names import check_model_like
 from streamkit.errors import BadRequest, StreamError, UsageError, check_type, check_whole, check_words
 from streamkit.in_text import checked_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
@@ -69,6 +70,7 @@ def encode_request(
     assistant_first: AssistantFirst = "bridge",
     assistant_last: AssistantLast = "bridge",
     linked_media: LinkedMedia = "refuse",
+    model_like: str | None = None,
     prefill: Prefill | None = None,
     report: StreamReport | None = None,
 ) -> bytes:
@@ -83,8 +85,9 @@ def encode_request(
     the dialect lacks instead of refusing them. Where a dialect refuses a history that begins with the assistant,
     ``assistant_first`` says whether a short user turn is added before it or the request is refused. Where a model does not
     continue the assistant's text, ``assistant_last`` says the same of a user turn after it. ``linked_media`` says whether
-    media at a URL, in a dialect that takes none, are refused or dropped. ``prefill`` is how a provider is asked to continue
-    the assistant's last turn (``prefill_of``); a model that can't continue it is refused. Raises BadRequest, and
+    media at a URL, in a dialect that takes none, are refused or dropped. ``model_like`` names a known model that accepts the
+    same as the request's, for a name that says nothing (Azure's name of a deployment). ``prefill`` is how a provider is asked
+    to continue the assistant's last turn (``prefill_of``); a model that can't continue it is refused. Raises BadRequest, and
     UsageError for an unknown name.
     """
     named, provider = source_named(dialect)
@@ -94,6 +97,7 @@ def encode_request(
     check_words("assistant_first", [assistant_first], get_args(AssistantFirst))
     check_words("assistant_last", [assistant_last], get_args(AssistantLast))
     check_words("linked_media", [linked_media], get_args(LinkedMedia))
+    check_model_like(model_like)
     report = report if report is not None else StreamReport()
     is_foreign = request.dialect != named.name
     if is_foreign:
@@ -118,6 +122,7 @@ def encode_request(
         emulate=emulate,
         assistant_first=assistant_first,
         assistant_last=assistant_last if prefill is None else "refuse",
+        model_like=model_like,
     )
     if bodies.capabilities is not None:
         request = lower(request, bodies.capabilities, target, report)

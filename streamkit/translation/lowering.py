@@ -13,7 +13,7 @@ to call a missing tool invents its result. A request that requires such a tool i
 the tools that are left, and dropped if none is left.
 
 Options: a server refuses a whole request for one option that its model does not accept, and a client that requested another
-model cannot know that. The table of models (``vocabulary/models.py``) says which options a model refuses, and when.
+model cannot know that. The table of models (``vocabulary/model_table.py``) says which options a model refuses, and when.
 
 Source: dialects.md §1.3, §1.8, §3.0, §7.3, §7.4; the providers' pages on each parameter.
 """
@@ -37,6 +37,7 @@ from streamkit.conversation.messages import (
     Refusal,
     Request,
     Text,
+    Thinking,
     Tool,
     ToolCall,
     ToolChoice,
@@ -49,6 +50,7 @@ from streamkit.dialects.lowering import (
     OfParts,
     Pass,
     TellsCapabilities,
+    asked_effort,
     chosen_of,
     has_part,
     needed_by,
@@ -148,6 +150,7 @@ def foreign(takes: Capabilities) -> Sequence[Pass]:
         content.answerable,
         content.continuable,
         choice_feasible,
+        unthinking_with_tools,
         options_fit,
         form_or_tools,
         marks_counted,
@@ -188,12 +191,15 @@ def foreign(takes: Capabilities) -> Sequence[Pass]:
 
 def lower(request: Request, tell: TellsCapabilities, target: Target, report: StreamReport) -> Request:
     """Return a copy of the request with only what the dialect can say. Raises BadRequest if something needed has no form."""
-    takes, passes = _planned(tell, request.dialect, request.model, target.provider)
+    name = target.model_like or request.model
+    takes, passes = _planned(tell, request.dialect, name, target.provider)
     to = Lowering(takes, target, report, request.dialect)
     lowered = request.copy()
     lowered.options = Options(*_options(request.options))
+    lowered.model = name
     for each in passes:
         each(lowered, to)
+    lowered.model = request.model
     return lowered
 
 
@@ -283,9 +289,9 @@ def choice_narrowed(request: Request, to: Lowering) -> None:
     request.tool_choice = evolve(choice, names=())
 
 
-@when(lambda takes: not takes.parallel)
+@when(lambda takes: not (takes.parallel and takes.model.parallel_option))
 def parallel_counted(request: Request, to: Lowering) -> None:
-    """Count a loss if the request forbids parallel calls and the dialect's tool choice can't do so."""
+    """Count a loss if the request forbids parallel calls and the dialect's tool choice, or the model, can't do so."""
     choice = request.tool_choice
     if choice is None or choice.parallel is None:
         return
@@ -407,9 +413,26 @@ def no_choice_among_none(request: Request, _to: Lowering) -> None:
 # -- options -----------------------------------------------------------------------------------------------------------
 
 
+@when(lambda takes: takes.unthinking_tools)
+def unthinking_with_tools(request: Request, to: Lowering) -> None:
+    """Turn thinking off in a request with tools, for a model that accepts no tools while it thinks."""
+    model, thinking = to.takes.model, request.options.thinking or Thinking()
+    if "none" not in model.efforts or all(tool.kind == "server" for tool in request.tools):
+        return
+    if model.is_thinking(asked_effort(thinking) or thinking.enabled or None, off=thinking.enabled is False):
+        to.lose("parameter", "thinking")
+    # the server refuses an effort other than ``none``, and of a model that only thinks if asked any effort
+    effort = "none" if model.thinks == "unasked" else None
+    request.options.thinking = evolve(thinking, effort=effort, budget_tokens=None, enabled=None)
+
+
 def options_fit(request: Request, to: Lowering) -> None:
     """Drop the options that the model refuses, and adapt the user's id and the output format to what the servers take."""
     takes, options = to.takes, request.options
+    bound, most = options.max_tokens, takes.model.output
+    if most is not None and bound is not None and bound > most and "max_tokens" in takes.options:
+        to.lose("parameter", "max_tokens")
+        options.max_tokens = most
     kept = tuple(stop for stop in options.stop if (stop.strip() if takes.is_claude else stop))[: takes.most_stops]
     if len(kept) < len(options.stop):
         to.lose("parameter", "stop")

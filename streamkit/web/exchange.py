@@ -113,6 +113,7 @@ async def open_answer(
                 assistant_first=upstream.assistant_first,
                 assistant_last=upstream.assistant_last,
                 linked_media="drop" if upstream.linked_media == "drop" else "refuse",
+                model_like=upstream.model_like,
                 prefill=prefill,
                 report=asked,
             )

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from streamkit.dialects.http import ModelCard, Models
 from streamkit.dialects.members.fields import Fields, fields_of
+from streamkit.dialects.vocabulary.model_names import model_info
 from streamkit.errors import BadRequest, UsageError
 from streamkit.text.quoting import quoted
 from streamkit.web.client_dialect import Handler, client_dialect, expected, in_dialect
@@ -67,6 +68,15 @@ def _add(router: web.UrlDispatcher, inventory: Inventory, spelt: Callable[[str],
 
 def _listings() -> dict[str, Models]:
     return {name: surface.models for name, surface in surfaces().items() if surface.models is not None}
+
+
+def card_of(model: str) -> ModelCard:
+    """Return the card of a model, with the sizes and abilities that the table of models knows."""
+    info = model_info(model)
+    if info is None:
+        return ModelCard(id=model)
+    thinks = info.thinks != "asked" or bool(info.efforts)
+    return ModelCard(id=model, context=info.context, output=info.output, sees="image" in info.inputs, thinks=thinks)
 
 
 def listing_of(dialect: str) -> Models:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from streamkit.errors import BadRequest, UsageError
-from streamkit.web.inventory import ModelCard, listing_of
+from streamkit.web.inventory import ModelCard, card_of, listing_of
 
 
 def models_list(dialect: str, cards: list[ModelCard], query: dict[str, str] | None = None) -> dict[str, Any]:
@@ -95,6 +96,23 @@ def test_a_card_says_what_may_be_asked():
     assert "countTokens" not in model_detail("gemini", CARDS[0])["supportedGenerationMethods"]
     assert model_detail("ollama", NEWEST)["capabilities"] == ["completion"]
     assert model_detail("ollama", CARDS[0])["capabilities"] == ["completion", "tools"]
+
+
+def test_a_card_of_a_known_model_says_its_sizes():
+    card, unknown = evolve(card_of("google/gemini-2.5-flash"), owner="acme"), card_of("my-deployment")
+    sizes = (1_048_576, 65_536)
+    for dialect, names in {
+        "openai-chat": ("context_length", "max_completion_tokens"),
+        "openai-responses": ("context_length", "max_completion_tokens"),
+        "anthropic": ("max_input_tokens", "max_tokens"),
+        "gemini": ("inputTokenLimit", "outputTokenLimit"),
+    }.items():
+        assert tuple(model_detail(dialect, card)[name] for name in names) == sizes
+        assert not model_detail(dialect, unknown).keys() & {*names}
+    shown = model_detail("ollama", card)
+    assert shown["model_info"]["acme.context_length"] == sizes[0]
+    assert shown["capabilities"] == ["completion", "tools", "vision", "thinking"]
+    assert model_detail("ollama", unknown)["capabilities"] == ["completion", "tools"]
 
 
 def test_times_are_told_as_each_dialect_does():

@@ -275,6 +275,16 @@ async def test_a_model_that_a_pattern_serves_is_there_for_whoever_looks_it_up():
         assert [card["id"] for card in listed] == ["m"]
 
 
+async def test_what_a_deployment_takes_is_what_the_model_takes_that_it_is_like():
+    async with behind(as_asked("openai-chat"), upstream={"model_like": "gpt-4o"}) as running:
+        answer = await running.asked("anthropic", {"max_tokens": 32_000, "thinking": {"type": "adaptive"}})
+        assert answer.status == 200
+        [sent] = [request.json() for request in running.evil.requests]
+        assert (sent["model"], sent["max_completion_tokens"], "reasoning_effort" in sent) == ("m", 16_384, False)
+        [card] = (await running.get("/v1/models")).json()["data"]
+        assert (card["context_length"], card["max_completion_tokens"]) == (128_000, 16_384)
+
+
 @pytest.mark.parametrize("models", [("m",), ("m", "*"), ("?",)], ids=["a name", "a name and a pattern", "a pattern"])
 async def test_for_clients_of_ollama_a_model_is_called_so_with_latest_behind_it_too(models):
     async with behind(as_asked("openai-chat"), models=models) as running:

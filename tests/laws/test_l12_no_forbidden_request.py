@@ -1,17 +1,20 @@
 """L12: no translation writes a request that the vendor's own types forbid.
 
 The judges are the types of the official clients, and botocore's validator with the words and patterns of its model
-(``tests/requests/sdk_types.py``). A request may be refused, with the path to what is at fault; what is written must be one that
+(``tests/requests/sdk_types.py``); and, since types know no models, a reader of bodies that knows what the table says of each
+(``tests/requests/model_judge.py``). A request may be refused, with the path to what is at fault; what is written must be one that
 the client's own user could have written.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import product
 from typing import Any
 
 import orjson
 import pytest
+from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,10 +36,13 @@ from streamkit.conversation.messages import (
     Turn,
     WebSearch,
 )
+from streamkit.dialects.vocabulary.model_names import model_of
+from streamkit.dialects.vocabulary.model_table import ROWS
 from streamkit.errors import BadRequest
 from streamkit.events import Aside, Opaque
 from streamkit.translation.bodies import decode_request, encode_request
 from tests.corpora import requests
+from tests.requests.model_judge import name_of, overstepped
 from tests.requests.sdk_types import faults
 from tests.sampling import part_of, parts
 
@@ -53,10 +59,10 @@ JUDGED = [
     "cohere",
 ]
 SOURCES = [*JUDGED, "ai-sdk", "ag-ui"]
+#: A name of each row of the table of models, some as routers and clouds write them, and two that it does not know.
 MODELS = [
-    "m-1", "claude-opus-4-6", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-opus-5-5", "claude-3-haiku-20240307", "gpt-5", "gpt-5.1", "gpt-6-sol",
-    "gpt-4.1", "o3", "gemini-2.5-pro", "gemini-2.0-flash", "gemini-3-pro-preview", "grok-4", "mistral-small-2603", "magistral-medium-latest", "command-r-plus",
-    "amazon.nova-pro-v1:0", "qwen3",
+    "m-1", "qwen3", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", "anthropic/claude-opus-4.6", "openai/gpt-5.5",
+    *(name_of(row.names.split()[0]) for row in ROWS),
 ]  # fmt: skip
 #: Responses: only the server gives ids, which an item of the history may do without though the client's types demand one.
 WITHOUT_IDS = re.compile(r"input\[\d+\]\.(?:id|status): is missing")
@@ -74,10 +80,11 @@ def test_recorded_requests(source, target, part):
 def judged(request: Request, target: str) -> list[str]:
     """The faults of a request in a target's words, where all that can be imitated is; a refusal has a path and no faults."""
     try:
-        body = encode_request(request, target, repair=True, emulate=True, linked_media="drop")
+        body = orjson.loads(encode_request(request, target, repair=True, emulate=True, linked_media="drop"))
     except BadRequest as refused:
         return [] if refused.path else [f"no path: {refused}"]
-    return [fault for fault in faults(target, orjson.loads(body)) if not WITHOUT_IDS.fullmatch(fault)]
+    typed = [fault for fault in faults(target, body) if not WITHOUT_IDS.fullmatch(fault)]
+    return typed + overstepped(target, body, model_of(request.model))
 
 
 # -- drawn requests ----------------------------------------------------------------------------------------------------
@@ -203,6 +210,45 @@ def drawn_requests(draw: Any) -> Request:
         draw(OPTIONS),
         draw(st.sampled_from([None, True])),
     )
+
+
+# -- each model with each option ---------------------------------------------------------------------------------------
+
+FUNCTION = Tool("f", "d", {"type": "object", "properties": {"q": {"type": "string"}}}, strict=True, cache="long")
+REQUIRED = ToolChoice("required", ("f",), False)
+SCHEMA = OutputFormat("schema", {"type": "object", "properties": {}, "additionalProperties": False}, "n")
+SAMPLED: dict[str, Any] = {
+    "temperature": 0.3, "top_p": 0.9, "top_k": 4, "presence_penalty": 0.1, "frequency_penalty": 0.1, "stop": ("x",),
+    "logprobs": True, "top_logprobs": 2,
+}  # fmt: skip
+THINKINGS = [
+    None, Thinking(enabled=False), Thinking(enabled=True), Thinking(budget_tokens=600), Thinking(budget_tokens=200_000),
+    *map(Thinking, ("none", "minimal", "low", "medium", "high", "xhigh", "max")),
+]  # fmt: skip
+ASKED = list(
+    product(
+        MODELS,
+        THINKINGS,
+        [{}, SAMPLED, {"top_p": 0.97}],
+        [(None, "user"), (1500, "user"), (900_000, "assistant")],
+        [(None, [], None), (None, [FUNCTION], None), (SCHEMA, [FUNCTION], REQUIRED), (OutputFormat("json"), [], None)],
+    )
+)
+
+
+@pytest.mark.parametrize(
+    "step", [pytest.param(809, id="some"), pytest.param(1, id="all", marks=pytest.mark.exhaustive)]
+)
+@pytest.mark.parametrize("target", JUDGED)
+def test_each_model_is_asked_for_what_it_takes(target, step):
+    for model, thinking, sampled, (bound, last), (output, tools, choice) in ASKED[
+        41 * JUDGED.index(target) % step :: step
+    ]:
+        options = Options(thinking=thinking and evolve(thinking), max_tokens=bound, output=output, **sampled)
+        turns = [Turn("system", [Text("s", cache="long")]), Turn("user", [Text("Hi", cache="short")])]
+        turns += [Turn("assistant", [Text("So far")])] if last == "assistant" else []
+        request = Request("another", model, turns, tools, choice, options)
+        assert judged(request, target) == [], request
 
 
 @pytest.mark.parametrize("target", JUDGED)

@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from datetime import date
+from typing import Any, Literal, get_args, get_origin
 
 import orjson
 import pytest
 
-from streamkit.conversation.messages import Media, Options, Request, Text, Thinking, Tool, ToolCall, ToolResult, Turn
+from streamkit.conversation.messages import (
+    Media,
+    Options,
+    OutputFormat,
+    Request,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    Turn,
+)
 from streamkit.dialects.profiles import Prefill
-from streamkit.dialects.vocabulary.models import BUDGETS, FAMILIES, SERVERS, UNKNOWN, model_of
-from streamkit.errors import BadRequest
+from streamkit.dialects.vocabulary.model_names import model_info, model_of
+from streamkit.dialects.vocabulary.model_table import ROWS, SERVERS, SOURCES
+from streamkit.dialects.vocabulary.models import BUDGETS, UNKNOWN
+from streamkit.errors import BadRequest, UsageError
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_request
+from tests.requests.model_judge import name_of
 from tests.requests.rows import write
 
 EFFORT, ENABLED, TOKENS = "thinking.effort", "thinking.enabled", "thinking.budget_tokens"
 OFF = Thinking(enabled=False)
+SO_FAR = Turn("assistant", [Text("So far I have")])
+ASKED = Turn("user", [Text("Go")])
+ADDED = "(Go on from where your last message ends, without repeating it.)"
 
 
 def written(target: str, request: Request, **options: Any) -> tuple[Any, StreamReport]:
@@ -35,13 +54,40 @@ def lost(report: StreamReport, kind: str = "parameter") -> list[str]:
 # -- the table ---------------------------------------------------------------------------------------------------------
 
 
-def test_every_row_is_the_first_for_some_id_and_its_words_are_efforts():
-    words = {"none", "default", *BUDGETS}
-    for family in FAMILIES:
-        assert set(family.efforts) <= words, family.names
-        assert sorted(family.efforts, key=["none", "default", *BUDGETS].index) == list(family.efforts)
-        assert re.compile(family.names)
-    assert {effort for rows in SERVERS.values() for _, efforts in rows for effort in efforts} <= words
+def test_every_effort_is_a_word_that_is_known_and_the_weakest_is_first():
+    words = ["none", "default", *BUDGETS]
+    for row in (*ROWS, *SERVERS):
+        assert [word for word in words if word in row.efforts] == list(row.efforts), row
+
+
+def test_every_row_is_the_first_for_a_name_that_it_matches():
+    for row in ROWS:
+        for pattern in row.names.split():
+            assert model_of(name_of(pattern)) is row, pattern
+
+
+def test_every_fact_has_a_source_with_a_place_and_a_date():
+    cited = {name for row in (*ROWS, *SERVERS) for name in row.sources or pytest.fail(f"no source: {row}")}
+    assert cited == {*SOURCES}
+    for name, source in SOURCES.items():
+        assert source.title, name
+        assert re.match(r"https://|[\w.-]+ \d+\.\d+[\d.]*: |[\w-]+/[\w-]+#\d+", source.place), name
+        assert date.fromisoformat(source.date), name
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "vendor"),
+    [
+        ("openai.types.shared.chat_model", "ChatModel", "openai"),
+        ("anthropic.types.model_param", "ModelParam", "anthropic"),
+    ],
+)
+def test_every_model_that_a_vendors_client_lists_has_a_row_of_the_vendor(module, name, vendor):
+    listed = getattr(pytest.importorskip(module, reason="the official types (extra `clients`)"), name)
+    literal = next((part for part in get_args(listed) if get_origin(part) is Literal), listed)
+    names = get_args(literal)
+    assert len(names) > 20
+    assert [name for name in names if model_of(name).vendor != vendor] == []
 
 
 @pytest.mark.parametrize(
@@ -73,6 +119,7 @@ def test_every_row_is_the_first_for_some_id_and_its_words_are_efforts():
         ("gpt-5.2-pro gpt-5.5-pro", "medium high xhigh"),
         ("gpt-5.6-sol gpt-6-luna gpt-6-sol gpt-5.10", "none low medium high xhigh max"),
         ("gpt-6-astra gpt-6.1-sol gpt-6.2-astra-law gpt-7", "low medium high xhigh max"),
+        ("gpt-6.1-terra claude-sonnet-5-5", "none low medium high xhigh max"),
         ("gpt-4.1 gpt-4.1-mini gpt-4o gpt-4o-2024-11-20 chatgpt-4o-latest gpt-3.5-turbo gpt-5-chat-latest gpt-audio-mini o1-mini", ""),
         ("gpt-5.2-chat-latest o3-deep-research o4-mini-deep-research", "medium"),
         ("gemini-3-pro-preview google/gemini-3-pro", "low high"),
@@ -80,14 +127,14 @@ def test_every_row_is_the_first_for_some_id_and_its_words_are_efforts():
         ("gemini-3.1-pro-preview gemini-3.8-flash gemini-4-pro", "low medium high"),
         ("gemini-2.5-pro", "minimal low medium high"),
         ("gemini-2.5-flash gemini-2.5-flash-lite", "none minimal low medium high"),
-        ("gemini-2.0-flash gemini-1.5-pro", ""),
+        ("gemini-2.0-flash gemini-1.5-pro gemini-2.5-flash-image", ""),
         (
             "grok-4 x-ai/grok-4 grok-4-0709 grok-4-fast-reasoning grok-4-1-fast-reasoning grok-code-fast-1 grok-3 grok-4.20-0309-reasoning grok-4-fast-non-reasoning",
             "",
         ),
         ("grok-4.3", "none low medium high"),
         ("grok-4.5 glm-5.2 qwen3-32b m", "low medium high"),
-        ("grok-4.6 grok-4.20-multi-agent-0309", "low medium high xhigh"),
+        ("grok-4.6 grok-4.7 grok-4.20-multi-agent-0309", "low medium high xhigh"),
         ("grok-3-mini", "low high"),
         ("mistral-small-2603 mistral-medium-3-5", "none high"),
         (
@@ -108,10 +155,13 @@ def test_the_efforts_of_a_family(ids, efforts):
         ("gpt-5.5", "gpt-5-5 openai:gpt-5.5 databricks-gpt-5-5 openai/gpt-5.5:online gpt-5.5-2026-04-23"),
         ("gpt-5", "gpt-5-2025-08-07 ft:gpt-5-2025-08-07:org::id openai:gpt-5-mini"),
         ("gpt-5.2", "databricks-gpt-5-2 openai.gpt-5.2"),
-        ("gpt-4.1", "ft:gpt-4.1-mini-2025-04-14:org::id gpt-35-turbo gpt-35-turbo-16k gpt-41-mini gpt-4-32k openai:gpt-4o"),
+        ("gpt-4.1", "ft:gpt-4.1-mini-2025-04-14:org::id gpt-41-mini"),
+        ("gpt-3.5-turbo", "gpt-35-turbo gpt-35-turbo-16k ft:gpt-3.5-turbo-0125:org::id"),
+        ("gpt-4o", "openai:gpt-4o azure/gpt-4o-2024-11-20 gpt-4o-mini"),
         ("o4-mini", "ft:o4-mini-2025-04-16:org::id openai:o3"),
         ("gemini-2.5-pro", "databricks-gemini-2-5-pro models/gemini-2.5-pro"),
-        ("gemini-3.1-pro", "gemini-flash-latest models/gemini-pro-latest gemini-flash-lite-latest databricks-gemini-3-1-pro"),
+        ("gemini-3.1-pro", "models/gemini-3.1-pro-preview databricks-gemini-3-1-pro google/gemini-3.1-pro"),
+        ("gemini-3.8-flash", "gemini-flash-latest gemini-flash-lite-latest"),
         ("grok-4-fast", "grok-4-1-fast grok-4.1-fast x-ai/grok-4.1-fast"),
     ],
 )  # fmt: skip
@@ -130,6 +180,25 @@ def test_a_call_for_the_latest_gemini_has_the_excuse_for_its_signature():
 def test_a_model_without_a_row_takes_what_nearly_all_take():
     assert model_of("m") is model_of(None) is UNKNOWN
     assert (UNKNOWN.efforts, UNKNOWN.cache_marks, UNKNOWN.refuses) == (("low", "medium", "high"), "", ())
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "anthropic", "bedrock", "gemini", "mistral"])
+def test_a_name_that_says_nothing_takes_what_the_model_takes_that_it_is_like(target):
+    for like in "gpt-5.5", "claude-opus-4-6", "gemini-2.5-pro", "mistral-small-2603", "o3":
+        options = {"thinking": Thinking("max"), "temperature": 0.3, "max_tokens": 500_000}
+        alike, report = written(target, with_tool("prod-1", **options), model_like=like)
+        named, expected = written(target, with_tool(like, **options))
+        assert alike.pop("model", "prod-1") == "prod-1"
+        named.pop("model", None)
+        assert (alike, report.lost) == (named, expected.lost)
+    with pytest.raises(UsageError, match="model_like: no known model is called 'prod-1'; write the name of one"):
+        written(target, asked("m"), model_like="prod-1")
+
+
+def test_a_long_name_is_of_no_known_model():
+    assert model_info("gpt-5" + "5" * 250) is not None
+    assert model_info("gpt-5" + "5" * 252) is None
+    assert model_info("my-deployment") is None
 
 
 # -- efforts -----------------------------------------------------------------------------------------------------------
@@ -189,7 +258,7 @@ def test_a_model_without_a_row_takes_what_nearly_all_take():
     ],
 )  # fmt: skip
 def test_an_effort_is_the_nearest_that_the_model_knows(target, model, thinking, effort, losses):
-    body, report = written(target, asked(model, thinking=thinking, max_tokens=64000))
+    body, report = written(target, asked(model, thinking=thinking))
     found = [
         body.get("reasoning_effort"), *[(body.get(name) or {}).get("effort") for name in ("reasoning", "output_config", "outputConfig")],
         body.get("generationConfig", {}).get("thinkingConfig", {}).get("thinkingLevel"),
@@ -231,10 +300,285 @@ def test_who_takes_a_temperature(target, model, thinking, kept):
     assert ("temperature" in lost(report)) == (not kept)
 
 
+def test_on_bedrock_only_claude_can_be_told_not_to_think():
+    for model, kept in ("openai.gpt-6-sol", False), ("anthropic.claude-sonnet-4-6", True):
+        body, report = written("bedrock", asked(model, thinking=Thinking("none"), temperature=0.3))
+        assert ("inferenceConfig" in body, lost(report)) == (kept, [] if kept else ["temperature", EFFORT])
+
+
 def test_grok_takes_neither_penalties_nor_stop_sequences_while_it_thinks():
     options = {"presence_penalty": 0.1, "frequency_penalty": 0.1, "stop": ("x",)}
     assert lost(written("xai", asked("grok-4", **options))[1]) == ["presence_penalty", "frequency_penalty", "stop"]
     assert lost(written("xai", asked("grok-4-fast-non-reasoning", **options))[1]) == []
+
+
+@pytest.mark.parametrize("model", ["gemini-3.6-flash", "gemini-3.5-flash-lite", "gemini-flash-latest"])
+def test_newer_gemini_takes_neither_sampling_nor_penalties_nor_a_prefill(model):
+    request = asked(
+        model, ASKED, SO_FAR, temperature=0.3, top_p=0.9, top_k=4, presence_penalty=0.1, frequency_penalty=0.1
+    )
+    body, report = written("gemini", request)
+    assert "generationConfig" not in body
+    assert lost(report) == ["temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty"]
+    assert (body["contents"][-1]["role"], report.repairs["turn_added"]) == ("user", 1)
+
+
+# -- the length of a response ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "model", "bound", "kept"),
+    [
+        ("openai-chat", "gpt-4o", 32_000, 16_384),
+        ("openai-chat", "gpt-4o", 16_384, 16_384),
+        ("openai-responses", "gpt-5.5", 200_000, 128_000),
+        ("anthropic", "claude-opus-4-1", 64_000, 32_000),
+        ("anthropic", "claude-sonnet-4-5", 128_000, 64_000),
+        ("bedrock", "us.anthropic.claude-3-haiku-20240307-v1:0", 8192, 4096),
+        ("gemini", "gemini-2.0-flash", 65_536, 8192),
+        ("gemini-interactions", "gemini-3-pro-preview", 100_000, 65_536),
+        ("cohere", "command-a-03-2025", 64_000, 8000),
+        ("openai-chat", "claude-sonnet-9", 500_000, 500_000),
+        ("openai-chat", "my-deployment", 500_000, 500_000),
+        ("groq", "openai/gpt-oss-120b", 500_000, 500_000),
+    ],
+)
+def test_a_response_may_be_as_long_as_the_model_can_write(target, model, bound, kept):
+    body, report = written(target, asked(model, max_tokens=bound))
+    members = {
+        **body,
+        **body.get("inferenceConfig", {}),
+        **body.get("generationConfig", {}),
+        **body.get("generation_config", {}),
+    }
+    names = {"max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "maxTokens"}
+    assert [members[name] for name in names & members.keys()] == [kept]
+    assert lost(report) == (["max_tokens"] if kept < bound else [])
+
+
+def test_a_budget_leaves_room_in_the_longest_response():
+    thinking = Thinking(budget_tokens=60_000, enabled=True)
+    body, report = written("anthropic", asked("claude-opus-4-1", thinking=thinking), max_tokens=30_000)
+    assert (body["thinking"]["budget_tokens"], body["max_tokens"]) == (16_000, 32_000)
+    assert lost(report) == [TOKENS]
+
+
+# -- tools and formats -------------------------------------------------------------------------------------------------
+
+FUNCTION = Tool("f", "d", {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}, strict=True)
+SCHEMA = OutputFormat("schema", {"type": "object", "properties": {}, "additionalProperties": False})
+
+
+def with_tool(model: str, choice: ToolChoice | None = None, dialect: str = "another", **options: Any) -> Request:
+    request = asked(model, Turn("user", [Text("Hi")]), dialect=dialect, **options)
+    request.tools, request.tool_choice = [FUNCTION], choice
+    return request
+
+
+@pytest.mark.parametrize(
+    ("target", "model", "thinking", "effort", "losses"),
+    [
+        ("openai-chat", "gpt-5.6-sol", Thinking("high"), "none", ["thinking"]),
+        ("azure", "gpt-5.5", None, "none", ["thinking"]),
+        ("openai", "gpt-6-sol", OFF, "none", []),
+        ("openai-chat", "gpt-5.4", Thinking("high"), None, ["thinking"]),
+        ("openai-chat", "gpt-5.4", Thinking(enabled=True), None, ["thinking"]),
+        (
+            "openai-chat",
+            "gpt-5.4",
+            Thinking(budget_tokens=2000, summary="auto"),
+            None,
+            ["thinking", "thinking.summary"],
+        ),
+        ("openai-chat", "gpt-5.4", Thinking("none"), None, []),
+        ("openai-chat", "gpt-5.2", None, None, []),
+        ("openai-chat", "gpt-6-astra", Thinking("high"), "high", []),  # it cannot be told not to think
+        ("openai-chat", "gpt-5.1", Thinking("high"), "high", []),
+        ("openai-responses", "gpt-5.6-sol", Thinking("high"), "high", []),
+        ("openrouter", "openai/gpt-5.5", Thinking("high"), "high", []),
+    ],
+)
+def test_openais_chat_gives_newer_models_tools_only_while_they_do_not_think(target, model, thinking, effort, losses):
+    body, report = written(target, with_tool(model, thinking=thinking))
+    assert (body.get("reasoning_effort") or (body.get("reasoning") or {}).get("effort")) == effort
+    assert lost(report) == losses
+    assert body["tools"]
+
+
+def test_sampling_stays_where_tools_turn_thinking_off():
+    body, report = written("openai-chat", with_tool("gpt-5.6-sol", temperature=0.3))
+    assert (body["temperature"], body["reasoning_effort"], lost(report)) == (0.3, "none", ["thinking"])
+
+
+@pytest.mark.parametrize(("target", "effort"), [("openai-chat", "xhigh"), ("openai-responses", "max")])
+def test_openais_chat_does_not_know_the_effort_max(target, effort):
+    body, _ = written(target, asked("gpt-5.6-sol", thinking=Thinking("max")))
+    assert (body.get("reasoning_effort") or body.get("reasoning", {}).get("effort")) == effort
+
+
+@pytest.mark.parametrize(
+    ("target", "model", "thinking", "mode", "thinks"),
+    [
+        ("anthropic", "claude-opus-5", Thinking("high"), "tool", "adaptive"),
+        ("anthropic", "claude-opus-4-8", Thinking(enabled=True), "tool", "adaptive"),
+        ("anthropic", "claude-opus-4-7", Thinking("high"), "tool", None),
+        ("anthropic", "claude-opus-4-7", Thinking(enabled=True), "auto", "adaptive"),
+        ("anthropic", "claude-sonnet-4-5", Thinking(budget_tokens=2000, enabled=True), "auto", "enabled"),
+        ("anthropic", "claude-opus-5-5", None, "auto", None),
+        ("anthropic", "claude-fable-5-1", Thinking("high"), "auto", "adaptive"),
+        ("anthropic", "claude-fable-5", Thinking("high"), "tool", "adaptive"),
+        ("anthropic", "kimi-k3", Thinking(enabled=True), "auto", "adaptive"),
+    ],
+)
+def test_a_required_call_stays_where_claude_accepts_one(target, model, thinking, mode, thinks):
+    request = with_tool(model, ToolChoice("required", ("f",)), thinking=thinking)
+    body, report = written(target, request, emulate=True)
+    assert body["tool_choice"]["type"] == mode
+    assert body.get("thinking", {}).get("type") == thinks
+    assert lost(report, "tool_choice") == (["required"] if mode == "auto" else [])
+    if mode == "auto":
+        with pytest.raises(BadRequest, match="cannot be required"):
+            written(target, request)
+
+
+def test_within_a_dialect_a_required_call_stays_where_claude_accepts_one_while_it_thinks():
+    body = {
+        "model": "claude-opus-5", "max_tokens": 9, "messages": [{"role": "user", "content": "Go"}],
+        "tools": [{"name": "f", "input_schema": {"type": "object"}}], "tool_choice": {"type": "any"},
+        "thinking": {"type": "adaptive"},
+    }  # fmt: skip
+    assert written("anthropic", decode_request(orjson.dumps(body), "anthropic"))[0] == body
+    with pytest.raises(BadRequest, match="while thinking is enabled"):
+        written("anthropic", decode_request(orjson.dumps({**body, "model": "claude-opus-4-7"}), "anthropic"))
+
+
+def test_sonnet_5_5_is_told_not_to_think_in_a_word_of_its_own():
+    for model, word in ("claude-sonnet-5-5", "between_tools"), ("claude-sonnet-5", "disabled"):
+        body, report = written("anthropic", asked(model, thinking=OFF))
+        assert (body["thinking"], lost(report)) == ({"type": word}, [])
+
+
+def test_claude_before_4_1_takes_neither_a_schema_for_its_answer_nor_strict_tools():
+    for target, model in (
+        ("anthropic", "claude-3-7-sonnet-20250219"),
+        ("bedrock", "anthropic.claude-opus-4-20250514-v1:0"),
+    ):
+        body, report = written(target, with_tool(model, output=SCHEMA))
+        assert not body.keys() & {"output_config", "outputConfig"}
+        assert b"strict" not in orjson.dumps(body)
+        assert (lost(report), lost(report, "tool_strict")) == (["output"], ["f"])
+    body, report = written("anthropic", with_tool("claude-opus-4-1-20250805", output=SCHEMA))
+    assert (body["tools"][0]["strict"], body["output_config"]["format"]["type"]) == (True, "json_schema")
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "kept"),
+    [
+        ("gpt-3.5-turbo", "schema", False),
+        ("gpt-3.5-turbo", "json", True),
+        ("gpt-4-0613", "json", False),
+        ("gpt-4o", "schema", True),
+        ("claude-3-haiku", "schema", True),
+    ],
+)
+def test_openais_older_models_take_no_schema_and_the_oldest_no_json(model, kind, kept):
+    for target, member in ("openai-chat", "response_format"), ("openai-responses", "text"):
+        body, report = written(target, asked(model, output=SCHEMA if kind == "schema" else OutputFormat("json")))
+        assert (member in body, lost(report)) == (kept, [] if kept else ["output"])
+
+
+def objects(**more: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {"a": {"type": "string"}},
+        "required": ["a"],
+        "additionalProperties": False,
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("schema", "kept"),
+    [
+        (objects(), True),
+        (objects(properties={"a": {"type": ["string", "null"], "minLength": 1, "description": "d"}}), True),
+        (objects(properties={"a": objects()}, **{"$defs": {"b": objects()}}), True),
+        (objects(properties={"a": {"type": "array", "items": {"anyOf": [objects(), {"$ref": "#/$defs/b"}]}}}), True),
+        ({"type": "object", "properties": {}, "required": [], "additionalProperties": False}, True),
+        (objects(required=[]), False),
+        ({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}, False),
+        (objects(additionalProperties=True), False),
+        (objects(properties={"a": objects(required=[])}), False),
+        (objects(properties={"a": {"type": "array", "items": objects(required=[])}}), False),
+        (objects(properties={"a": {"type": "array"}}), False),
+        (objects(properties={"a": {"anyOf": [{"type": "string"}, objects(required=[])]}}), False),
+        (objects(**{"$defs": {"b": objects(required=[])}}), False),
+        (objects(properties={"a": {"$ref": "#/$defs/b", "description": "d"}}), False),
+        (objects(properties={"a": {"type": "string", "format": "uri"}}), False),
+        (objects(properties={"a": {"type": "string", "default": "x"}}), False),
+        (objects(properties={"a": {"oneOf": [{"type": "string"}]}}), False),
+        (objects(properties={"a": True}), False),
+        ({}, False),
+    ],
+)
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
+def test_openai_holds_a_model_to_some_schemas_alone(target, schema, kept):
+    request = with_tool("gpt-5.1", output=OutputFormat("schema", schema, "n", strict=True))
+    request.tools = [Tool("f", "d", schema, strict=True)]
+    body, report = written(target, request)
+    tool, form = body["tools"][0], body.get("response_format", {}).get("json_schema") or body["text"]["format"]
+    strict = tool.get("function", tool).get("strict"), form.get("strict")
+    assert strict == (True, True) if kept else not any(strict)
+    assert (lost(report, "tool_strict"), lost(report)) == (([], []) if kept else (["f"], ["output.strict"]))
+
+
+@pytest.mark.parametrize(
+    "odd", [{"anyOf": 5}, {"$defs": [1]}, {"required": 5}, {"required": [{}]}, {"type": {}}, {"items": []}]
+)
+def test_nor_to_a_schema_of_an_output_that_is_none(odd):
+    schema = OutputFormat("schema", objects(**odd), "n", strict=True)
+    body, report = written("openai-chat", asked("gpt-5.1", output=schema))
+    assert "strict" not in body["response_format"]["json_schema"]
+    assert lost(report) == ["output.strict"]
+
+
+def test_strict_stays_between_openais_dialects_and_at_servers_that_enforce_more():
+    schema = objects(required=[])
+    for source, target in (
+        ("openai-responses", "openai-chat"),
+        ("openai-chat", "openai-responses"),
+        ("anthropic", "vllm"),
+    ):
+        request = with_tool("m", dialect=source)
+        request.tools = [Tool("f", "d", schema, strict=True)]
+        body, report = written(target, request)
+        tool = body["tools"][0]
+        assert tool.get("function", tool)["strict"]
+        assert not lost(report, "tool_strict")
+
+
+def test_the_o_series_takes_no_option_for_parallel_calls():
+    choice = ToolChoice("auto", parallel=False)
+    body, report = written("openai-chat", with_tool("o3", choice))
+    assert ("parallel_tool_calls" in body, lost(report, "tool_choice")) == (False, ["parallel"])
+    body, report = written("openai-chat", with_tool("gpt-5.1", choice))
+    assert (body["parallel_tool_calls"], lost(report, "tool_choice")) == (False, [])
+
+
+@pytest.mark.parametrize(
+    ("model", "thinking", "think", "losses"),
+    [
+        ("gpt-oss:20b", Thinking("max"), "high", [EFFORT]),
+        ("qwen3.8:27b", Thinking("max"), "max", []),
+        ("qwen3.8:27b", Thinking("minimal"), "low", [EFFORT]),
+        ("llama3.2:3b", Thinking("high"), None, ["thinking"]),
+        ("llama3.2:3b", OFF, False, []),
+        ("magistral:24b", Thinking("high"), True, [EFFORT]),
+    ],
+)
+def test_ollamas_models_think_in_their_own_words(model, thinking, think, losses):
+    body, report = written("ollama", asked(model, thinking=thinking))
+    assert (body.get("think"), lost(report)) == (think, losses)
 
 
 # -- marks on the prompt -----------------------------------------------------------------------------------------------
@@ -302,10 +646,6 @@ def test_nova_takes_short_marks_outside_of_tools():
 
 
 # -- who speaks last ---------------------------------------------------------------------------------------------------
-
-SO_FAR = Turn("assistant", [Text("So far I have")])
-ASKED = Turn("user", [Text("Go")])
-ADDED = "(Go on from where your last message ends, without repeating it.)"
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import Any, Final
 from streamkit.dialects import http
 from streamkit.dialects.anthropic.wire import ERROR_TYPES, VENDOR, VERTEX, encode_error, version_of
 from streamkit.dialects.base import STATUSES, Errors
+from streamkit.dialects.members.fields import without_none
 from streamkit.dialects.streams.event_encoder import encode_time
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.errors import BadRequest
@@ -56,6 +57,7 @@ def _model(card: http.ModelCard) -> dict[str, Any]:
         "display_name": card.id,
         "created_at": encode_time(card.created),
         "lifecycle": "active",
+        **without_none(max_input_tokens=card.context, max_tokens=card.output),
     }
 
 

@@ -410,9 +410,10 @@ def compaction_fits(request: Request, to: Lowering) -> None:
 
 def bounded(request: Request, to: Lowering) -> None:
     """Set ``max_tokens`` if the request has none: the target's bound, plus the thinking budget, which counts towards it."""
-    options = request.options
+    options, most = request.options, to.takes.model.output
     if options.max_tokens is None:
-        options.max_tokens = to.target.max_tokens + ((options.thinking and options.thinking.budget_tokens) or 0)
+        bound = to.target.max_tokens + ((options.thinking and options.thinking.budget_tokens) or 0)
+        options.max_tokens = bound if most is None else min(bound, most)
 
 
 FOREIGN: Final = Capabilities(
@@ -471,7 +472,8 @@ OWN: Final = evolve(
 def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
     """Return what the servers take of a request of the dialect ``source`` for the model called ``name``."""
     if source == FOREIGN.dialect:
-        return evolve(OWN, ids=FOREIGN.ids) if "claude" in (name or "").lower() else OWN
+        own = evolve(OWN, model=claude.own_model(name, provider))
+        return evolve(own, ids=FOREIGN.ids) if "claude" in (name or "").lower() else own
     model = model_for(name, provider, claude.UNKNOWN_CLAUDE, claude.EFFORTS)
     sampling = wire.SAMPLING if wire.version_of(provider) < wire.WITHOUT_SAMPLING else ()
     return evolve(

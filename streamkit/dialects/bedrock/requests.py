@@ -472,11 +472,7 @@ def thinking_of_model(request: Request, to: Lowering) -> None:
         claude.thinking_fits(request, to)
         return
     to.lose_thinking(thinking, "budget_tokens", "enabled", "summary")
-    effort = to.fit_effort(asked_effort(thinking))
-    if effort == "none":
-        to.lose("parameter", "thinking.effort")  # the server has no word for this effort
-        effort = None
-    request.options.thinking = Thinking(effort)
+    request.options.thinking = Thinking(to.fit_effort(asked_effort(thinking)))
 
 
 def none_offered(request: Request, to: Lowering) -> None:
@@ -561,11 +557,12 @@ OWN: Final = evolve(
 def capabilities(source: str, name: str | None, provider: Provider | None) -> Capabilities:
     """Return what the servers take of a request of the dialect ``source`` for the model called ``name``."""
     if source == FOREIGN.dialect:
-        return OWN
-    model = model_for(name, provider, claude.UNKNOWN_CLAUDE, claude.EFFORTS)
-    nameless = name is not None and NAMELESS.search(name) is not None
-    unknown = name is not None and not nameless and model is claude.UNKNOWN_CLAUDE
+        return evolve(OWN, model=claude.own_model(name, provider))
     is_claude = _is_claude(source, name)
+    words = claude.EFFORTS if is_claude else claude.EFFORTS - {"none"}  # only Claude can be told not to think
+    model = model_for(name, provider, claude.UNKNOWN_CLAUDE, words)
+    nameless = name is not None and NAMELESS.search(name) is not None
+    unknown = name is not None and not nameless and not model.names
     return evolve(
         FOREIGN,
         model=model,

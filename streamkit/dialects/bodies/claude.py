@@ -5,7 +5,7 @@ the reader of a later request puts it back on its call or text.
 
 The member ``thinking`` says how to think, and another member says with which effort. For Claude an effort alone does not turn
 on, while in other dialects it does: for those, ``adaptive`` is written with the effort. Claude takes ``adaptive`` since
-4.6 and a token budget up to 4.6 (``vocabulary/models.py``), so an effort becomes a budget for older models, and a budget
+4.6 and a token budget up to 4.6 (``vocabulary/model_table.py``), so an effort becomes a budget for older models, and a budget
 an effort for newer models. For an unknown model, thinking is written as the request has it.
 
 Claude answers 400 to schemas with unsupported keywords (structured output, strict tools), so schemas are rewritten. Objects
@@ -39,10 +39,11 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.lowering import Lowering, Place, of_tools
+from streamkit.dialects.lowering import Lowering, Place, model_for, of_tools
 from streamkit.dialects.members.fields import Fields, kind_of, without_none
 from streamkit.dialects.members.values import DEPTH
-from streamkit.dialects.vocabulary.models import BUDGETS, COMMON, UNKNOWN, below, budget_of, effort_of
+from streamkit.dialects.profiles import Provider
+from streamkit.dialects.vocabulary.models import BUDGETS, COMMON, UNKNOWN, ModelInfo, below, budget_of, effort_of
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
 from streamkit.errors import BadRequest
 from streamkit.events import Opaque
@@ -298,6 +299,13 @@ def read_thinking(fields: Fields | None, effort: str | None) -> Thinking | None:
 
 
 UNKNOWN_CLAUDE: Final = evolve(UNKNOWN, efforts=("none", *COMMON), cache_marks="long")
+#: For a request of the same dialect only one fact of the model matters: this one accepts required calls while it thinks.
+FORCEABLE: Final = evolve(UNKNOWN, forced_calls="always")
+
+
+def own_model(name: str | None, provider: Provider | None) -> ModelInfo:
+    """Return what is known of the model that a request of the same dialect names."""
+    return FORCEABLE if model_for(name, provider).forced_calls == "always" else UNKNOWN
 
 
 def write_thinking(thinking: Thinking | None) -> dict[str, Any] | None:
@@ -305,7 +313,7 @@ def write_thinking(thinking: Thinking | None) -> dict[str, Any] | None:
     if thinking is None or (thinking.enabled is None and thinking.budget_tokens is None):
         return None
     if thinking.enabled is False:
-        return {"type": "disabled"}
+        return {"type": thinking.native or "disabled"}
     kind = "adaptive" if thinking.budget_tokens is None else "enabled"
     display = None if thinking.summary is None else SHOWN.get(thinking.summary, "summarized")
     return without_none(type=kind, budget_tokens=thinking.budget_tokens, display=display)
@@ -335,9 +343,9 @@ def _thinks(thinking: Thinking, request: Request, to: Lowering, *, forced: bool)
         lost = "" if thinking.summary is None else "thinking.summary"
     elif enabled is False or effort == "none":
         if "none" in model.efforts:
-            return Thinking(enabled=False)
+            return Thinking(enabled=False, native=model.off)
         lost = "thinking.enabled" if model.efforts else ""
-    elif enabled is None and budget is None and forced:
+    elif enabled is None and budget is None and forced and model.forced_calls == "unthinking":
         lost = "thinking"  # the effort is written; the forced tool matters more than thinking
     elif not model.efforts:
         lost = "thinking"
@@ -360,7 +368,8 @@ def _thinks_for(budget: int | None, thinking: Thinking, request: Request, to: Lo
     if budget is None:
         return Thinking(enabled=True, summary=thinking.summary)
     unsigned = _continues_unsigned(request.turns)
-    fits = None if unsigned else below(max(budget, LEAST_BUDGET), request.options.max_tokens, LEAST_BUDGET)
+    bound = model.output if request.options.max_tokens is None else request.options.max_tokens
+    fits = None if unsigned else below(max(budget, LEAST_BUDGET), bound, LEAST_BUDGET)
     if fits is None:
         to.lose("parameter", "thinking")
         return Thinking()
@@ -391,15 +400,19 @@ def _continues_unsigned(turns: Sequence[Turn]) -> bool:
 
 
 def choice_fits_thinking(request: Request, to: Lowering) -> None:
-    """Replace a required tool call by ``auto`` while Claude thinks: the server refuses both together (dialects.md §3.2).
+    """Replace a required tool call by ``auto`` if the model refuses one, or refuses one while it thinks (dialects.md §3.2).
 
     Raises BadRequest if the target does not emulate what the dialect lacks.
     """
-    choice, thinking = request.tool_choice, write_thinking(request.options.thinking)
-    if choice is None or choice.mode != "required" or thinking is None or thinking["type"] not in THINKS:
+    choice, accepted = request.tool_choice, to.takes.model.forced_calls
+    if choice is None or choice.mode != "required" or accepted == "always":
+        return
+    thinking = write_thinking(request.options.thinking)
+    if accepted == "unthinking" and (thinking is None or thinking["type"] not in THINKS):
         return
     if not to.target.emulate:
-        raise BadRequest("tool_choice", "Claude cannot be required to call a tool while thinking is enabled")
+        when = "" if accepted == "never" else " while thinking is enabled"
+        raise BadRequest("tool_choice", f"this model cannot be required to call a tool{when}")
     to.lose("tool_choice", "required")
     request.tool_choice = evolve(choice, mode="auto", names=())
 
@@ -423,6 +436,8 @@ def parallel_if_forbidden(request: Request, _to: Lowering) -> None:
 
 def schemas_held(request: Request, to: Lowering) -> None:
     """Rewrite the schemas that the model must follow (of strict tools and of the output format) for Claude."""
+    if "schema" not in to.takes.model.forms:
+        return
     request.tools = [
         evolve(tool, parameters=_held(tool.parameters or dict(NO_PARAMETERS), f"{tool.name}.parameters", to))
         if tool.strict and tool.kind == "function"
@@ -444,8 +459,8 @@ def form_has_schema(request: Request, to: Lowering) -> None:
     output = request.options.output
     if output is None:
         return
-    if output.kind != "schema":
-        if output.kind == "json":
+    if output.kind != "schema" or "schema" not in to.takes.model.forms:
+        if output.kind != "text":
             to.lose("parameter", "output")
         request.options.output = None
         return
@@ -459,9 +474,10 @@ def schemas_given(tool: Tool, to: Lowering) -> Tool:
     """Give an empty schema to each function that has none, because the server requires a schema."""
     if tool.kind == "server":
         return tool
-    empty = tool.parameters is None or (tool.parameters == {} and not to.own)
+    empty, strict = tool.parameters is None or (tool.parameters == {} and not to.own), tool.strict
+    if strict and "schema" not in to.takes.model.forms:
+        to.lose("tool_strict", tool.name)
+        strict = None
     return evolve(
-        tool,
-        parameters=dict(NO_PARAMETERS) if empty else tool.parameters,
-        strict=tool.strict if to.own else tool.strict or None,
+        tool, parameters=dict(NO_PARAMETERS) if empty else tool.parameters, strict=strict if to.own else strict or None
     )

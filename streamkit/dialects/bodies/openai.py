@@ -20,6 +20,7 @@ from streamkit.conversation.messages import (
     Media,
     OutputFormat,
     Part,
+    Request,
     Response,
     Text,
     Thinking,
@@ -30,7 +31,7 @@ from streamkit.dialects.lowering import Lowering, asked_effort
 from streamkit.dialects.members.fields import Fields, without_none
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
-from streamkit.dialects.vocabulary.models import UNKNOWN, Model
+from streamkit.dialects.vocabulary.models import UNKNOWN, ModelInfo
 from streamkit.errors import BadRequest
 from streamkit.events import Aside, ErrorType, ProviderFailed, ResponseStarted
 from streamkit.text.quoting import quoted
@@ -217,7 +218,9 @@ def azure_root(base: str) -> str:
 
 
 def _model(card: ModelCard) -> dict[str, Any]:
-    return {"id": card.id, "object": "model", "created": card.created, "owned_by": card.owner}
+    # OpenAI has no members for sizes; these are what routers write, and their clients read
+    sizes = without_none(context_length=card.context, max_completion_tokens=card.output)
+    return {"id": card.id, "object": "model", "created": card.created, "owned_by": card.owner, **sizes}
 
 
 #: The list of models, in the form that the openai package reads.
@@ -233,6 +236,13 @@ IDS: Final = re.compile(r"(?s).{1,64}")
 USERS: Final = re.compile(r"[ -~]{1,64}")
 #: Members of a request that both dialects have, with the same name.
 SHARED: Final = ("prompt_cache_key", "prompt_cache_retention", "safety_identifier", "store", "metadata")
+#: Keywords of a schema, and formats of a string, with which OpenAI does or does not hold a model to the schema.
+UNENFORCED: Final = frozenset({
+    "allOf", "contains", "default", "dependentRequired", "dependentSchemas", "else", "if", "maxContains", "maxProperties",
+    "minContains", "minProperties", "not", "oneOf", "patternProperties", "prefixItems", "propertyNames", "then",
+    "unevaluatedItems", "unevaluatedProperties", "uniqueItems",
+})  # fmt: skip
+ENFORCED_FORMATS: Final = ("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid")
 #: File endings by media type, where they differ from the subtype (``application/pdf`` ends in ``pdf``).
 ENDINGS: Final[Mapping[str, str]] = {
     "text/plain": "txt",
@@ -247,7 +257,7 @@ ENDINGS: Final[Mapping[str, str]] = {
 }
 
 
-def takes_marks(model: Model, *, related: bool) -> bool:
+def takes_marks(model: ModelInfo, *, related: bool) -> bool:
     """Return whether a model takes cache marks. An unknown model gets those that a ``related`` (OpenAI) dialect had."""
     return bool(model.cache_marks) or (related and model is UNKNOWN)
 
@@ -275,6 +285,60 @@ def effort_alone(thinking: Thinking, to: Lowering, *lost: str) -> str | None:
     if effort != "none":  # only the effort ``none`` turns thinking off
         to.lose("parameter", "thinking.enabled")
     return effort
+
+
+def form_fits(request: Request, to: Lowering) -> None:
+    """Drop an output format that a model of OpenAI lacks: older ones have no schemas, and the oldest no JSON."""
+    model, output = to.takes.model, request.options.output
+    if output is not None and output.kind != "text" and model.vendor == "openai" and output.kind not in model.forms:
+        to.lose("parameter", "output")
+        request.options.output = None
+
+
+def strict_fits(request: Request, to: Lowering) -> None:
+    """Drop ``strict`` from functions and from the output format if OpenAI refuses their schemas; each is a loss.
+
+    Claude enforces schemas with optional properties, for which OpenAI refuses the whole request.
+    """
+    unfit = {tool.name for tool in request.tools if tool.strict and not enforceable(tool.parameters)}
+    for name in unfit:
+        to.lose("tool_strict", name)
+    if unfit:
+        request.tools = [evolve(tool, strict=None) if tool.name in unfit else tool for tool in request.tools]
+    output = request.options.output
+    if output is not None and output.strict and not enforceable(output.schema):
+        to.lose("parameter", "output.strict")
+        request.options.output = evolve(output, strict=None)
+
+
+def enforceable(schema: object) -> bool:
+    """Return whether OpenAI can hold a model to a schema.
+
+    Objects must be closed and all their properties required. Only some keywords are known, and none may be next to ``$ref``.
+    """
+    waiting: list[Any] = [schema]
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, Mapping) or node.keys() & UNENFORCED or ("$ref" in node and len(node) > 1):
+            return False
+        kind, items, either = node.get("type"), node.get("items"), node.get("anyOf", [])
+        kinds = kind if isinstance(kind, list) else [kind]
+        maps = [node.get(name, {}) for name in ("properties", "$defs", "definitions")]
+        if not isinstance(either, list) or not all(isinstance(named, Mapping) for named in maps):
+            return False
+        if "object" in kinds or maps[0] or node is schema:
+            required = node.get("required", [])
+            required = {name for name in required if isinstance(name, str)} if isinstance(required, list) else {}
+            if "object" not in kinds or node.get("additionalProperties") is not False or maps[0].keys() - required:
+                return False
+        if (items is None and "array" in kinds) or node.get("format", "date") not in ENFORCED_FORMATS:
+            return False
+        waiting += [
+            *either,
+            *([] if items is None else [items]),
+            *(inner for named in maps for inner in named.values()),
+        ]
+    return True
 
 
 def named_file(media: Media, to: Lowering) -> Media:

@@ -38,7 +38,7 @@ from streamkit.dialects.http import (
     place_of,
     segment,
 )
-from streamkit.dialects.members.fields import fields_of
+from streamkit.dialects.members.fields import fields_of, without_none
 from streamkit.dialects.members.values import objects_in
 from streamkit.dialects.vocabulary.error_bodies import gateway_status, provider_failed
 from streamkit.errors import BadRequest
@@ -108,7 +108,8 @@ def _list(models: Sequence[ModelCard], query: Query) -> dict[str, Any]:
 
 def _model(card: ModelCard) -> dict[str, Any]:
     methods = [*GENERATE, *(["countTokens"] if card.counts else [])]
-    return {"name": f"models/{card.id}", "displayName": card.id, "supportedGenerationMethods": methods}
+    sizes = without_none(inputTokenLimit=card.context, outputTokenLimit=card.output)
+    return {"name": f"models/{card.id}", "displayName": card.id, "supportedGenerationMethods": methods, **sizes}
 
 
 def _paths(*methods: str) -> tuple[str, ...]:

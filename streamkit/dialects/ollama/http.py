@@ -40,13 +40,19 @@ def _model(card: ModelCard) -> dict[str, Any]:
 
 
 def _detail(card: ModelCard) -> dict[str, Any]:
+    sizes = {} if card.context is None else {f"{card.owner}.context_length": card.context}
     return {
         **dict.fromkeys(("license", "modelfile", "parameters", "template"), ""),
         "details": _details(card),
-        "model_info": {"general.architecture": card.owner, "general.basename": card.id},
-        "capabilities": ["completion", *(["tools"] if card.tools else [])],
+        "model_info": {"general.architecture": card.owner, "general.basename": card.id, **sizes},
+        "capabilities": _abilities(card),
         "modified_at": encode_time(card.created),
     }
+
+
+def _abilities(card: ModelCard) -> list[str]:
+    there = {"tools": card.tools, "vision": card.sees, "thinking": card.thinks}
+    return ["completion", *(name for name, is_there in there.items() if is_there)]
 
 
 def _details(card: ModelCard) -> dict[str, Any]:

@@ -64,7 +64,7 @@ from streamkit.dialects.members.fields import (
 from streamkit.dialects.members.values import DEPTH
 from streamkit.dialects.ollama.wire import IMAGES, OPTIONS, THINK_LEVELS, TOOLS, VENDOR
 from streamkit.dialects.profiles import Target
-from streamkit.dialects.vocabulary.models import nearest
+from streamkit.dialects.vocabulary.models import UNKNOWN
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
 from streamkit.report import StreamReport
@@ -238,14 +238,16 @@ def thinking_in_levels(request: Request, to: Lowering) -> None:
         return
     to.lose_members(thinking, "thinking", "budget_tokens", "summary")
     effort = thinking.effort
-    if effort == "none" or thinking.enabled is False:
+    model = to.takes.model
+    if not model.efforts and model.thinks == "asked" and effort != "none" and thinking.enabled is not False:
+        to.lose("parameter", "thinking")  # the server refuses to let a model think that cannot
+        thinking = None
+    elif effort == "none" or thinking.enabled is False:
         thinking = Thinking(enabled=False)
     elif effort is None:
         thinking = Thinking(enabled=thinking.enabled or thinking.budget_tokens is not None or None)
     else:
-        if effort not in THINK_LEVELS:
-            to.lose("parameter", "thinking.effort")
-        thinking = Thinking(nearest(effort, THINK_LEVELS), enabled=True)
+        thinking = Thinking(to.fit_effort(effort), enabled=True)
     request.options.thinking = thinking
 
 
@@ -301,6 +303,7 @@ FOREIGN: Final = Capabilities(
     dialect="ollama",
     vendor=VENDOR,
     title="Ollama",
+    model=evolve(UNKNOWN, efforts=THINK_LEVELS),
     text_files=False,
     result_errors=False,
     unsigned_reasoning=True,
@@ -320,7 +323,7 @@ FOREIGN: Final = Capabilities(
 )
 #: What the servers take from Ollama's clients, whose calls may lack ids.
 OWN: Final = evolve(FOREIGN, needs_ids=False, empty_answers=True, results="apart", first=FOREIGN.first[:2], said=())
-capabilities: Final = told_by(OWN, FOREIGN)
+capabilities: Final = told_by(OWN, FOREIGN, frozenset(THINK_LEVELS))
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -48,7 +48,6 @@ from streamkit.dialects.openai_chat import wire
 from streamkit.dialects.openai_chat.providers import provider_of
 from streamkit.dialects.openai_chat.wire import BLOCKS, DELTA_IMAGES, IMAGES, PARTS, opaque_member
 from streamkit.dialects.profiles import Provider, Target
-from streamkit.dialects.vocabulary.models import UNKNOWN
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.one_string import one_string
@@ -349,7 +348,7 @@ FOREIGN: Final = Capabilities(
     first=(media_behind_results, result_marks, tools_unmarked, reasoning_placed, search_not_chosen),
     said=(of_parts(mark_in_words, nameless), drop_empty_turns),
     arranged=(text_alone,),
-    last=(options_in_fields,),
+    last=(openai.form_fits, options_in_fields),
 )
 #: What servers accept in a request that was read in Chat. OpenAI has no ``top_k``, but many other providers have.
 OWN: Final = evolve(
@@ -363,6 +362,7 @@ OWN: Final = evolve(
     service_tiers=None,
     first=(media_behind_results, result_marks, tools_unmarked, reasoning_placed),
     said=(of_parts(mark_in_words, nameless),),
+    last=(options_in_fields,),
 )
 
 
@@ -375,7 +375,9 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
     same_marks = frozenset({"anthropic", "bedrock"} if words == "anthropic" else {OWN.dialect})
     if source == OWN.dialect:
         return evolve(OWN, marked=marked, same_marks=same_marks)
-    model = model_for(name, provider, UNKNOWN, None)
+    model, is_openai = model_for(name, provider), chat.name in {"", "openai", "azure"}
+    if is_openai and model.legacy_chat:
+        model = evolve(model, efforts=tuple(effort for effort in model.efforts if effort != "max"))
     most_marks = MOST_MARKS if words == "anthropic" or openai.takes_marks(model, related=source in RELATIVES) else 0
     related = provider is not None and words == "openai" and source in RELATIVES
     return evolve(
@@ -387,7 +389,9 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
         custom_tools=words == "openai",
         excuses_unsigned=chat.signatures == "google",
         form_with_tools=model.signatures if chat.signatures == "google" else chat.form_with_tools,
-        most_stops=4 if chat.name in {"", "openai", "azure"} else None,
+        unthinking_tools=is_openai and model.legacy_chat,
+        first=(*FOREIGN.first, openai.strict_fits) if is_openai and source not in RELATIVES else FOREIGN.first,
+        most_stops=4 if is_openai else None,
         request_extras=partial(openai.shared_members, verbosity_in_text=False) if related else None,
     )
 

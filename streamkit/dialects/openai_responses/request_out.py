@@ -310,7 +310,7 @@ FOREIGN: Final = Capabilities(
     service_tiers=wire.SERVICE_TIERS,
     first=(instructions_found, with_items_again, placed, drop_unsendable, messages_kept, compaction_fits),
     arranged=(reasoning_followed, complete_tools),
-    last=(thinking_fits, bound_fits, input_and_sources),
+    last=(openai.form_fits, thinking_fits, bound_fits, input_and_sources),
 )
 #: What the servers accept in a request that was read in this dialect.
 OWN: Final = evolve(
@@ -331,7 +331,7 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
     model, related = model_for(name, provider, UNKNOWN, None), source in RELATIVES
     takes = evolve(FOREIGN, model=model, most_marks=MOST_MARKS if openai.takes_marks(model, related=related) else 0)
     if not related:
-        return takes
+        return evolve(takes, first=(*FOREIGN.first, openai.strict_fits))
     return evolve(takes, part_extras=same_extras, request_extras=partial(openai.shared_members, verbosity_in_text=True))
 
 

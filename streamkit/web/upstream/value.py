@@ -22,6 +22,7 @@ from streamkit.dialects import key_headers, source_named
 from streamkit.dialects.base import Dialect
 from streamkit.dialects.http import KEY_HEADERS, Compacting, Endpoint, SocketEndpoint, TokenCount
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Provider
+from streamkit.dialects.vocabulary.model_names import check_model_like
 from streamkit.errors import UsageError, check_type
 from streamkit.policy import AssistantFirst, AssistantLast, TextCalls, ThinkTags
 from streamkit.text.quoting import quoted
@@ -174,6 +175,9 @@ class Upstream:
     #: What to do with media given as a URL, if the dialect takes none: return an error (``refuse``), fetch the media, over
     #: https and from public addresses only (``fetch``), or leave them out and count a loss (``drop``).
     linked_media: FetchedMedia = "refuse"
+    #: The name of a known model that accepts the same as this upstream's models, whose names say nothing: an Azure deployment
+    #: may have any name. By default each model's own name decides.
+    model_like: str | None = None
     #: Whether text between thinking tags (`<think>…</think>`) becomes reasoning. `auto`: as the policy says, which means yes
     #: for providers that are known to send such tags, if the client speaks another dialect. `on`: always. `opened`: always,
     #: and the text begins inside thinking without an opening tag, because the server's template wrote that tag into the
@@ -207,6 +211,7 @@ class Upstream:
                 raise UsageError(f"{name}: write one of {', '.join(words)}")
         if not set(self.text_calls) <= set(get_args(TextCalls)):
             raise UsageError(f"text_calls: write a list of any of {', '.join(get_args(TextCalls))}")
+        check_model_like(self.model_like)
         if type(self.max_tokens) is not int or self.max_tokens < 1:
             raise UsageError("max_tokens: write a number above 0")
         self._check_transport()

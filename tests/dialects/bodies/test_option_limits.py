@@ -23,7 +23,7 @@ def translated(
     else:
         body["messages"] = [{"role": "user", "content": "Hello"}]
     if source == "anthropic":
-        body.setdefault("max_tokens", 20_000)
+        body.setdefault("max_tokens", 16_000)
     report = StreamReport()
     request = decode_request(json.dumps(body).encode(), source, report=report)
     return json.loads(encode_request(request, provider or to, report=report)), report

@@ -64,6 +64,11 @@ AZURE = {**CHAT, "auth": "azure", "api_version": "2024-10-21"}
         ({**CHAT, "api_version": ""}, "api_version: Azure needs a version"),
         ({**CLAUDE, "api_version": "2023-06-01"}, "api_version: leave it out"),
         ({**CHAT, "max_tokens": 0}, "max_tokens: write a number above 0"),
+        (
+            {**CHAT, "model_like": "my-deployment"},
+            "model_like: no known model is called 'my-deployment'; write the name of one",
+        ),
+        ({**CHAT, "model_like": 5}, "model_like must be str, not int: write the name of a known model"),
         ({**CHAT, "headers": {"a b": "c"}}, "headers: 'a b' is not a valid header name"),
         ({**CHAT, "headers": {"": "c"}}, "headers: '' is not a valid header name"),
         ({**CHAT, "headers": {"X-A": "canary\r\nx: y"}}, "headers: the value of x-a"),
