@@ -195,8 +195,13 @@ class ModelCard:
     owner: str = "streamkit"
     context: int | None = None  #: the most tokens of a conversation; None: not known
     output: int | None = None  #: the most tokens of a response; None: not known
-    sees: bool = False  #: whether the model is known to read images
+    inputs: tuple[str, ...] = ()  #: what the model reads: ``text``, ``image``, ``pdf``, …; empty: not known
     thinks: bool = False  #: whether the model is known to think
+
+    @property
+    def sees(self) -> bool:
+        """Whether the model is known to read images."""
+        return "image" in self.inputs
 
 
 @frozen(kw_only=True)
