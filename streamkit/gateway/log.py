@@ -105,21 +105,26 @@ def _request_parts(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield fields.get("model", ""), ""
     if attempts:
         *failed, last = attempts
-        upstreams = [f"{attempt['upstream']} ({attempt['outcome']})" for attempt in failed]
+        upstreams = [f"{attempt['upstream']} ({_outcome(attempt)})" for attempt in failed]
         yield f"→ {', '.join([*upstreams, last['upstream']])}", ""
     if status is not None:
         first = f", first byte {fields['first_byte_s']:.2f} s" if "first_byte_s" in fields else ""
         yield f"{fields['seconds']:.2f} s{first}", ""
     usage = fields.get("usage", {})
     yield ", ".join(f"{usage[kind]:,} {name}" for kind, name in _TOKENS.items() if kind in usage), ""
-    outcome = attempts[-1]["outcome"] if attempts else ""
-    outcome = "" if outcome in {"success", ending.replace(" ", "_")} else outcome
+    is_told = not attempts or attempts[-1]["outcome"] in {"success", ending.replace(" ", "_")}
+    outcome = "" if is_told else _outcome(attempts[-1])
     yield ", ".join(filter(None, (ending, fields.get("stop"), outcome))), RED if is_fault else ""
     yield fields.get("error", ""), RED if is_fault else YELLOW
     for name, value in fields.items():
         if name not in _OMITTED:
             yield f"{name}: {_shown(value)}", YELLOW if name == "losses" else ""
     yield fields["request_id"], DIM
+
+
+def _outcome(attempt: Mapping[str, Any]) -> str:
+    """Return how an attempt ended; of a failed one also the path that was asked, and the reason if the client got another."""
+    return " ".join([attempt[name] for name in ("outcome", "path", "detail") if name in attempt])
 
 
 def _shown(value: Any) -> str:
