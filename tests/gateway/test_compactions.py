@@ -6,7 +6,11 @@ import openai
 import orjson
 import pytest
 
+from streamkit.conversation.messages import Request
 from streamkit.dialects import DIALECTS
+from streamkit.web.compactions import Compaction
+from streamkit.web.surfaces import Ask
+from streamkit.web.upstream import Upstream
 from tests.gateway.running import asking, in_turn, leg, told
 from tests.web.faults import FAULTS, answer, refuse, status
 
@@ -81,6 +85,15 @@ async def test_other_upstreams_are_not_asked_and_the_error_says_what_to_send(ups
     assert failed.message.startswith(
         "no upstream of the model 'm' compacts at this path; send the input to /v1/responses"
     )
+
+
+@pytest.mark.parametrize(
+    ("upstream", "client", "asked"), [(OWN, OWN, True), ("openai-chat", OWN, False), (OWN, "openai-chat", False)]
+)
+def test_only_a_server_of_the_clients_dialect_is_asked(upstream, client, asked):
+    ask = Ask(dialect=client, operation="compact", model="m", stream=False, request=Request(client))
+    where = Upstream(name="one", dialect=upstream, base_url="http://127.0.0.1:1/v1", auth="none")
+    assert Compaction(ask, where, None, {}).can_be_asked is asked
 
 
 FAILURES = {

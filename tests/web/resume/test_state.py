@@ -237,6 +237,8 @@ async def test_the_input_of_a_response_is_listed_in_pages():
         oldest = await pages.list(response.id, order="asc", after=newest[-1].id)
         assert [item.id for item in oldest.data] == [item.id for item in newest[::-1]][1:]
         assert (oldest.has_more, oldest.first_id, oldest.last_id) == (False, newest[-2].id, newest[0].id)
+        full = await pages.list(response.id, limit=len(LISTED))
+        assert (len(full.data), full.has_more) == (len(LISTED), False)
         last = await client.responses.create(
             model="m", input=[*answers(response), MORE], previous_response_id=response.id
         )
