@@ -32,7 +32,7 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.base import Bodies, Dialect, Errors, ModelPlace
 from streamkit.dialects.bodies.responses import ResponseWriter
-from streamkit.dialects.http import HTTP, Endpoint, ModelCard, Models, Surface, TokenCount
+from streamkit.dialects.http import HTTP, Compacting, Endpoint, ModelCard, Models, Surface, TokenCount
 from streamkit.dialects.linting import (
     COMMON_HINTS,
     COMMON_RULES,
@@ -141,6 +141,7 @@ __all__ = [
     "Changes",
     "Choice",
     "ChoiceStarted",
+    "Compacting",
     "Dialect",
     "Encoding",
     "Endpoint",

@@ -6,7 +6,6 @@ shows how many characters arrived in it. ``table`` shows the time of each stage 
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -18,6 +17,7 @@ from streamkit.cli.streams import shorten, visible
 from streamkit.conversation.messages import Choice, Media, Response, ToolCall
 from streamkit.events import Event, ReasoningDelta, RefusalDelta, TextDelta, ToolCallArguments, ToolCallStarted, Verdict
 from streamkit.report import LOSSES, REPAIRS, StageTiming, Status, describe
+from streamkit.text.terminal import painted, takes_colour
 from streamkit.tool_calls.accumulate import says_something
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -44,12 +44,12 @@ class Palette:
     @classmethod
     def wanted(cls, when: str, output: TextIO) -> Palette:
         """Return the palette for ``--color``. ``auto`` uses colour on a terminal unless NO_COLOR is set."""
-        on = when == "always" or (when == "auto" and output.isatty() and not os.environ.get("NO_COLOR"))
+        on = when == "always" or (when == "auto" and takes_colour(output))
         encoding = (output.encoding or "ascii").lower().replace("-", "")
         return cls(on, BARS if encoding.startswith("utf") else ASCII_BARS)
 
     def paint(self, text: str, code: str) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if self.colour and text else text
+        return painted(text, code) if self.colour else text
 
 
 @define

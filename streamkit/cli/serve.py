@@ -32,6 +32,8 @@ Without a file a built-in demo upstream answers, without a key or network, and t
 Its models: demo answers and calls the offered tools, demo-reasoning thinks first, demo-slow is silent for a minute, demo-cut
 is interrupted, demo-error answers with status 500; any other name answers as demo does.
 
+The log is on standard error, as text on a terminal and as JSON elsewhere, unless `log_format` of the file says otherwise.
+
 SIGTERM and SIGINT stop the gateway. Live streams get the grace time to end; then the rest get their dialect's error. A second
 signal ends it at once. SIGHUP loads the file and its key files again, and so does --watch when one was changed: requests that
 begin later use the new configuration, and streams in progress finish with the old one. If the file has an error, or changes a

@@ -20,14 +20,14 @@ from streamkit.conversation.messages import Request
 from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.profiles import Provider
 from streamkit.errors import BadRequest
-from streamkit.events import ProviderFailed
+from streamkit.events import ProviderFailed, UsageReported
 from streamkit.limits import Limits
 from streamkit.machines import Machine
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
-#: What a request asks for: a response of the model, or the number of the request's tokens.
-Operation: TypeAlias = Literal["generate", "count"]
+#: What a request asks for: a response of the model, the number of the request's tokens, or a shorter conversation.
+Operation: TypeAlias = Literal["generate", "count", "compact"]
 Query: TypeAlias = Mapping[str, str]  #: The query of a URL. A name may occur several times.
 
 #: The ways to send a key, each with its header and the text before the key. The ways ``none`` and ``sigv4`` have neither.
@@ -70,6 +70,17 @@ class TokenCount:
     #: Returns the body of the count from the accepted members and the model.
     body: Callable[[dict[str, Any], str], dict[str, Any]] = lambda members, _model: members
     member: str  #: the member of the response with the number of tokens
+
+
+@frozen(kw_only=True)
+class Compacting:
+    """How a server replaces a conversation with a shorter one, by ``POST``, for clients of the same dialect."""
+
+    url: Callable[[str], str]  #: returns the URL, from a base URL
+    #: The members of a request that the server accepts.
+    takes: frozenset[str]
+    #: Returns the tokens that the response reports; None: it reports none. Raises BrokenFrame if it is no such response.
+    usage: Callable[[bytes], UsageReported | None]
 
 
 @frozen
@@ -125,6 +136,7 @@ class Endpoint:
     passed: tuple[str, ...] = ()
     streams_arrays: bool = False  #: whether the server may send a stream as one JSON array
     count: TokenCount | None = None  #: None: the server cannot count tokens
+    compact: Compacting | None = None  #: None: the server has no path for compactions
     socket: SocketEndpoint | None = None  #: None: the server has only HTTP
 
 
@@ -183,8 +195,13 @@ class ModelCard:
     owner: str = "streamkit"
     context: int | None = None  #: the most tokens of a conversation; None: not known
     output: int | None = None  #: the most tokens of a response; None: not known
-    sees: bool = False  #: whether the model is known to read images
+    inputs: tuple[str, ...] = ()  #: what the model reads: ``text``, ``image``, ``pdf``, …; empty: not known
     thinks: bool = False  #: whether the model is known to think
+
+    @property
+    def sees(self) -> bool:
+        """Whether the model is known to read images."""
+        return "image" in self.inputs
 
 
 @frozen(kw_only=True)
@@ -327,7 +344,8 @@ class AnswerWriter(Protocol):
 class StoredForm:
     """How clients look up responses that a server keeps, by the id in the response.
 
-    Under ``path`` and an id, clients use ``GET`` (for the response or its stream), ``DELETE``, and ``POST`` to ``cancel``.
+    Under ``path`` and an id, clients use ``GET`` (for the response or its stream, and for its ``input_items``), ``DELETE``,
+    and ``POST`` to ``cancel``.
     """
 
     path: str
@@ -348,6 +366,8 @@ class StoredForm:
     #: Returns the response in a kept value (``answer_in``), and the ids of its output items (``ids_in``).
     answer_in: Callable[[bytes], bytes]
     ids_in: Callable[[bytes], Sequence[str]]
+    #: Returns a page of the input items in a kept value, as the query of a ``GET`` asks. Raises BadRequest.
+    input_items: Callable[[bytes, Query], bytes]
     #: Returns whether the query of a ``GET`` requests the stream, and the number of the last event that the client has (-1:
     #: None). Raises BadRequest.
     stream_asked: Callable[[Query], tuple[bool, int]]
@@ -400,6 +420,9 @@ class Surface:
 
     generate: tuple[str, ...]
     count: tuple[str, ...] = ()
+    compact: tuple[str, ...] = ()
+    #: For the error if no upstream has a path for compactions: what clients can send instead.
+    compact_instead: str = ""
     #: Matches a path of these clients, whether or not it is served. It searches at the end of a path, because an application
     #: may serve streamkit under a prefix. It must take linear time for any path: it is tried before any key is checked.
     path: re.Pattern[str]
@@ -432,7 +455,12 @@ class Surface:
     @property
     def paths(self) -> Mapping[str, Operation]:
         """The operation at each path."""
-        return {**dict.fromkeys(self.generate, "generate"), **dict.fromkeys(self.count, "count")}
+        by_operation: dict[Operation, tuple[str, ...]] = {
+            "generate": self.generate,
+            "count": self.count,
+            "compact": self.compact,
+        }
+        return {path: operation for operation, paths in by_operation.items() for path in paths}
 
 
 @frozen(kw_only=True)
@@ -465,9 +493,9 @@ def place_of(models: Iterable[ModelCard], query: Query, name: str) -> int:
     raise BadRequest(name, f"no model is called {quoted(cursor, SHOWN_CHARS)} here")
 
 
-def page_size(query: Query, name: str, default: int) -> int:
-    """Return the size of a page, from 1 to ``MOST`` models. Raises BadRequest."""
+def page_size(query: Query, name: str, default: int, most: int = MOST) -> int:
+    """Return the size of a page, from 1 to ``most``. Raises BadRequest."""
     text = query.get(name) or str(default)
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:5]) <= MOST):
-        raise BadRequest(name, f"must be an integer from 1 to {MOST:,}, not {quoted(text, SHOWN_CHARS)}")
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:5]) <= most):
+        raise BadRequest(name, f"must be an integer from 1 to {most:,}, not {quoted(text, SHOWN_CHARS)}")
     return int(text)

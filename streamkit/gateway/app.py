@@ -17,15 +17,16 @@ from attrs import define, evolve, field
 
 from streamkit.dialects.http import ModelCard
 from streamkit.events import ProviderFailed
-from streamkit.gateway.attempts import Attempts, count, may_go_on
+from streamkit.gateway.attempts import Attempts, may_go_on
 from streamkit.gateway.config import Config, Server, store_of
 from streamkit.gateway.front_page import front_page
 from streamkit.gateway.health import Health
 from streamkit.gateway.log import log
 from streamkit.gateway.metrics import Metrics, exposition, resting
-from streamkit.gateway.record import Record, log_record
+from streamkit.gateway.record import Record, log_begun, log_record
 from streamkit.gateway.routing import Route
 from streamkit.gateway.rules import RULES, Rules, rules_of
+from streamkit.gateway.side_attempts import compact, count
 from streamkit.lab.inspector.captures import Capture, Captures
 from streamkit.lab.recording.recorder import Recorder
 from streamkit.resume import Store
@@ -181,11 +182,11 @@ class Gateway(Service):
             raise Refused(no_such_model(ask.model))
         model, route = found
         ask, record.route = (ask if model == ask.model else evolve(ask, model=model)), route.name
-        if ask.operation == "count":
-            server = rules.config.server
-            return await count(
-                ask, route, self.session, request.headers, record, self.health, lambda: self.stopping, server
-            )
+        log_begun(record)
+        if ask.operation != "generate":
+            beside = count if ask.operation == "count" else compact
+            server, headers = rules.config.server, request.headers
+            return await beside(ask, route, self.session, headers, record, self.health, lambda: self.stopping, server)
         if message is not None and message.warm_up:
             await message.prepared(ask.model)
             record.status, record.ending = 200, "whole"

@@ -28,7 +28,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
-from aiohttp import ClientSession, web
+from aiohttp import ClientSession
 from attrs import define, field
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt, wait_exponential_jitter
 
@@ -36,7 +36,6 @@ from streamkit.dialects import prefill_of
 from streamkit.errors import stage_of
 from streamkit.events import ProviderFailed
 from streamkit.gateway.choice import conversation_of, ordered
-from streamkit.gateway.config import Server
 from streamkit.gateway.health import Ended, Health, key_rest_s, known_of
 from streamkit.gateway.hedging import Failure, HeldTap, Race
 from streamkit.gateway.reasons import (
@@ -59,11 +58,8 @@ from streamkit.web.answered_by import ATTEMPTS, SHOULD_RETRY, is_final, names_of
 from streamkit.web.continuing import Opened
 from streamkit.web.exchange import UNFIT, Exchange
 from streamkit.web.observers import CLIENT_LEFT, SHUT_DOWN, STALL_S, OutputTimes, end_of
-from streamkit.web.refusals import Refused
 from streamkit.web.reply import ClientLeftError, Reply
 from streamkit.web.surfaces import Ask
-from streamkit.web.token_counts import ESTIMATED, Count, first_count
-from streamkit.web.upstream import path_of
 from streamkit.web.upstream.hiding import Cut
 from streamkit.web.upstream.requests import NO_HEADERS, as_gateway_failure
 
@@ -483,77 +479,3 @@ def _wait_of(failed: ProviderFailed | None) -> float:
 
 def _result(state: RetryCallState) -> ProviderFailed | None:
     return None if state.outcome is None else state.outcome.result()
-
-
-# -- token counts ------------------------------------------------------------------------------------------------------
-
-
-async def count(
-    ask: Ask,
-    route: Route,
-    session: ClientSession,
-    client_headers: Mapping[str, str],
-    record: Record,
-    health: Health,
-    stopping: Callable[[], bool],
-    server: Server,
-) -> web.Response:
-    """Return the response of ``first_count`` for the route's upstreams.
-
-    Upstreams that rest are asked last, and not at all if an estimate can replace their count. A count does not change an
-    upstream's ``health``, because it has an endpoint of its own. Each upstream that is asked becomes an attempt in ``record``.
-    ``server`` says what happens if there is no count, and whether the response names the upstream. ``stopping`` returns
-    whether the gateway is shutting down; it tells a shutdown from a client that disconnected if a count is cancelled.
-    """
-    now = asyncio.get_running_loop().time()
-    targets = ordered(route, ask, None, health.streams)
-    resting = [target for target in targets if health.rests_until(known_of(target, ask.model), now) > now]
-    rest = resting if server.count_tokens != "estimate" else ()
-    counts = (
-        Count(
-            ask,
-            health.account(known_of(target, ask.model), target.upstream, None, now)[0],
-            session,
-            client_headers,
-            target.model,
-        )
-        for target in (*(target for target in targets if target not in resting), *rest)
-    )
-    try:
-        response = await first_count(ask, counts, server.count_tokens, partial(_try, record, stopping))
-    except Refused as refused:
-        refused.headers |= _names_of_last(record, server)
-        raise
-    record.estimated = ESTIMATED in response.headers
-    if not record.estimated:
-        response.headers.update(_names_of_last(record, server))
-    return response
-
-
-def _names_of_last(record: Record, server: Server) -> dict[str, str]:
-    if not server.name_upstreams or not record.attempts:
-        return {}
-    last = record.attempts[-1]
-    return names_of(last.upstream, last.model, len(record.attempts))
-
-
-async def _try(record: Record, stopping: Callable[[], bool], counting: Count) -> int | ProviderFailed:
-    loop = asyncio.get_running_loop()
-    started = loop.time()
-    outcome, detail = "failed", ""
-    try:
-        tokens = await counting.fetch()
-        outcome = "counted"
-        if isinstance(tokens, ProviderFailed):
-            outcome, detail = failed_outcome(tokens, counting.report, counting.status), tokens.message
-    except asyncio.CancelledError:
-        outcome = "shut_down" if stopping() else "client_left"
-        raise
-    finally:
-        seconds = loop.time() - started
-        upstream, model = counting.upstream, counting.model or counting.ask.model
-        path = path_of(upstream, model, stream=False, operation="count")
-        record.attempts.append(
-            Attempt(upstream.name, outcome, seconds, detail, counting.report, counting.asked, path, model=model)
-        )
-    return tokens

@@ -21,6 +21,7 @@ from attrs.validators import ge, gt, le
 
 from streamkit.dialects.profiles import KeepAliveForm
 from streamkit.errors import UsageError
+from streamkit.gateway.log import LogFormat
 from streamkit.gateway.routing import Route, Target
 from streamkit.lab.recording.headers import Bodies
 from streamkit.limits import MIB
@@ -119,8 +120,8 @@ class Server:
     socket_idle_s: float = field(default=600.0, validator=gt(0))
     #: The lowest level that is logged. A request is one line at level `info`.
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    #: Log each request and event as one line of JSON, or as a line of text for people.
-    log_format: Literal["json", "text"] = "json"
+    #: Log each request and event as one line of JSON, or as text for people. `auto`: text on a terminal, else JSON.
+    log_format: LogFormat = "auto"
     #: Whether the log line of a stream shows the time that each stage took, in its member `timings`.
     timings: bool = False
     #: Whether a response's text is checked against the JSON schema of its request, for the log and metrics (needs the extra

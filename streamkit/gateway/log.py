@@ -1,7 +1,8 @@
-"""The gateway's log: one line of JSON per request and per event, on standard error.
+"""The gateway's log on standard error: one line of JSON per request and per event, or text for people.
 
 The record of a request decides what its line contains; bodies, headers and keys are never included. Text from clients and
-upstreams is escaped, so that it can't forge a line or control a terminal (limits.md T6, T12).
+upstreams is escaped, so that it can't forge a line or control a terminal (limits.md T6, T12). The text has a second line for
+each request to a model, when it has been read: people watch a log while long responses are in progress.
 """
 
 from __future__ import annotations
@@ -10,16 +11,24 @@ import json
 import logging
 import sys
 import time
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import orjson
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
 
 from streamkit.text.quoting import excerpt, printable, redacted
+from streamkit.text.terminal import painted, takes_colour
 
 log: Final = logging.getLogger("streamkit.gateway")
+#: The logger of requests that have been read. It is on in the text format only (``configure``).
+begun_log: Final = logging.getLogger("streamkit.gateway.begun")
+begun_log.disabled = True
+BEGUN, OVER = "a request began", "request"  #: the messages for a request that has been read, and for one that is over
+#: The format of the log. ``auto``: text if standard error is a terminal, else JSON.
+LogFormat: TypeAlias = Literal["auto", "json", "text"]
 #: Loggers that at level debug log the data that they sign, send and read, which may be secret.
 TALKATIVE: Final = ("aiohttp", "asyncio", "botocore", "streamkit.translation.bodies")
 #: The most characters of a log message, characters of a traceback's line, and lines of a traceback. A longer traceback keeps
@@ -51,17 +60,79 @@ def _second(second: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
 
 
+RED, GREEN, YELLOW, DIM, BOLD = "31", "32", "33", "2", "1"
+#: Members of a request's line that the text omits: they are in other words there, or are of use only to programs.
+_OMITTED: Final = frozenset({
+    "attempts", "client", "ending", "error", "first_byte_s", "first_output_s", "greatest_gap_s", "median_gap_s", "method",
+    "model", "output_tokens_per_s", "path", "request_id", "route", "seconds", "span_id", "status", "stop", "stream",
+    "trace_id", "usage",
+})  # fmt: skip
+#: The types of tokens in the text, in its order.
+_TOKENS: Final = {"input": "in", "input_cached": "cached", "output": "out"}
+
+
 class Text(logging.Formatter):
-    """Formats a log record as text for people."""
+    """Formats a log record as text for people, with colours if ``colour``."""
+
+    def __init__(self, *, colour: bool = False) -> None:
+        super().__init__()
+        self._colour = colour
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = " ".join(f"{name}={value!r}" for name, value in getattr(record, "fields", {}).items())
-        message = excerpt(record.getMessage(), MESSAGE_CHARS)
-        line = f"{self.formatTime(record, '%H:%M:%S')} {record.levelname.lower()} {message} {fields}"
-        line = printable(line.rstrip())
+        fields, message = getattr(record, "fields", {}), excerpt(record.getMessage(), MESSAGE_CHARS)
+        gap = " "
+        if message in {BEGUN, OVER} and "request_id" in fields:
+            parts, gap = list(_request_parts(fields)), "  "
+        else:
+            level, marks = record.levelname.lower(), {logging.WARNING: YELLOW, logging.ERROR: RED}
+            said = " ".join(f"{name}={value!r}" for name, value in fields.items())
+            parts = [(level, marks.get(record.levelno, "")), (message, ""), (said, "")]
+        painting = (painted(printable(text), code if self._colour else "") for text, code in parts if text)
+        line = gap.join([painted(self.formatTime(record, "%H:%M:%S"), DIM if self._colour else ""), *painting])
         if not record.exc_info:
             return line
         return "\n".join([line, *(f"  {printable(part)}" for part in _exception(self, record).splitlines())])
+
+
+def _request_parts(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Return the texts of a request's line, each with its colour: what was asked, what became of it, and its id."""
+    status, ending = fields.get("status"), fields.get("ending", "")
+    is_fault = ending == "broken" or (status or 0) >= 500
+    if status is not None:
+        yield str(status), RED if is_fault else YELLOW if status >= 400 else GREEN
+    yield f"{fields['method']} {fields['path']}", BOLD
+    attempts = fields.get("attempts", ())
+    yield fields.get("model", ""), ""
+    if attempts:
+        *failed, last = attempts
+        upstreams = [f"{attempt['upstream']} ({_outcome(attempt)})" for attempt in failed]
+        yield f"→ {', '.join([*upstreams, last['upstream']])}", ""
+    if status is not None:
+        first = f", first byte {fields['first_byte_s']:.2f} s" if "first_byte_s" in fields else ""
+        yield f"{fields['seconds']:.2f} s{first}", ""
+    usage = fields.get("usage", {})
+    yield ", ".join(f"{usage[kind]:,} {name}" for kind, name in _TOKENS.items() if kind in usage), ""
+    is_told = not attempts or attempts[-1]["outcome"] in {"success", ending.replace(" ", "_")}
+    outcome = "" if is_told else _outcome(attempts[-1])
+    yield ", ".join(filter(None, (ending, fields.get("stop"), outcome))), RED if is_fault else ""
+    yield fields.get("error", ""), RED if is_fault else YELLOW
+    for name, value in fields.items():
+        if name not in _OMITTED:
+            yield f"{name}: {_shown(value)}", YELLOW if name == "losses" else ""
+    yield fields["request_id"], DIM
+
+
+def _outcome(attempt: Mapping[str, Any]) -> str:
+    """Return how an attempt ended; of a failed one also the path that was asked, and the reason if the client got another."""
+    return " ".join([attempt[name] for name in ("outcome", "path", "detail") if name in attempt])
+
+
+def _shown(value: Any) -> str:
+    """Return a value for people: the members of an object as ``name count``, and the times of stages."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    told = {name: f"{each['ms']} ms" if isinstance(each, Mapping) else each for name, each in value.items()}
+    return ", ".join(f"{name} {each}" for name, each in told.items())
 
 
 def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:
@@ -79,14 +150,16 @@ def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:
     return redacted(traced.encode("utf-8", "backslashreplace"))
 
 
-def configure(form: Literal["json", "text"], level: str) -> None:
+def configure(form: LogFormat, level: str) -> None:
     """Send the log of the whole process to standard error."""
+    is_text = form == "text" or (form == "auto" and sys.stderr.isatty())
     # Formatters need neither the caller nor the thread and process, which take most of the time of a log call. The logging
     # HOWTO, section Optimization, documents these four names.
     setattr(logging, "_srcfile", None)  # noqa: B010 - mypy knows no such name
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JSONLines() if form == "json" else Text())
+    handler.setFormatter(Text(colour=takes_colour(sys.stderr)) if is_text else JSONLines())
+    begun_log.disabled = not is_text
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     for name in TALKATIVE:
         logging.getLogger(name).setLevel(max(logging.INFO, logging.getLogger().level))

@@ -261,9 +261,9 @@ class Metrics:
 
     def _observe_answer(self, attempt: Attempt, record: Record) -> None:
         upstream, route, times = attempt.upstream, record.route, attempt.output_times
+        for kind, tokens in attempt.usage.items():
+            self._count("tokens", upstream, route, kind, times=tokens)
         if attempt.begun:
-            for kind, tokens in attempt.usage.items():
-                self._count("tokens", upstream, route, kind, times=tokens)
             if not attempt.usage:
                 self._count("usage_unknown", upstream, record.ending)
             stops: list[str] = [stop.reason for stop in attempt.report.stops]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import define, field
 
-from streamkit.gateway.log import log
+from streamkit.gateway.log import BEGUN, OVER, begun_log, log
 from streamkit.gateway.reasons import END_REASONS, HEDGED_OUT
 from streamkit.report import StageTiming, StreamReport
 from streamkit.resume.log import LOG_ID
@@ -215,7 +215,15 @@ def _logged(text: str, hide: Cut, chars: int) -> str:
 def log_record(record: Record) -> None:
     """Log one line for a request that is over."""
     level = WARNING if record.status >= 500 or record.ending == "broken" else INFO
-    log.log(level, "request", extra={"fields": record.document()})
+    log.log(level, OVER, extra={"fields": record.document()})
+
+
+def log_begun(record: Record) -> None:
+    """Log that a request to a model has been read, if the log is text for people."""
+    if begun_log.isEnabledFor(INFO):
+        document = record.document()
+        fields = {name: document[name] for name in ("request_id", "method", "path", "model") if name in document}
+        begun_log.info(BEGUN, extra={"fields": fields})
 
 
 def _answer_line(attempt: Attempt) -> dict[str, Any]:

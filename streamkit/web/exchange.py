@@ -29,6 +29,7 @@ from streamkit.conversation.messages import Request, Response, Text, Turn
 from streamkit.conversation.response_events import response_events
 from streamkit.conversation.restore import restore_response_calls
 from streamkit.dialects import client_named, encode, prefill_of
+from streamkit.dialects.http import Operation
 from streamkit.dialects.profiles import Prefill, Profile
 from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import BadRequest, SourceFailed, StreamError, TooManyValues
@@ -59,7 +60,7 @@ from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream, count_request, error_of, hidden, path_of, redactor, response_headers, send
 from streamkit.web.upstream.hiding import Cut
 from streamkit.web.upstream.learning import MOST_REFUSED, REFUSALS
-from streamkit.web.upstream.requests import NO_HEADERS
+from streamkit.web.upstream.requests import NO_HEADERS, compact_request
 from streamkit.web.upstream.sending import send_over_socket
 
 T = TypeVar("T")
@@ -174,7 +175,7 @@ async def _posted(
     response = await send(
         session,
         upstream,
-        count_request(upstream, body, model) if ask.operation == "count" else body,
+        _body_for(ask.operation, upstream, body, model),
         model=model,
         stream=stream,
         operation=ask.operation,
@@ -258,6 +259,17 @@ async def _without_refused(
         document = change.apply(document, asked)
     remember(lasting, asyncio.get_running_loop().time())
     return answered
+
+
+def _body_for(operation: Operation, upstream: Upstream, body: bytes, model: str) -> bytes:
+    """Return what to send for ``body``, a request for a response."""
+    match operation:
+        case "count":
+            return count_request(upstream, body, model)
+        case "compact":
+            return compact_request(upstream, body)
+        case "generate":
+            return body
 
 
 def _marked(

@@ -76,7 +76,7 @@ def card_of(model: str) -> ModelCard:
     if info is None:
         return ModelCard(id=model)
     thinks = info.thinks != "asked" or bool(info.efforts)
-    return ModelCard(id=model, context=info.context, output=info.output, sees="image" in info.inputs, thinks=thinks)
+    return ModelCard(id=model, context=info.context, output=info.output, inputs=info.inputs, thinks=thinks)
 
 
 def listing_of(dialect: str) -> Models:

@@ -27,6 +27,7 @@ from streamkit.recipes import transcode
 from streamkit.rewrite.given import EventStage, given_stages
 from streamkit.text.quoting import quoted
 from streamkit.web.budget import BUDGET, Budget
+from streamkit.web.compactions import Compaction, first_compaction
 from streamkit.web.exchange import UNFIT, Exchange
 from streamkit.web.hosts import is_foreign
 from streamkit.web.refusals import Refused
@@ -154,6 +155,9 @@ class _OneUpstream(Service):
         if ask.operation == "count":
             counting = Count(ask, self.upstream, request.config_dict[SESSION], request.headers, self.model)
             return await first_count(ask, [counting], self.count_tokens)
+        if ask.operation == "compact":
+            session = request.config_dict[SESSION]
+            return await first_compaction(ask, [Compaction(ask, self.upstream, session, request.headers, self.model)])
         if message is not None and message.warm_up:
             await message.prepared(ask.model)
             return web.Response()

@@ -203,7 +203,7 @@ async def ask_in(
     stored, background = None, False
     try:
         asked = await _decoded(raw, dialect, operation, report, heavy=heavy)
-        if surface.stored is not None and operation == "generate":
+        if surface.stored is not None and operation != "count":
             recall = request.config_dict.get(RECALL)
             background = surface.stored.background(asked, recall is not None and not is_message)
             stored = None if recall is None else await recall.whole(request, surface.stored, asked, raw, hold)

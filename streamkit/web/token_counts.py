@@ -27,20 +27,18 @@ from threading import Lock
 from typing import Any, Final, Literal, TypeAlias
 
 import orjson
-from aiohttp import ClientSession, web
-from attrs import define, evolve, field, frozen
+from aiohttp import web
+from attrs import define, frozen
 
 from streamkit.conversation.messages import Media, Reasoning, Refusal, Request, Text, ToolCall, ToolResult
 from streamkit.dialects import client_named
-from streamkit.dialects.streams.event_encoder import failure_from
-from streamkit.errors import StreamError, UsageError
+from streamkit.errors import UsageError
 from streamkit.events import Aside, ProviderFailed
-from streamkit.report import StreamReport
-from streamkit.web.exchange import UNFIT, open_answer
+from streamkit.web.exchange import UNFIT
 from streamkit.web.refusals import Refused, no_count
-from streamkit.web.source import whole_body
+from streamkit.web.side_requests import SideRequest
 from streamkit.web.surfaces import Ask, surfaces
-from streamkit.web.upstream import Upstream, count_of, hidden
+from streamkit.web.upstream import count_of
 from streamkit.web.upstream.requests import NO_HEADERS, as_gateway_failure
 
 #: What a client gets if no upstream can count: an estimate, an error (``upstream``), or always an error (``off``).
@@ -168,33 +166,13 @@ COUNT_BYTES: Final = 64 * 1024  #: the largest response to a count, which is one
 
 
 @define
-class Count:
-    """One count by an upstream that can count. Call ``fetch`` once; after that, the other fields say what happened."""
+class Count(SideRequest[int]):
+    """One count by an upstream that can count."""
 
-    ask: Ask
-    upstream: Upstream
-    session: ClientSession
-    client_headers: Mapping[str, str] = field(repr=False)  # includes the client's key
-    model: str | None = None  #: the upstream's name for the model; None: the client's name
-    asked: StreamReport = field(factory=StreamReport, repr=False)  #: the losses of the request
-    report: StreamReport = field(factory=StreamReport, repr=False)  #: the upstream's errors
-    status: int | None = None  #: the upstream's HTTP status, if it responded
-    upstream_headers: Mapping[str, str] = field(default=NO_HEADERS, repr=False)  #: headers for the client
+    body_bytes = COUNT_BYTES
 
-    async def fetch(self) -> int | ProviderFailed:
-        """Return the count, or the failure as a value."""
-        request = evolve(self.ask.request, model=self.model or self.ask.model, stream=None, stream_usage=None)
-        opened = await open_answer(
-            self.session, self.upstream, request, self.ask, self.client_headers, asked=self.asked, report=self.report
-        )
-        self.status, self.upstream_headers = opened.status, opened.upstream_headers
-        if isinstance(opened.answer, ProviderFailed):
-            return opened.answer
-        try:
-            return count_of(self.upstream, await whole_body(opened.answer, body_bytes=COUNT_BYTES))
-        except StreamError as error:
-            self.report.failed(error)
-            return hidden(failure_from(error), opened.cut)
+    def read(self, body: bytes) -> int:
+        return count_of(self.upstream, body)
 
 
 async def first_count(

@@ -109,6 +109,13 @@ def test_a_card_of_a_known_model_says_its_sizes():
     }.items():
         assert tuple(model_detail(dialect, card)[name] for name in names) == sizes
         assert not model_detail(dialect, unknown).keys() & {*names}
+    for dialect in ("openai-chat", "openai-responses"):
+        shown = model_detail(dialect, card)
+        assert shown["top_provider"] == {"context_length": sizes[0], "max_completion_tokens": sizes[1]}
+        assert shown["architecture"]["input_modalities"] == ["text", "image", "file", "audio", "video"]
+        assert not model_detail(dialect, unknown).keys() & {"architecture", "top_provider"}
+    assert model_detail("gemini", card)["thinking"] is True
+    assert "thinking" not in model_detail("gemini", unknown)
     shown = model_detail("ollama", card)
     assert shown["model_info"]["acme.context_length"] == sizes[0]
     assert shown["capabilities"] == ["completion", "tools", "vision", "thinking"]

@@ -43,6 +43,7 @@ PAGE = ROOT / "docs" / "how-to" / "deploy-the-gateway.md"
 FOLDER = ROOT / "docs" / "how-to" / "deploy"
 NGINX, UNIT = FOLDER / "nginx.conf", FOLDER / "streamkit.service"
 CONTAINER, KUBERNETES = FOLDER / "Containerfile", FOLDER / "kubernetes.yaml"
+COMPOSE, HTTPROUTE = FOLDER / "compose.yaml", FOLDER / "httproute.yaml"
 MIB = 1024 * 1024
 WAIT_S = 20
 #: Seconds from SIGTERM to the end, in the worst case: what whoever stops the gateway must wait for.
@@ -54,13 +55,17 @@ def page_config() -> str:
     return next(block.text for block in blocks(PAGE) if block.language == "toml")
 
 
+def key_file(_name: str) -> KeyFile:
+    return KeyFile(b"key", 0o400)
+
+
 def config_of(text: str) -> tuple[Config, set[str]]:
     """A configuration, and the key files that it names."""
     asked: set[str] = set()
 
     def read_file(name: str) -> KeyFile:
         asked.add(name)
-        return KeyFile(b"key", 0o400)
+        return key_file(name)
 
     return parse_config(text, name="gateway.toml", env={}, read_file=read_file), asked
 
@@ -117,6 +122,7 @@ def test_who_stops_the_gateway_waits_for_longer_than_it_takes():
     unit = int(unit_of("Service")["TimeoutStopSec"])
     pod = document("Deployment")["spec"]["template"]["spec"]
     assert stop_timeouts == {45}
+    assert compose("gateway")["stop_grace_period"] == "45s"
     assert min(stop_timeouts) > STOP_S
     assert unit > STOP_S
     slept_s = pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
@@ -487,9 +493,9 @@ def healthcheck(port: int) -> list[str]:
 
 @pytest.mark.parametrize("text", [CONTAINER.read_text("utf-8"), PAGE.read_text("utf-8")], ids=["Containerfile", "page"])
 def test_what_is_installed_is_this_package_with_an_extra_that_it_has(text):
-    name, extra = re.search(r'"([\w-]+)\[(\w+)\]', text).groups()
+    name, extra = re.search(r'"([\w-]+)\[([\w${}]+)\]', text).groups()
     assert name == project()["name"]
-    assert extra in project()["optional-dependencies"]
+    assert (last("ARG").partition("=")[2] if extra == "${EXTRAS}" else extra) in project()["optional-dependencies"]
 
 
 def test_the_container_runs_what_there_is_as_nobody():
@@ -515,6 +521,56 @@ def test_hadolint_takes_the_containerfile():
         pytest.skip("no hadolint here")
     done = subprocess.run(["hadolint", CONTAINER], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+# -- Compose -----------------------------------------------------------------------------------------------------------
+
+
+def compose(service: str) -> dict[str, Any]:
+    return yaml.safe_load(COMPOSE.read_text("utf-8"))["services"][service]
+
+
+def test_compose_builds_the_container_with_extras_that_there_are_and_asks_it_the_same():
+    gateway, check = compose("gateway"), last("HEALTHCHECK")
+    assert gateway["build"]["dockerfile"] == CONTAINER.name
+    assert gateway["build"]["args"].keys() == {rest.partition("=")[0] for word, rest in instructions() if word == "ARG"}
+    assert set(gateway["build"]["args"]["EXTRAS"].split(",")) <= project()["optional-dependencies"].keys()
+    assert gateway["healthcheck"]["test"] == ["CMD", *json.loads(check.split("CMD ", 1)[1])]
+    for option, setting in (("interval", "interval"), ("timeout", "timeout"), ("start-period", "start_period")):
+        assert f"--{option}={gateway['healthcheck'][setting]}" in check
+    assert gateway["user"] == last("USER")
+    assert [port.rpartition(":")[2] for port in gateway["ports"]] == [last("EXPOSE")]
+
+
+def test_compose_mounts_the_configuration_and_all_its_keys_where_the_container_looks_for_them():
+    mounted = yaml.safe_load(COMPOSE.read_text("utf-8"))
+    folder = Path(json.loads(last("CMD"))[1]).parent
+    files = {name: {"file": name} for name in ("gateway.toml", *sorted(config_of(page_config())[1]))}
+    assert mounted["configs"] | mounted["secrets"] == files
+    assert mounted["secrets"].keys() == config_of(page_config())[1]
+    mounts = [*compose("gateway")["configs"], *compose("gateway")["secrets"]]
+    assert mounts == [{"source": name, "target": str(folder / name)} for name in files]
+
+
+def test_what_compose_runs_may_write_nothing_but_memory_and_reach_nothing_that_it_needs_not():
+    for service in ("gateway", "redis"):
+        made = compose(service)
+        assert (made["read_only"], made["cap_drop"], made["security_opt"]) == (
+            True,
+            ["ALL"],
+            ["no-new-privileges:true"],
+        )
+        assert "volumes" not in made
+        assert all(port.startswith("127.0.0.1:") for port in made.get("ports", ()))
+
+
+def test_the_redis_of_compose_is_the_one_that_the_page_configures_and_need_not_run():
+    [resume] = [block.text for block in blocks(PAGE) if block.text.startswith("[resume]")]
+    gateway = compose("gateway")
+    config = parse_config(page_config() + resume, name="gateway.toml", env=gateway["environment"], read_file=key_file)
+    assert config.resume.url.reveal() == "redis://redis:6379/0"
+    assert compose("redis")["profiles"] == ["redis"]
+    assert gateway["depends_on"]["redis"]["required"] is False
 
 
 # -- Kubernetes --------------------------------------------------------------------------------------------------------
@@ -609,3 +665,16 @@ def test_the_ingress_says_what_nginx_says():
     assert [name for name, value in said.items() if f'`{name}: "{value}"`' not in page] == []
     paths = [path["path"] for rule in document("Ingress")["spec"]["rules"] for path in rule["http"]["paths"]]
     assert f"location ~ ^/({'|'.join(path.strip('/') for path in paths)})/" in site
+
+
+def test_the_route_of_the_gateway_api_is_the_ingress_without_time_limits():
+    route, rule = yaml.safe_load(HTTPROUTE.read_text("utf-8")), document("Ingress")["spec"]["rules"][0]
+    assert route["spec"]["hostnames"] == [rule["host"]]
+    [ours] = route["spec"]["rules"]
+    assert [match["path"] for match in ours["matches"]] == [
+        {"type": "PathPrefix", "value": path["path"]} for path in rule["http"]["paths"]
+    ]
+    service = document("Service")
+    assert ours["backendRefs"] == [{"name": service["metadata"]["name"], "port": service["spec"]["ports"][0]["port"]}]
+    assert ours["timeouts"] == {"request": "0s", "backendRequest": "0s"}
+    assert "`timeouts: {request: 0s}`" in PAGE.read_text("utf-8")

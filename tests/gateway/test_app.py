@@ -166,7 +166,7 @@ async def test_a_call_that_is_demanded_of_ollama_is_refused_unless_it_may_be_imi
 
 PATHS = {
     "openai-chat": "/v1/chat/nothing",
-    "openai-responses": "/v1/responses/compact",
+    "openai-responses": "/v1/responses/nothing",
     "anthropic": "/v1/messages/batches",
     "ollama": "/api/pull",
     "gemini": "/v1beta/cachedContents",
@@ -194,7 +194,7 @@ async def test_an_operation_that_a_model_does_not_have_is_not_found_with_those_t
 
 
 @pytest.mark.parametrize(
-    ("method", "path"), [("POST", "/v1/responses/compact"), ("POST", "/v1/embeddings"), ("GET", "/nothing")]
+    ("method", "path"), [("POST", "/v1/responses/nothing"), ("POST", "/v1/embeddings"), ("GET", "/nothing")]
 )
 async def test_a_path_that_is_not_served_is_no_model_that_is_not_found(method, path, running):
     answer = await running.ask(path, method=method, body=b"{}")

@@ -3,6 +3,9 @@
 import asyncio
 import json
 import logging
+import os
+import pty
+import re
 import subprocess
 import sys
 
@@ -16,7 +19,8 @@ from streamkit.conversation.messages import Text as TextPart
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import Encoding
 from streamkit.events import UsageReported
-from streamkit.gateway.log import TALKATIVE, JSONLines, Text
+from streamkit.gateway.log import BEGUN as READ
+from streamkit.gateway.log import TALKATIVE, JSONLines, Text, begun_log
 from streamkit.gateway.record import Record, log_record
 from streamkit.web.upstream import Secret
 from tests.gateway.running import asking, behind, config_of, gateway, upstream_at
@@ -33,6 +37,13 @@ NASTY = "a\nb\rc\x1b[31md\x07e\x7ff\x85g\x9b31mh\u2028i\u2029j\u202ek\u2066l\x00
 def logged(level=logging.INFO, message="request", *args, error=None, **fields):
     info = (type(error), error, error.__traceback__) if error is not None else None
     record = logging.LogRecord("streamkit.gateway", level, "file", 1, message, args, info)
+    record.fields = fields
+    return record
+
+
+def told(message, fields):
+    """A record with these fields, of which one may be called ``error``."""
+    record = logged(message=message)
     record.fields = fields
     return record
 
@@ -58,6 +69,72 @@ def test_a_line_is_json_with_time_level_event_and_fields():
 def test_a_line_for_people_says_the_same():
     line = FORMS["text"].format(logged(logging.WARNING, "a %s", "thing", request_id="req_1", status=200))
     assert line[8:] == " warning a thing request_id='req_1' status=200"
+
+
+ASKED = {"request_id": "req_1", "method": "POST", "path": "/v1/messages", "model": "m"}
+OVER = {
+    **ASKED,
+    "client": "anthropic",
+    "route": "m",
+    "stream": True,
+    "status": 200,
+    "ending": "whole",
+    "seconds": 2.314,
+}
+WHOLE = {
+    "first_byte_s": 0.42, "stop": "tool_calls",
+    "attempts": [
+        {"upstream": "a", "outcome": "http_503", "path": "/v1/responses", "detail": "no room"}, {"upstream": "b", "outcome": "success"},
+    ],
+    "usage": {"output": 56, "input": 1204, "input_cached": 1000}, "losses": {"parameter": 1, "metadata": 2},
+    "timings": {"pipe": {"ms": 2.0, "items_in": 1}},
+}  # fmt: skip
+#: The message and the fields of a record, and its line for people without the time.
+LINES = {
+    "read": (READ, ASKED, "POST /v1/messages  m  req_1"),
+    "a whole stream": (
+        "request", OVER | WHOLE,
+        "200  POST /v1/messages  m  → a (http_503 /v1/responses no room), b  2.31 s, first byte 0.42 s  1,204 in, 1,000 cached, 56 out  whole, tool_calls  losses: parameter 1, metadata 2  timings: pipe 2.0 ms  req_1",
+    ),
+    "refused": (
+        "request", {**ASKED, "model": "x", "status": 404, "ending": "error", "seconds": 0.0, "error": "no such model"},
+        "404  POST /v1/messages  x  0.00 s  error  no such model  req_1",
+    ),
+    "left": (
+        "request", OVER | {"status": 499, "ending": "client left", "attempts": [{"upstream": "a", "outcome": "client_left"}]},
+        "499  POST /v1/messages  m  → a  2.31 s  client left  req_1",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LINES)
+def test_a_line_for_people_says_what_became_of_a_request(case):
+    message, fields, said = LINES[case]
+    assert FORMS["text"].format(told(message, fields))[10:] == said
+    coloured = Text(colour=True).format(told(message, fields))
+    assert re.sub(r"\x1b\[\d*m", "", coloured)[10:] == said
+    assert "\x1b[2mreq_1\x1b[0m" in coloured
+
+
+@pytest.mark.parametrize("name", [*ASKED, "client", "route", "ending", "error", "stop", "losses"])
+def test_no_letter_of_the_wires_is_in_a_line_for_people(name):
+    value = {NASTY: 1} if name == "losses" else NASTY
+    assert FORMS["text"].format(told("request", OVER | {name: value})).isprintable()
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+async def test_the_text_has_a_line_once_a_request_is_read_and_the_json_has_not(form, caplog, monkeypatch):
+    monkeypatch.setattr(begun_log, "disabled", form == "json")
+    caplog.set_level(logging.INFO, "streamkit.gateway")
+    async with behind(as_asked("openai-chat")) as running:
+        await running.asked("anthropic")
+        await running.get("/v1/models")
+        await eventually(lambda: running.counted("streams_active") == 0)
+    begun, *over = [FORMS["text"].format(record)[10:] for record in caplog.records]
+    if form == "text":
+        assert begun.startswith("POST /v1/messages  m  req_")
+        assert begun.rpartition(" ")[2] == over[0].rpartition(" ")[2]
+    assert [record.msg for record in caplog.records] == [*[READ][: form == "text"], "request", "request"]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -379,6 +456,22 @@ def test_the_log_is_on_standard_error_from_the_level_that_is_set():
     assert [json.loads(line)["event"] for line in process("json", "info")] == ["info", "warning"]
     assert [json.loads(line)["level"] for line in process("json", "warning")] == ["warning"]
     assert [line[8:] for line in process("text", "debug")] == [" debug debug", " info info a=1", " warning warning"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "mark"), [({}, "\x1b[33mwarning\x1b[0m"), ({"NO_COLOR": "1"}, " warning warning")]
+)
+def test_the_log_is_text_on_a_terminal_in_colours_unless_they_are_unwanted(environment, mark):
+    assert all(json.loads(line) for line in process("auto", "info"))
+    terminal, stderr = pty.openpty()
+    arguments = [sys.executable, "-c", PROGRAM, "auto", "info"]
+    clean = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    subprocess.run(arguments, stderr=stderr, check=True, env=clean | environment)
+    os.close(stderr)
+    said = os.read(terminal, 4096).decode()
+    os.close(terminal)
+    assert mark in said
+    assert ("\x1b" in said) == (not environment)
 
 
 def test_who_logs_bodies_and_keys_at_the_level_of_debugging_does_not_do_it_here():

@@ -94,7 +94,7 @@ def kind_of(shape):
         ("stall_s = inf", "stall_s: must be a number of seconds; leave the key out for its default"),
         (f"stall_s = {10**400}", "stall_s: must be a number of seconds; leave the key out for its default"),
         ("log_level = 'inf'", 'log_level: must be one of debug, info, warning, error, not "inf"'),
-        ("log_format = 'xml'", 'log_format: must be one of json, text, not "xml"'),
+        ("log_format = 'xml'", 'log_format: must be one of auto, json, text, not "xml"'),
         ("policy = false", "policy: must be one of strict, tolerant, lenient, not a boolean"),
         ("keys = 'a'", "keys: must be an array, not a string"),
         ("private = 'x'", 'private: must be "host:port", "auto" or "off"'),

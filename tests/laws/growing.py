@@ -551,6 +551,9 @@ class _Source(_Body):
             raise StopAsyncIteration
         return await super().__anext__()
 
+    def arrived(self) -> bytes:
+        return self._part()  # the other pieces have not arrived
+
     async def aclose(self) -> None:
         pass
 

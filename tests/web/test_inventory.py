@@ -189,6 +189,31 @@ async def test_ollama_is_told_that_a_model_is_not_there(served):
     assert (type(caught.value).__name__, caught.value.status_code) == ("ResponseError", 404)
 
 
+# -- sizes -------------------------------------------------------------------------------------------------------------
+
+#: By client, how it looks a model up, and where its own types have the context window and the longest response.
+SIZES = {
+    "openai": (lambda client: client.models.retrieve("m1"), ("context_length", "max_completion_tokens")),
+    "anthropic": (lambda client: client.models.retrieve("m1"), ("max_input_tokens", "max_tokens")),
+    "gemini": (lambda client: client.models.get(model="m1"), ("input_token_limit", "output_token_limit")),
+}
+
+
+@pytest.mark.parametrize("package", SIZES)
+async def test_a_client_reads_the_sizes_of_a_model(package, aiohttp_server):
+    app = web.Application()
+    card = ModelCard(id="m1", context=200_000, output=64_000, inputs=("text", "image", "pdf"), thinks=True)
+    add_inventory(app.router, [card])
+    server = await aiohttp_server(app)
+    look_up, names = SIZES[package]
+    found = await asking(getattr(official, package)(str(server.make_url("/")).rstrip("/")), look_up)
+    assert [getattr(found, name) for name in names] == [200_000, 64_000]
+    if package == "openai":
+        assert strictly(found).architecture == {"input_modalities": ["text", "image", "file"]}
+    if package == "gemini":
+        assert found.thinking is True
+
+
 # -- without a client --------------------------------------------------------------------------------------------------
 
 

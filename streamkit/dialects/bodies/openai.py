@@ -218,9 +218,15 @@ def azure_root(base: str) -> str:
 
 
 def _model(card: ModelCard) -> dict[str, Any]:
-    # OpenAI has no members for sizes; these are what routers write, and their clients read
+    # OpenAI has no members for sizes and media; these are OpenRouter's (and Groq's for the output), which most clients read
     sizes = without_none(context_length=card.context, max_completion_tokens=card.output)
-    return {"id": card.id, "object": "model", "created": card.created, "owned_by": card.owner, **sizes}
+    known = {"id": card.id, "object": "model", "created": card.created, "owned_by": card.owner, **sizes}
+    if sizes:
+        known["top_provider"] = sizes
+    if card.inputs:
+        words = ["file" if kind == "pdf" else kind for kind in card.inputs]
+        known["architecture"] = {"input_modalities": words}
+    return known
 
 
 #: The list of models, in the form that the openai package reads.

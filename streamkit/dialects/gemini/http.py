@@ -108,7 +108,7 @@ def _list(models: Sequence[ModelCard], query: Query) -> dict[str, Any]:
 
 def _model(card: ModelCard) -> dict[str, Any]:
     methods = [*GENERATE, *(["countTokens"] if card.counts else [])]
-    sizes = without_none(inputTokenLimit=card.context, outputTokenLimit=card.output)
+    sizes = without_none(inputTokenLimit=card.context, outputTokenLimit=card.output, thinking=card.thinks or None)
     return {"name": f"models/{card.id}", "displayName": card.id, "supportedGenerationMethods": methods, **sizes}
 
 

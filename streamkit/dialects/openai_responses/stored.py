@@ -22,7 +22,7 @@ from typing import Any, Final
 import orjson
 
 from streamkit.conversation.messages import Request
-from streamkit.dialects.http import BACKGROUND_SETTING, SHOWN_CHARS, STATELESS, KeptAnswer, Query, StoredForm
+from streamkit.dialects.http import BACKGROUND_SETTING, SHOWN_CHARS, STATELESS, KeptAnswer, Query, StoredForm, page_size
 from streamkit.dialects.members.fields import fields_of, kind_of
 from streamkit.dialects.members.values import json_value
 from streamkit.dialects.openai_responses.encode import DEFAULTS
@@ -45,6 +45,7 @@ from streamkit.errors import BadRequest
 from streamkit.events import ProviderFailed
 from streamkit.framing.sse import SSEParser, serialize_sse
 from streamkit.report import StreamReport
+from streamkit.text.identifiers import hashed
 from streamkit.text.quoting import quoted, writable
 from streamkit.tool_calls.value_text import ValueTexts, item_texts, value_text, with_members
 
@@ -53,6 +54,14 @@ PREVIOUS: Final = "previous_response_id"
 NUMBER: Final = "sequence_number"
 _RESPONSE: Final = b'"response"'
 _DONE: Final = DONE.encode()
+#: The beginning of an item's id, by the item's type. A message needs no type.
+_PREFIXES: Final[Mapping[Any, str]] = {
+    **dict.fromkeys((None, "message"), "msg_"),
+    "reasoning": "rs_",
+    "function_call": "fc_",
+    "function_call_output": "fco_",
+    "custom_tool_call": "ctc_",
+}
 _EVENT_END: Final = re.compile(rb"(?:\r\n|\n|\r)(?:\r\n|\n|\r)+")  #: matches the line ends after an event
 
 
@@ -276,6 +285,50 @@ def stream_asked(query: Query) -> tuple[bool, int]:
     return asked, int(after) if after else -1
 
 
+def input_items(value: bytes, query: Query) -> bytes:
+    """Return the page of a kept response's input items that ``query`` asks for, as JSON. Raises BadRequest.
+
+    The input is the whole conversation before the response. Clients of this list expect ids and lists of parts, which an item
+    of a request may lack: a text becomes a part, and an id is made from the item's place, so that it is the same each time.
+    """
+    order = query.get("order") or "desc"
+    if order not in {"asc", "desc"}:
+        raise BadRequest("order", f"must be 'asc' or 'desc', not {quoted(order, SHOWN_CHARS)}")
+    size, after = page_size(query, "limit", 20, most=100), query.get("after")
+    response_id = _object(value_text(value, "response").encode()).get("id")
+    items: dict[str, bytes] = {}
+    for at, text in enumerate(item_texts(value_text(value, "input"))):
+        item = _object(text)
+        item_id = item.get("id")
+        if not isinstance(item_id, str) or not item_id or item_id in items:  # a conversation may repeat an item
+            item_id = f"{_PREFIXES.get(item.get('type'), 'item_')}{hashed(f'{response_id} {at}', 22)}"
+        items[item_id] = _listed(text, item, item_id)
+    ids = [*items] if order == "asc" else [*items][::-1]
+    if after and after not in items:
+        raise BadRequest("after", f"this response has no input item {quoted(after, SHOWN_CHARS)}")
+    begin = ids.index(after) + 1 if after else 0
+    page = ids[begin : begin + size]
+    return body_of(
+        {
+            "object": b'"list"',
+            "data": b"[%b]" % joined(items[item_id] for item_id in page),
+            "first_id": dumps(page[0] if page else None),
+            "last_id": dumps(page[-1] if page else None),
+            "has_more": dumps(begin + size < len(ids)),
+        }
+    )
+
+
+def _listed(text: bytes, item: Mapping[str, Any], item_id: str) -> bytes:
+    """Return an input item with an id, a type and, instead of a message's text, a list with one part."""
+    members = {"id": dumps(item_id), "type": dumps(item.get("type") or "message")}
+    if "role" in item and isinstance(item.get("content"), str):
+        is_output = item["role"] == "assistant"
+        part: dict[str, Any] = {"type": "output_text", "annotations": []} if is_output else {"type": "input_text"}
+        members["content"] = b"[%b]" % with_members(dumps(part), {"text": value_text(text, "content").encode()})
+    return with_members(text, members)
+
+
 def ids_in(value: bytes) -> Sequence[str]:
     """Return the ids of the output items of a kept response."""
     return [*_items_in(value_text(value, "response").encode())]
@@ -291,6 +344,7 @@ STORED: Final = StoredForm(
     answer=answer_of,
     answer_in=lambda value: value_text(value, "response").encode(),
     ids_in=ids_in,
+    input_items=input_items,
     stream_asked=stream_asked,
     behind=Behind,
     deleted=lambda response_id: {"id": response_id, "object": "response", "deleted": True},

@@ -310,7 +310,8 @@ def _paths(name: str) -> Iterator[ServedPath]:
     http = dialect_named(name).http
     if http.surface is not None:
         for pattern, operation in http.surface.paths.items():
-            yield ServedPath(pattern=pattern, dialect=name, counts=operation == "count")
+            if operation != "compact":  # a script has no compactions
+                yield ServedPath(pattern=pattern, dialect=name, counts=operation == "count")
         return
     if http.endpoint is None:
         yield ServedPath(pattern=f"/{name}", dialect=name)

@@ -26,7 +26,7 @@ from aiohttp import web
 from attrs import define, field, frozen
 
 from streamkit.conversation.messages import Request
-from streamkit.dialects.http import AnswerWriter, KeptAnswer, StoredForm, StoredRequest
+from streamkit.dialects.http import STATE_SETTING, AnswerWriter, KeptAnswer, StoredForm, StoredRequest
 from streamkit.errors import BadRequest
 from streamkit.events import ProviderFailed
 from streamkit.limits import MIB
@@ -212,6 +212,19 @@ class StoredAnswers:
         self.resuming.counts.resumes["looked_up"] += 1
         return _json_response(found)
 
+    async def input_items(self, request: web.Request) -> web.StreamResponse:
+        if self.resuming.state is None:
+            raise Refused(ProviderFailed("not_found", f"this server keeps no input of responses, {STATE_SETTING}"))
+        with refusing(self.resuming):
+            value = await self._value(request, checked_id(request.match_info["stream_id"]))
+        listed = partial(self.form.input_items, value, request.query)
+        try:
+            page = await in_thread(listed) if is_heavy(len(value), 0) else listed()
+        except BadRequest as error:
+            raise Refused(bad_request(error)) from error
+        self.resuming.counts.resumes["looked_up"] += 1
+        return _json_response(page)
+
     async def cancel(self, request: web.Request) -> web.StreamResponse:
         answer_id = request.match_info["stream_id"]
         with refusing(self.resuming):
@@ -245,10 +258,14 @@ class StoredAnswers:
 
     async def _kept(self, request: web.Request, answer_id: str) -> bytes:
         """Return a response that is kept for requests that refer to it. Raises LogGone and StoreDown."""
+        return self.form.answer_in(await self._value(request, answer_id))
+
+    async def _value(self, request: web.Request, answer_id: str) -> bytes:
+        """Return what is kept of a response (``KeptAnswer.value``). Raises LogGone and StoreDown."""
         states = states_of(request, self.resuming)
         if states is None:
             raise LogGone
-        return self.form.answer_in(await states.load(f"response {answer_id}"))
+        return await states.load(f"response {answer_id}")
 
     async def _answer(self, request: web.Request, answer_id: str, within_s: float) -> bytes:
         """Return a response when it is complete, or after ``within_s`` seconds (more for a long log). Raises LogError."""
@@ -348,5 +365,8 @@ def add_resuming(
         for path in (form.path, *(misspelt(form.path) if misspelt_too else ())):
             at = f"{prefix}{path}/{{stream_id:{form.prefix}[^/]+}}"
             app.router.add_get(at, in_dialect(answers.retrieve), allow_head=False, expect_handler=expected)
+            app.router.add_get(
+                f"{at}/input_items", in_dialect(answers.input_items), allow_head=False, expect_handler=expected
+            )
             app.router.add_post(f"{at}/cancel", in_dialect(answers.cancel), expect_handler=expected)
             app.router.add_delete(at, in_dialect(answers.delete), expect_handler=expected)

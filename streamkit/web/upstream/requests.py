@@ -28,7 +28,14 @@ from yarl import URL
 
 from streamkit import __version__
 from streamkit.dialects import client_named, endpoints, key_headers
-from streamkit.dialects.http import RATE_LIMIT_PREFIXES, REQUEST_ID_HEADERS, RETRY_HEADERS, Operation, TokenCount
+from streamkit.dialects.http import (
+    RATE_LIMIT_PREFIXES,
+    REQUEST_ID_HEADERS,
+    RETRY_HEADERS,
+    Compacting,
+    Operation,
+    TokenCount,
+)
 from streamkit.dialects.members.fields import fields_of
 from streamkit.dialects.vocabulary.error_bodies import REFUSED_KEY
 from streamkit.errors import BadRequest, BrokenFrame, UsageError
@@ -81,6 +88,8 @@ def _written(upstream: Upstream, model: str, stream: bool, operation: Operation)
     endpoint, base = upstream.endpoint, str(URL(upstream.base_url)).rstrip("/")
     if operation == "count":
         url = count_at(upstream).url(base, model)
+    elif operation == "compact":
+        url = compact_at(upstream).url(base)
     elif endpoint is None:
         return base
     elif endpoint.deployment is not None and upstream.has_deployments:
@@ -96,12 +105,14 @@ def _written(upstream: Upstream, model: str, stream: bool, operation: Operation)
 def count_request(upstream: Upstream, body: bytes, model: str) -> bytes:
     """Return the body of a count for ``body``, a request in the upstream's dialect. Raises UsageError if it can't count."""
     count = count_at(upstream)
+    return orjson.dumps(count.body(_members(body, count.takes), model))
+
+
+def _members(body: bytes, takes: frozenset[str] | None) -> dict[str, Any]:
+    """Return those members of a body that ``takes`` has, with numbers as they were written. None: all members."""
     fields = fields_of(body)
-    members: dict[str, Any] = {}
-    for name in fields.names:
-        if count.takes is None or name in count.takes:
-            members[name] = orjson.Fragment(fields.body.text_of(fields.peek(name), (name,)))  # numbers as written
-    return orjson.dumps(count.body(members, model))
+    names = (name for name in fields.names if takes is None or name in takes)
+    return {name: orjson.Fragment(fields.body.text_of(fields.peek(name), (name,))) for name in names}
 
 
 def count_of(upstream: Upstream, body: bytes) -> int:
@@ -114,6 +125,21 @@ def count_of(upstream: Upstream, body: bytes) -> int:
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
         raise BrokenFrame("the response to a token count has no number of tokens", body)
     return count
+
+
+# -- compactions -------------------------------------------------------------------------------------------------------
+
+
+def compact_at(upstream: Upstream) -> Compacting:
+    """Return how ``upstream`` compacts conversations. Raises UsageError if it can't."""
+    if upstream.compacting is None:
+        raise UsageError(f"{upstream.name} has no path for compactions: {upstream.wire.name} has none there")
+    return upstream.compacting
+
+
+def compact_request(upstream: Upstream, body: bytes) -> bytes:
+    """Return the body of a compaction for ``body``, a request in the upstream's dialect. Raises UsageError if it can't."""
+    return orjson.dumps(_members(body, compact_at(upstream).takes))
 
 
 # -- headers -----------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from yarl import URL
 
 from streamkit.dialects import key_headers, source_named
 from streamkit.dialects.base import Dialect
-from streamkit.dialects.http import KEY_HEADERS, Endpoint, SocketEndpoint, TokenCount
+from streamkit.dialects.http import KEY_HEADERS, Compacting, Endpoint, SocketEndpoint, TokenCount
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Provider
 from streamkit.dialects.vocabulary.model_names import check_model_like
 from streamkit.errors import UsageError, check_type
@@ -349,6 +349,11 @@ class Upstream:
         None: the dialect has none. A server may lack the operation too.
         """
         return None if self.endpoint is None or self.has_deployments else self.endpoint.count
+
+    @property
+    def compacting(self) -> Compacting | None:
+        """The path at which the server compacts conversations. None: the dialect has none. A server may lack it too."""
+        return None if self.endpoint is None or self.has_deployments else self.endpoint.compact
 
     @property
     def _may_be_azure(self) -> bool:

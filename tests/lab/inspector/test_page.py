@@ -176,6 +176,9 @@ async def test_a_stream_of_the_gateway_is_seen_as_it_grows():
                 assert captures.get(await option.get_attribute("data-id")).ended is None
                 written = await answer.read()
             await option.get_by_text("whole").wait_for()
+            assert re.search(r", anthropic → demo, .*, \d+ tokens$", await option.locator(".sub").inner_text())
+            request_id = await option.get_attribute("data-id")
+            assert await page.locator("#facts").get_by_text(request_id).count() == 1
             await page.get_by_text("clean end").wait_for(state="attached")
             assert await page.get_by_role("region", name="Tool calls").get_by_text("complete").count() == 1
             attempts = page.get_by_role("region", name="Attempts")
@@ -227,6 +230,29 @@ async def test_stalls_attempts_repairs_and_what_failed_are_seen():
         await found.get_by_role("button", name="byte ").first.click()
         assert await page.get_by_role("row", selected=True).get_by_text("id_changed").count() == 1
         assert await page.get_by_role("row").filter(has_text="keep-alive").count() > 0
+        assert browser.said == []
+
+
+#: How a stream ended, and its colour.
+ENDINGS = {"whole": "good", "client left": "left", "broken": "bad", "error": "bad"}
+
+
+async def test_a_client_that_left_is_no_failure():
+    captures = Captures()
+    for number, ending in enumerate(ENDINGS):
+        capture = captures.open(f"req_{number}", about={"model": "m"}, client="anthropic")
+        capture.attempt("first", "openai-chat", DEFAULT_OPTIONS)
+        outcome = ending.replace("client left", "client_left")
+        capture.end({"ending": ending, "attempts": [{"upstream": "first", "outcome": outcome, "seconds": 1.0}]})
+    async with serving(inspector_app(captures, TOKEN), handler_cancellation=True) as port, browsing() as browser:
+        page = await browser.open(f"http://127.0.0.1:{port}/#{TOKEN}")
+        for ending, colour in ENDINGS.items():
+            option = page.get_by_role("option").filter(has_text=ending)
+            await option.click()
+            assert await option.locator(f".badge.{colour}").count() == 1
+            await page.locator("#facts").get_by_text(ending).wait_for()
+            assert await page.locator(f"#facts .{colour} dd", has_text=ending).count() == 1
+            assert await page.locator(f"#attempts .badge.{colour}").count() == 1
         assert browser.said == []
 
 

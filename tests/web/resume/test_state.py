@@ -13,7 +13,7 @@ from streamkit.web.budget import Hold
 from streamkit.web.resume import State
 from tests.gateway.agents.scripted import ScriptedModel, saying, word_in
 from tests.gateway.clients.in_thread import UPSTREAMS
-from tests.web.faults import as_asked
+from tests.web.faults import answer, as_asked
 from tests.web.resume.test_background import OWN, ended, served
 
 WORD = "word-0123456789ab"
@@ -196,3 +196,96 @@ async def test_a_store_that_is_full_costs_no_answer():
         assert first.output_text
         with pytest.raises(openai.InternalServerError):
             await client.responses.create(model="m", input="one", background=True)
+
+
+# -- the input of a response -------------------------------------------------------------------------------------------
+
+PARTS = [{"type": "input_text", "text": "three"}]
+MORE = {"role": "user", "content": "more"}
+#: An item of the request, and what its list says of it without the id: a message gets a type and parts.
+LISTED = [
+    (
+        {"role": "user", "content": 'o"ne'},
+        {"type": "message", "role": "user", "content": [{**PARTS[0], "text": 'o"ne'}]},
+    ),
+    (
+        {"role": "assistant", "content": "two"},
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "two", "annotations": []}],
+        },
+    ),
+    ({"type": "message", "role": "user", "content": PARTS}, {"type": "message", "role": "user", "content": PARTS}),
+    *(
+        [{"type": "function_call", "call_id": "c", "name": "look_up", "arguments": "{}"}] * 2,
+        [{"type": "function_call_output", "call_id": "c", "output": WORD}] * 2,
+    ),
+]
+
+
+async def test_the_input_of_a_response_is_listed_in_pages():
+    async with served(as_asked(OWN), state=State()) as (client, _store, _evil):
+        response = await client.responses.create(model="m", input=[sent for sent, _ in LISTED])
+        pages = client.responses.input_items
+        newest = [item async for item in pages.list(response.id, limit=2)]
+        assert [item.to_dict() for item in newest][::-1] == [
+            {"id": item.id, **listed} for item, (_, listed) in zip(newest[::-1], LISTED, strict=True)
+        ]
+        assert [item.id.partition("_")[0] for item in newest[::-1]] == ["msg", "msg", "msg", "fc", "fco"]
+        assert len({item.id for item in newest}) == len(LISTED)
+        oldest = await pages.list(response.id, order="asc", after=newest[-1].id)
+        assert [item.id for item in oldest.data] == [item.id for item in newest[::-1]][1:]
+        assert (oldest.has_more, oldest.first_id, oldest.last_id) == (False, newest[-2].id, newest[0].id)
+        full = await pages.list(response.id, limit=len(LISTED))
+        assert (len(full.data), full.has_more) == (len(LISTED), False)
+        last = await client.responses.create(
+            model="m", input=[*answers(response), MORE], previous_response_id=response.id
+        )
+        whole = [item async for item in pages.list(last.id, order="asc")]
+        assert [item.id for item in whole[len(LISTED) : -2]] == [item.id for item in response.output]
+        assert whole[-1].content[0].text == "more"
+
+
+@pytest.mark.parametrize(
+    ("query", "name"), [({"limit": 101}, "limit"), ({"order": "up"}, "order"), ({"after": "msg_nobodys"}, "after")]
+)
+async def test_a_page_that_is_none_is_refused(query, name):
+    async with served(as_asked(OWN), state=State()) as (client, _store, _evil):
+        response = await client.responses.create(model="m", input="one")
+        with pytest.raises(openai.BadRequestError, match=name):
+            await client.responses.input_items.list(response.id, extra_query=query)
+
+
+@pytest.mark.parametrize(("state", "why"), [(State(), "does not exist"), (None, r"\[responses\] state")])
+async def test_the_input_of_what_is_not_kept_is_not_found(state, why):
+    async with served(as_asked(OWN), state=state) as (client, _store, _evil):
+        background = await client.responses.create(model="m", input="one", background=True)
+        await ended(client, background.id)
+        for key, response_id in (("k", "resp_nobodys"), ("other", background.id)):
+            with pytest.raises(openai.NotFoundError, match=why):
+                await client.with_options(api_key=key).responses.input_items.list(response_id)
+
+
+async def test_an_item_that_is_repeated_is_listed_as_often():
+    item = {"id": "msg_1", "type": "message", "role": "user", "content": PARTS}
+    async with served(as_asked(OWN), state=State()) as (client, _store, _evil):
+        response = await client.responses.create(model="m", input=[item] * 3)
+        ids = [each.id async for each in client.responses.input_items.list(response.id, limit=1, order="asc")]
+    assert (len(ids), len(set(ids)), ids[0]) == (3, 3, "msg_1")
+
+
+async def test_an_earlier_response_is_compacted():
+    def play(request):
+        compacts = answer(200, b'{"id":"cmp_1","object":"response.compaction","created_at":1,"output":[]}')
+        return compacts if request.path.endswith("/compact") else as_asked(OWN)(request)
+
+    async with served(play, state=State()) as (client, store, evil):
+        first = await client.responses.create(model="m", input="one")
+        held = store.held_bytes
+        await client.responses.compact(model="m", previous_response_id=first.id, input=answers(first))
+        assert store.held_bytes == held
+    sent = evil.requests[-1].json()
+    kinds = [item.get("type", "message") for item in sent["input"]]
+    assert kinds == ["message", *(item.type for item in first.output), "function_call_output"]
+    assert "previous_response_id" not in sent

@@ -155,18 +155,24 @@ function list() {
 
 const nameOf = (stream) => stream.about.file ?? stream.about.model ?? stream.id;
 
-function badge(stream) {
-  const word = stream.ended === null ? "live" : (stream.ended.ending ?? "ended");
-  const kind = word === "live" ? "live" : word === "whole" ? "good" : "bad";
-  return element("span", `badge ${kind}`, word);
-}
+/** The colours of how a stream or an attempt ended; any other end is bad. A client that left is no failure. */
+const KINDS = { live: "live", "under way": "live", whole: "good", success: "good", answered: "good", "client left": "left", client_left: "left" };
+const kindOf = (word) => KINDS[word] ?? "bad";
 
+const badge = (stream) => element("span", `badge ${kindOf(stateOf(stream))}`, stateOf(stream));
+
+/** What tells streams of one model apart: when, from whom to which upstream, how long, and how much came. */
 function subtitle(stream) {
-  const from = stream.attempts.at(-1)?.dialect;
-  const asked = stream.about.asked ? `${visibleLine(stream.about.asked)}, ` : "";
-  const way = asked + [from, stream.client].filter(Boolean).map(visibleLine).join(" → ");
-  if (!stream.timed) return `${way}, ${plural(stream.bytes, "byte")}`;
-  return `${new Date(stream.began * 1000).toLocaleTimeString()}, ${way}, ${seconds(stream.seconds)}`;
+  const { upstream, dialect } = stream.attempts.at(-1) ?? {};
+  const ends = stream.about.file ? [dialect, stream.client] : [stream.client, upstream];
+  const said = [stream.about.asked, ends.filter(Boolean).join(" → ")];
+  if (stream.timed) {
+    said.unshift(new Date(stream.began * 1000).toLocaleTimeString());
+    said.push(seconds(stream.seconds));
+  } else said.push(plural(stream.bytes, "byte"));
+  const tokens = stream.ended?.usage?.output;
+  if (tokens !== undefined) said.push(plural(tokens, "token"));
+  return said.filter(Boolean).map(visibleLine).join(", ");
 }
 
 function open(id) {
@@ -233,10 +239,11 @@ function facts(stream) {
   const first = view.firstOutput;
   const { usage, response, stops } = view;
   const tokens = (number) => (number === undefined ? "unknown" : count(number));
-  const known = [["state", stateOf(stream), stream.ended === null ? "live" : stateOf(stream) === "whole" ? "good" : "bad"]];
+  const known = [["state", stateOf(stream), kindOf(stateOf(stream))]];
   if (stream.ended?.status) known.push(["status", String(stream.ended.status)]);
   const error = stream.ended?.error || view.failure;
   if (error) known.push(["error", visibleLine(error), "wide bad"]);
+  if (!stream.about.file && stream.attempts.length) known.push(["upstream", visibleLine(stream.attempts.at(-1).upstream)]);
   known.push(["from", visibleLine(stream.attempts.at(-1)?.dialect ?? "nobody yet")]);
   if (stream.client) known.push(["to", visibleLine(stream.client)]);
   if (response?.model) known.push(["model", visibleLine(response.model)]);
@@ -250,6 +257,7 @@ function facts(stream) {
   }
   known.push([stream.timed ? "reads" : "frames", count(view.reads)]);
   if (view.keepAlives) known.push(["keep-alives", count(view.keepAlives)]);
+  if (!stream.about.file) known.push(["request", visibleLine(stream.id)]);
   if (stream.left_out) known.push(["not kept", `${plural(stream.left_out, "byte")} of a long stream`, "bad"]);
   return known;
 }
@@ -325,9 +333,8 @@ function attempts(stream) {
     $("attempts").replaceChildren(
       ...stream.attempts.map(({ upstream, dialect }, number) => {
         const { outcome = last, seconds: took, detail } = told[number] ?? {};
-        const kind = outcome === "under way" ? "live" : ["success", "answered", "whole"].includes(outcome) ? "good" : "bad";
         const item = element("li", "", element("b", "", visibleLine(upstream)), ` ${visibleLine(dialect)} `);
-        item.append(element("span", `badge ${kind}`, visibleLine(outcome)));
+        item.append(element("span", `badge ${kindOf(outcome)}`, visibleLine(outcome)));
         if (took !== undefined) item.append(` ${seconds(took)}`);
         if (detail) item.append(element("p", "sub", visibleLine(detail)));
         return item;
