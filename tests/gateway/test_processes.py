@@ -215,7 +215,7 @@ async def test_a_signal_to_load_the_file_again_does_not_end_a_gateway_that_start
 
 async def test_a_gateway_whose_terminal_closes_ends(tmp_path):
     async with EvilUpstream(silence_midstream(UPSTREAM)) as upstream:
-        path = config_file(tmp_path, upstream.url, workers=2, grace_s=1.0)
+        path = config_file(tmp_path, upstream.url, workers=2, grace_s=1.0, log_format="json")
         terminal, standard_error = os.openpty()
         try:
             async with started(tmp_path, "--config", str(path), stderr=standard_error) as gateway:
