@@ -123,7 +123,7 @@ class Route:
     #: For `affinity`: the places of a request that may name its conversation; the first one that does counts.
     #: `prompt_cache_key`: the member of this name; `conversation`: the id of a chat interface's thread or chat;
     #: `previous_response_id`: the stored conversation that the request continues; `user`: the members `metadata.user_id` and
-    #: `user`; `first_message`: the text of the user's first message; `header:NAME`: a header. If none does, `weighted` is used.
+    #: `user`; `first_message`: the text of the user's first message; `header:NAME`: a header. Without any: `weighted`.
     affinity: tuple[str, ...] = field(default=DEFAULT_AFFINITY, validator=_places)
     #: The stages that each streamed or whole response passes, in this order, before the client gets it: streamkit's or your
     #: own. `"package.module:name"` names a stage, or a function that returns one. `{ use = "package.module:name", … }` calls
