@@ -18,6 +18,7 @@ from streamkit.gateway.metrics import Metrics
 from streamkit.gateway.routing import RouteStage
 from streamkit.lab.inspector.captures import Captures
 from streamkit.web.source import Timeouts
+from streamkit.web.upstream import Secret
 from tests.gateway.running import NAMES, Leg, asking, config_of, in_turn, leg, upstream_at
 from tests.gateway.test_app import passed, tells
 from tests.gateway.test_next_on import CLIENTS, ends, heard
@@ -54,6 +55,7 @@ def keeps_alive(request: Received) -> Script:
 
 
 SILENT: Final = then(Hang())
+KEYED: Final[Mapping[str, Any]] = {"auth": "bearer", "keys": (Secret("first-key"), Secret("second-key"))}
 ONE, TWO = says("one"), says("two")
 LOST, WON = "hedged_out", "success"
 #: What the upstreams do, given an event for when the second is asked, and one for when the first script was played to its end;
@@ -61,6 +63,9 @@ LOST, WON = "hedged_out", "success"
 RACES: Final[Mapping[str, tuple[Callable[..., Sequence[Leg | Play]], str | int, list[int], Outcomes]]] = {
     "no hedge where the first is quick": (lambda *_: [ONE, TWO], "one", [1, 0], {("one", WON): 1}),
     "the first hangs": (lambda *_: [SILENT, TWO], "two", [1, 1], {("one", LOST): 1, ("two", WON): 1}),
+    "the first hangs, and has a second key": (
+        lambda *_: [leg(SILENT, timeouts=PATIENT, **KEYED), TWO], "two", [1, 1], {("one", LOST): 1, ("two", WON): 1},
+    ),
     "the first only keeps alive": (
         lambda *_: [keeps_alive, TWO], "two", [1, 1], {("one", LOST): 1, ("two", WON): 1},
     ),
