@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NewType, TypeAlias, TypeVar
+from typing import Any, Final, NewType, NoReturn, TypeAlias, TypeVar
 
 from attrs import define, evolve, field
 from cattrs import Converter
@@ -34,6 +34,7 @@ from streamkit.toml.tables import (
     described,
     exactly,
     faults_of,
+    keys_of,
     strict_converter,
     table_hook,
 )
@@ -303,7 +304,7 @@ def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None], folder:
         return url
 
     str_hook = made.get_structure_hook(str)
-    target_table = table_hook(Target, made, {"upstream": upstream})
+    target_table = table_hook(Target, made, {"upstream": upstream, "place": _place_set})
     made.register_structure_hook_func(lambda kind: kind is HeaderText, header)
     made.register_structure_hook(Secret, secret)
     made.register_structure_hook(Target, target)
@@ -313,6 +314,10 @@ def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None], folder:
     made.register_structure_hook(Route, _route_hook(made))
     made.register_structure_hook(Upstream, table_hook(Upstream, made, hooks))
     return made
+
+
+def _place_set(_value: Any, _kind: Any) -> NoReturn:
+    raise Refusal(f"unknown key{meant('place', keys_of(Target))}")
 
 
 def _path_in(folder: Path) -> Hook:
