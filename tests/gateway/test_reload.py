@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 from contextlib import asynccontextmanager
+from itertools import count
 from multiprocessing import Pipe
 
 import orjson
@@ -427,6 +428,13 @@ async def test_all_workers_switch_or_none(monkeypatch):
     async with workers() as (pipes, applied):
         dead, theirs = Pipe()
         theirs.close()  # as the end of a worker does
+        assert await switch_workers({**pipes, 3: dead}, NEXT, stop) == ""
+        await eventually(lambda: applied == [NEXT] * 3)
+    monkeypatch.setattr(orders, "_NUMBERS", count(7))
+    async with workers() as (pipes, applied):
+        dead, theirs = Pipe()
+        theirs.send(orders.Ready(7, ""))
+        theirs.close()  # right after its reply
         assert await switch_workers({**pipes, 3: dead}, NEXT, stop) == ""
         await eventually(lambda: applied == [NEXT] * 3)
     monkeypatch.setattr(orders, "READY_S", 0.1)
