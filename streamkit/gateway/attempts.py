@@ -323,6 +323,8 @@ class Attempts:
             detail = type(error).__name__  # only the type: the error's message may repeat parts of the request
             if stage := stage_of(error):
                 outcome, detail = "stage_failed", f"{stage}: {detail}"
+            if self._is_dropped:  # while it was closed
+                outcome = HEDGED_OUT
             raise
         finally:
             self._end(trying, outcome, detail, failure)
@@ -431,9 +433,14 @@ class Attempts:
             and prefill_of(target.upstream.dialect) is not None
         ]
 
+    @property
+    def _is_dropped(self) -> bool:
+        """Whether the attempt of the running task was dropped for another one."""
+        return self._race is not None and self._race.is_dropped
+
     def _cut_short(self, exchange: Exchange) -> str:
         """Return the outcome of an attempt that was cancelled."""
-        if self._race is not None and self._race.is_dropped:
+        if self._is_dropped:
             return HEDGED_OUT
         if self.reply.ending in {"whole", "broken"}:  # the client has received everything
             return outcome_of(exchange, self.reply.failure)

@@ -256,6 +256,17 @@ async def test_a_stage_that_raises_ends_the_race():
         await request.left()
 
 
+async def test_a_stage_of_the_slower_one_that_fails_to_close_changes_nothing(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.INFO)
+    stages = (RouteStage("tests.web.test_stages:fails_to_close"),)
+    async with in_turn(*patient(keeps_alive, TWO), hedge_after_s=AFTER_S, stages=stages) as running:
+        answer = await running.asked()
+        assert (answer.end, answer.body.count(b"error")) == ("complete", 0)
+        assert await running.outcomes() == {("one", LOST): 1, ("two", WON): 1}
+    [line] = [record.fields for record in caplog.records if record.message == "request"]  # type: ignore[attr-defined]
+    assert (line["ending"], line["attempts"][0]["detail"]) == ("whole", "fails_to_close: ValueError")
+
+
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 async def test_many_close_races_each_have_one_winner_and_leave_nothing(*, stream: bool):
     async with in_turn(*patient(says("one", Delay(0.004)), TWO), hedge_after_s=0.003) as running:

@@ -50,6 +50,14 @@ async def raises_late(batches):
             raise ValueError("a secret text")
 
 
+async def fails_to_close(batches):
+    try:
+        async for batch in batches:
+            yield batch
+    except asyncio.CancelledError:
+        raise ValueError("a secret text") from None
+
+
 async def distrusts(batches):
     async for batch in batches:
         if any(isinstance(event, TextDelta) for event in batch):
