@@ -214,7 +214,7 @@ class Attempts:
                 await race.close()
         if self._kept is not None:
             trying, write = self._kept
-            self.reply.upstream_headers, self.record.kept = trying.exchange.upstream_headers, trying.recorded
+            self.reply.upstream_headers, self.record.kept = self._headers_of(trying), trying.recorded
             await write()
             return None
         failed, self._upstream_headers = self._telling()
@@ -254,11 +254,16 @@ class Attempts:
 
     def open(self, trying: _Trying) -> None:
         """Let an attempt write its response: no other upstream is tried from now on."""
-        self.reply.upstream_headers = trying.exchange.upstream_headers
+        self.reply.upstream_headers = self._headers_of(trying)
         if self._race is not None:
             self._race.claim()
         if trying.tap is not None:
             trying.tap.release()
+
+    def _headers_of(self, trying: _Trying) -> Mapping[str, str]:
+        """Return the upstream's headers for the client. Other attempts may have begun since this one did."""
+        headers = trying.exchange.upstream_headers
+        return {**headers, ATTEMPTS: str(self._begun)} if ATTEMPTS in headers else headers
 
     # -- which upstreams are tried -------------------------------------------------------------------------------------
 
