@@ -324,7 +324,7 @@ class Reply:
         before = task.cancelling()
         try:
             await work
-        except ClientLeftError:
+        except (ClientLeftError, KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except asyncio.CancelledError:
             self._work = None
@@ -333,12 +333,12 @@ class Reply:
             if task.cancelling() > before:  # other code cancelled the handler
                 raise
             await self._cancelled()
-        except Exception as error:
+        except BaseException as error:  # also a group with a CancelledError, and a panic of a package in Rust
             self._work = None
             stage = stage_of(error)
             where = "" if stage is None else f" in the stage {stage}"
             log.exception("the response to %s failed%s", quoted(self._request.path), where)
-            await self._break_off(failure_from(error))
+            await self._break_off(failure_from(error) if isinstance(error, Exception) else FAILED)
         finally:
             self._work = None
 
