@@ -89,7 +89,7 @@ class _Trying:
     recorded: Attempt | None = None  #: the record of the attempt; None: it is in progress
 
     def holds(self) -> bool:
-        return self.exchange.report.refused and self.attempts.reason_to_keep(("refusal",)) is not None
+        return self.exchange.report.refused and self.attempts.reason_to_keep(self, ("refusal",)) is not None
 
     def keeps(self, body: bytes, report: StreamReport, cut: Cut) -> ProviderFailed | None:
         said = self.exchange.report
@@ -210,7 +210,7 @@ class Attempts:
                 await race.close()
         if self._kept is not None:
             trying, write = self._kept
-            self.reply.upstream_headers, self.record.kept = trying.exchange.upstream_headers, trying.recorded
+            self.reply.upstream_headers, self.record.kept = self._headers_of(trying), trying.recorded
             await write()
             return None
         failed, self._upstream_headers = self._telling()
@@ -232,15 +232,16 @@ class Attempts:
 
     # -- which response is written: called by the attempts in progress ------------------------------------------------
 
-    def reason_to_keep(self, reasons: tuple[Reason, ...]) -> Reason | None:
+    def reason_to_keep(self, trying: _Trying, reasons: tuple[Reason, ...]) -> Reason | None:
         """Return the first of ``reasons`` for which a complete response is kept, as another upstream may do better."""
-        is_last = not self._waiting and (self._race is None or self._race.is_alone)
+        others = [target for target in self._waiting if target is not trying.target]  # without its own further keys
+        is_last = not others and (self._race is None or self._race.is_alone)
         return None if is_last and self._kept is None else self.route.next_for(reasons)
 
     def keep(self, trying: _Trying, is_silent: bool, write: Callable[[], Awaitable[None]]) -> ProviderFailed | None:
         """Keep a complete response that ``write`` writes, if another upstream may do better; else return None."""
         found = reasons_in(self.ask.request, trying.exchange.report, is_silent=is_silent)
-        reason = self.reason_to_keep(found)
+        reason = self.reason_to_keep(trying, found)
         if reason is None:
             return None
         trying.reasons = (reason,)
@@ -250,11 +251,16 @@ class Attempts:
 
     def open(self, trying: _Trying) -> None:
         """Let an attempt write its response: no other upstream is tried from now on."""
-        self.reply.upstream_headers = trying.exchange.upstream_headers
+        self.reply.upstream_headers = self._headers_of(trying)
         if self._race is not None:
             self._race.claim()
         if trying.tap is not None:
             trying.tap.release()
+
+    def _headers_of(self, trying: _Trying) -> Mapping[str, str]:
+        """Return the upstream's headers for the client. Other attempts may have begun since this one did."""
+        headers = trying.exchange.upstream_headers
+        return {**headers, ATTEMPTS: str(self._begun)} if ATTEMPTS in headers else headers
 
     # -- which upstreams are tried -------------------------------------------------------------------------------------
 
@@ -319,6 +325,8 @@ class Attempts:
             detail = type(error).__name__  # only the type: the error's message may repeat parts of the request
             if stage := stage_of(error):
                 outcome, detail = "stage_failed", f"{stage}: {detail}"
+            if self._is_dropped:  # while it was closed
+                outcome = HEDGED_OUT
             raise
         finally:
             self._end(trying, outcome, detail, failure)
@@ -427,9 +435,14 @@ class Attempts:
             and prefill_of(target.upstream.dialect) is not None
         ]
 
+    @property
+    def _is_dropped(self) -> bool:
+        """Whether the attempt of the running task was dropped for another one."""
+        return self._race is not None and self._race.is_dropped
+
     def _cut_short(self, exchange: Exchange) -> str:
         """Return the outcome of an attempt that was cancelled."""
-        if self._race is not None and self._race.is_dropped:
+        if self._is_dropped:
             return HEDGED_OUT
         if self.reply.ending in {"whole", "broken"}:  # the client has received everything
             return outcome_of(exchange, self.reply.failure)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NewType, TypeAlias, TypeVar
+from typing import Any, Final, NewType, NoReturn, TypeAlias, TypeVar
 
 from attrs import define, evolve, field
 from cattrs import Converter
@@ -34,6 +34,7 @@ from streamkit.toml.tables import (
     described,
     exactly,
     faults_of,
+    keys_of,
     strict_converter,
     table_hook,
 )
@@ -304,7 +305,7 @@ def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None], folder:
         return url
 
     str_hook = made.get_structure_hook(str)
-    target_table = table_hook(Target, made, {"upstream": upstream})
+    target_table = table_hook(Target, made, {"upstream": upstream, "place": _place_set})
     made.register_structure_hook_func(lambda kind: kind is HeaderText, header)
     made.register_structure_hook(Secret, secret)
     made.register_structure_hook(Target, target)
@@ -342,6 +343,10 @@ def _check_changes(values: Mapping[str, Any], *drop: str, at: str | int) -> None
         operator_changes(values, drop)
     except UsageError as error:
         raise Refusal(str(error).partition(": ")[2], at=(at,)) from None
+
+
+def _place_set(_value: Any, _kind: Any) -> NoReturn:
+    raise Refusal(f"unknown key{meant('place', keys_of(Target))}")
 
 
 def _path_in(folder: Path) -> Hook:

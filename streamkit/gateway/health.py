@@ -125,6 +125,7 @@ class _Standing:
     pause_until: float = 0.0  #: the pause that the upstream asked for
     keys_until: list[float] = field(factory=list)  #: of each key, if there are several: until when it rests
     begun: int = 0  #: how many attempts have begun
+    earlier: int = 0  #: how many of them began before the upstream was changed: they say nothing of it
     #: Of the failures that are counted: how many attempts, and what they count as; the first and the last attempt; until when.
     failed: int = 0
     failures: float = 0.0
@@ -201,9 +202,10 @@ class Health:
         return standing is not None and standing.without_tools_until > now
 
     def forget(self, upstreams: Container[str]) -> None:
-        """Forget these upstreams, because they were changed or removed."""
-        for key in [key for key in self.known if key[0] in upstreams]:
-            del self.known[key]
+        """Forget these upstreams, because they were changed or removed. Attempts in progress are numbered as before."""
+        for key, standing in self.known.items():
+            if key[0] in upstreams:
+                self.known[key] = _Standing(begun=standing.begun, earlier=standing.begun)
 
     def resting(self, now: float) -> Counter[tuple[str, str]]:
         """Return how many models of each upstream rest, by the upstream's name and the reason."""
@@ -231,7 +233,7 @@ class Health:
         """Note how an attempt ended that ``begin`` was called for."""
         self.streams[key[0]] -= 1
         standing = self.known.get(key)
-        if standing is None:  # too many others were remembered since
+        if standing is None or how.number <= standing.earlier:  # None: too many others were remembered since
             return
         if standing.probe is how.report:
             standing.probe = None

@@ -55,6 +55,7 @@ class Race:
         self._loop = asyncio.get_running_loop()
         self._hedge_at = 0.0  # the time of the next attempt, if none has emitted anything until then
         self._running: list[AttemptTask] = []  # in the order of their start
+        self._asked: dict[AttemptTask, Target] = {}  # the upstream of each attempt
         self._later: list[AttemptTask] = []  # those that started after the attempt that ended last
         self._dropped: set[AttemptTask] = set()  # cancelled, and perhaps not over yet
         self._winner: AttemptTask | None = None
@@ -80,7 +81,7 @@ class Race:
         while True:
             if not self.runs:
                 self._begin()
-            may_begin = self._winner is None and len(self._running) < AT_ONCE and self._waiting
+            may_begin = self._winner is None and len(self._running) < AT_ONCE and self._next() is not None
             wait_s = max(0.0, self._hedge_at - self._loop.time()) if may_begin else None
             done, _ = await asyncio.wait(self._running, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
             if not done and self._winner is None:
@@ -105,9 +106,22 @@ class Race:
         """Cancel the attempts that started after the one that ended last."""
         self._drop(self._later)
 
+    def _next(self) -> int | None:
+        """Return the index of the first waiting upstream that is not asked now: one with several keys waits several times."""
+        asked = [self._asked[task] for task in self._running if task not in self._dropped]
+        every = enumerate(self._waiting)
+        return next((index for index, target in every if all(target is not other for other in asked)), None)
+
     def _begin(self) -> None:
+        index = self._next()
+        if index is None:
+            return
+        target = self._waiting[index]
+        del self._waiting[index]
         self._hedge_at = self._loop.time() + self._after_s
-        self._running.append(self._loop.create_task(self._try(self._waiting.popleft())))
+        task = self._loop.create_task(self._try(target))
+        self._running.append(task)
+        self._asked[task] = target
 
     def _drop(self, tasks: list[AttemptTask]) -> None:
         for task in tasks:

@@ -74,11 +74,10 @@ async def switch_workers(pipes: Pipes, config: Config, stop: asyncio.Event) -> s
     while waiting and not stop.is_set() and loop.time() < end:
         for name, pipe in list(waiting.items()):
             for reply in _replies(pipe):
-                if reply is None:  # it died
+                if reply is None or (isinstance(reply, Ready) and reply.number == number):  # None: it died
+                    reasons.append("" if reply is None else reply.reason)
                     del waiting[name]
-                elif isinstance(reply, Ready) and reply.number == number:
-                    reasons.append(reply.reason)
-                    del waiting[name]
+                    break
         await asyncio.sleep(LOOK_S)
     if waiting:
         reasons.append("the gateway stops" if stop.is_set() else f"a worker was not ready within {READY_S:g} s")

@@ -22,7 +22,7 @@ Hook: TypeAlias = Callable[[Any, Any], Any]
 
 #: Fields whose key in the file differs from the field's name, each with that key.
 FILE_NAMES: Final[Mapping[str, str]] = {"targets": "to"}
-#: Largest float that is accepted. Floats are seconds, and this is a century.
+#: Largest float that is accepted. Most floats are seconds, and this is a century.
 MOST: Final = 3.2e9
 #: How messages name each scalar type.
 SCALARS: Final[Mapping[type, str]] = {str: "a string", bool: "true or false", int: "an integer"}
@@ -115,7 +115,7 @@ def _number(value: Any, _kind: Any) -> float:
     if type(value) not in {int, float}:
         raise Refusal(f"must be a number, not {described(value)}")
     if not -MOST < value < MOST:  # NaN fails too
-        raise Refusal("must be a number of seconds; leave the key out for its default")
+        raise Refusal(f"must be a number below {MOST:,.0f}; leave the key out for its default")
     return float(value)
 
 

@@ -59,6 +59,7 @@ from streamkit.dialects.lowering import (
 )
 from streamkit.dialects.members.values import has_value
 from streamkit.dialects.profiles import Provider, Target
+from streamkit.dialects.vocabulary.model_names import LONGEST
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
 from streamkit.report import StreamReport
@@ -197,7 +198,10 @@ def foreign(takes: Capabilities) -> Sequence[Pass]:
 def lower(request: Request, tell: TellsCapabilities, target: Target, report: StreamReport) -> Request:
     """Return a copy of the request with only what the dialect can say. Raises BadRequest if something needed has no form."""
     name = target.model_like or request.model
-    takes, passes = _planned(tell, request.dialect, name, target.provider)
+    plan = (
+        _planned if len(name or "") <= LONGEST else _planned.__wrapped__
+    )  # clients choose names: a cache of long ones grows
+    takes, passes = plan(tell, request.dialect, name, target.provider)
     to = Lowering(takes, target, report, request.dialect)
     lowered = request.copy()
     lowered.options = Options(*_options(request.options))

@@ -243,6 +243,7 @@ class Reply:
         self._has_end = (
             False  #: Whether the terminator or an error frame was written. The upstream's body may still be open.
         )
+        self._written: StreamReport | None = None  # the report of the pipe whose output is written
         self._sources: list[Interruptible] = []  # the sources that are being read: two if two attempts race
         self._request = request
         self._outlet = outlet or HTTPOutlet(request)
@@ -323,7 +324,7 @@ class Reply:
         before = task.cancelling()
         try:
             await work
-        except ClientLeftError:
+        except (ClientLeftError, KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except asyncio.CancelledError:
             self._work = None
@@ -332,12 +333,12 @@ class Reply:
             if task.cancelling() > before:  # other code cancelled the handler
                 raise
             await self._cancelled()
-        except Exception as error:
+        except BaseException as error:  # also a group with a CancelledError, and a panic of a package in Rust
             self._work = None
             stage = stage_of(error)
             where = "" if stage is None else f" in the stage {stage}"
             log.exception("the response to %s failed%s", quoted(self._request.path), where)
-            await self._break_off(failure_from(error))
+            await self._break_off(failure_from(error) if isinstance(error, Exception) else FAILED)
         finally:
             self._work = None
 
@@ -498,13 +499,15 @@ class Reply:
         try:
             return await self._send(pipe, cut, gate)
         except Exception as error:
-            if self.begun and pipe.report.error is error:  # ``encode`` has written the error already
+            if self._written is not pipe.report:
+                pass  # nothing of it was written, and another attempt may be writing
+            elif pipe.report.error is error:  # ``encode`` has written the error already
                 self.ending, self.failure = "broken", hidden(failure_from(error), cut)
             elif self._has_end and not isinstance(error, ClientLeftError):
                 self._ended(pipe.report, cut)
             raise
         except asyncio.CancelledError:
-            if self._has_end and self.interrupted is not None:
+            if self._written is pipe.report and self._has_end and self.interrupted is not None:
                 self._ended(pipe.report, cut)
             raise
         finally:
@@ -517,7 +520,9 @@ class Reply:
         async with pipe:
             async for made in pipe:
                 chunk = without_keys(made, cut, pipe.report)
-                if not self.begun:
+                if self._written is not pipe.report:
+                    if self.begun:  # by another attempt: this one was cancelled, and a stage made an error of that
+                        continue
                     held.append(chunk)
                     held_bytes += len(chunk)
                     spoken = pipe.report.spoken and (gate is None or not gate.holds())
@@ -525,7 +530,7 @@ class Reply:
                         continue
                     if isinstance(pipe.report.error, Exception) and not isinstance(pipe.report.error, StreamError):
                         continue  # a stage or the program failed: the next step raises, and the client gets a status
-                    self._begin(gate)
+                    self._begin(gate, pipe.report)
                     chunk = b"".join(held)
                     held.clear()
                 report = pipe.report
@@ -541,13 +546,13 @@ class Reply:
                     await self._write_last(chunk)
                     # close the response now: many clients leave after an error frame, while the upstream may continue
                     self._ended(report, cut)
-        if not self.begun:
-            if not pipe.report.clean:
+        if self._written is not pipe.report:
+            if self.begun or not pipe.report.clean:
                 return hidden(failure_in(pipe.report), cut)
             body = b"".join(held)
             if gate is not None and (kept := gate.keeps(body, pipe.report, cut)) is not None:
                 return kept
-            self._begin(gate)
+            self._begin(gate, pipe.report)
             await self._write_last(body)
         self._ended(pipe.report, cut)
         return None
@@ -563,11 +568,11 @@ class Reply:
         self.failure = None if report.clean else hidden(failure_in(report), cut)
         self.ending = "whole" if self.failure is None else "broken"
 
-    def _begin(self, gate: Gate | None = None) -> None:
+    def _begin(self, gate: Gate | None = None, report: StreamReport | None = None) -> None:
         if not self.begun:
             if gate is not None:
                 gate.opens()
-            self.begun = True
+            self.begun, self._written = True, report
             self._begins()
 
     async def _write_last(self, chunk: bytes) -> None:

@@ -6,9 +6,12 @@ import anthropic
 import openai
 import pytest
 
+from streamkit.conversation.messages import Refusal
 from streamkit.events import ProviderFailed
 from streamkit.web.answered_by import ATTEMPTS, MODEL, MODEL_CHARS, NAMES, SHOULD_RETRY, UPSTREAM, is_final, names_of
 from tests.gateway.running import behind, in_turn
+from tests.gateway.test_hedging import AFTER_S, SILENT, says
+from tests.gateway.test_next_on import ends
 from tests.web.evil import Delay, Script
 from tests.web.faults import FAULTS, as_asked, good, refuse, status
 
@@ -38,6 +41,20 @@ async def test_a_response_names_the_upstream_that_it_is_from(legs, expected, cod
         answer = await running.asked(stream=stream)
     assert (named(answer), answer.status) == (expected, code)
     assert answer.headers["x-request-id"].startswith("req_")
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize(
+    ("legs", "route"),
+    [
+        ([ends("refusal", Refusal("No.")), status(500)], {"next_on": ["default", "refusal"]}),
+        ([says("one", Delay(0.06)), SILENT], {"hedge_after_s": AFTER_S}),
+    ],
+    ids=["kept", "the first of a race"],
+)
+async def test_attempts_that_began_later_than_the_one_that_responds_are_counted(legs, route, stream):
+    async with in_turn(*legs, server=NAMED, **route) as running:
+        assert named(await running.asked(stream=stream)) == ("one", "m", "2")
 
 
 async def test_by_default_no_upstream_is_named_and_none_can_name_itself():

@@ -253,6 +253,10 @@ def test_a_star_in_a_group_is_filled_in_and_stays_in_its_group():
         ('to = [["a", 3]]', "to[0][1]: must be a table, not an integer"),
         ("to = [[]]", "to[0]: must name at least one upstream"),
         ('to = [["a", { upstream = "b", weight = 0 }]]', "to[0][1].weight: must be > 0: 0.0"),
+        (
+            'to = [["a", { upstream = "b", place = 7 }]]',
+            'to[0][1].place: unknown key; known: "upstream", "model", "weight"',
+        ),
         ('to = ["a"]\nbalance = "x"', 'balance: must be one of weighted, fewest_open, affinity, not "x"'),
         ('to = ["a"]\naffinity = ["users"]', "affinity[0]: must be one of prompt_cache_key, conversation, previous"),
         ('to = ["a"]\naffinity = ["user", "header: "]', "affinity[1]: must be one of"),

@@ -18,6 +18,7 @@ from streamkit.gateway.metrics import Metrics
 from streamkit.gateway.routing import RouteStage
 from streamkit.lab.inspector.captures import Captures
 from streamkit.web.source import Timeouts
+from streamkit.web.upstream import Secret
 from tests.gateway.running import NAMES, Leg, asking, config_of, in_turn, leg, upstream_at
 from tests.gateway.test_app import passed, tells
 from tests.gateway.test_next_on import CLIENTS, ends, heard
@@ -54,6 +55,7 @@ def keeps_alive(request: Received) -> Script:
 
 
 SILENT: Final = then(Hang())
+KEYED: Final[Mapping[str, Any]] = {"auth": "bearer", "keys": (Secret("first-key"), Secret("second-key"))}
 ONE, TWO = says("one"), says("two")
 LOST, WON = "hedged_out", "success"
 #: What the upstreams do, given an event for when the second is asked, and one for when the first script was played to its end;
@@ -61,6 +63,9 @@ LOST, WON = "hedged_out", "success"
 RACES: Final[Mapping[str, tuple[Callable[..., Sequence[Leg | Play]], str | int, list[int], Outcomes]]] = {
     "no hedge where the first is quick": (lambda *_: [ONE, TWO], "one", [1, 0], {("one", WON): 1}),
     "the first hangs": (lambda *_: [SILENT, TWO], "two", [1, 1], {("one", LOST): 1, ("two", WON): 1}),
+    "the first hangs, and has a second key": (
+        lambda *_: [leg(SILENT, timeouts=PATIENT, **KEYED), TWO], "two", [1, 1], {("one", LOST): 1, ("two", WON): 1},
+    ),
     "the first only keeps alive": (
         lambda *_: [keeps_alive, TWO], "two", [1, 1], {("one", LOST): 1, ("two", WON): 1},
     ),
@@ -249,6 +254,17 @@ async def test_a_stage_that_raises_ends_the_race():
         assert (await answer).status == 500
         assert await running.outcomes() == {("one", "stage_failed"): 1, ("two", LOST): 1}
         await request.left()
+
+
+async def test_a_stage_of_the_slower_one_that_fails_to_close_changes_nothing(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.INFO)
+    stages = (RouteStage("tests.web.test_stages:fails_to_close"),)
+    async with in_turn(*patient(keeps_alive, TWO), hedge_after_s=AFTER_S, stages=stages) as running:
+        answer = await running.asked()
+        assert (answer.end, answer.body.count(b"error")) == ("complete", 0)
+        assert await running.outcomes() == {("one", LOST): 1, ("two", WON): 1}
+    [line] = [record.fields for record in caplog.records if record.message == "request"]  # type: ignore[attr-defined]
+    assert (line["ending"], line["attempts"][0]["detail"]) == ("whole", "fails_to_close: ValueError")
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])

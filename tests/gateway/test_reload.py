@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 from contextlib import asynccontextmanager
+from itertools import count
 from multiprocessing import Pipe
 
 import orjson
@@ -13,10 +14,11 @@ import pytest
 from aiohttp import ClientSession
 from attrs import evolve, fields
 
+from streamkit.events import ProviderFailed
 from streamkit.gateway import orders, reload, serve
 from streamkit.gateway.config import Config, Responses, Resume, Server, Telemetry
 from streamkit.gateway.config_file import ConfigFile
-from streamkit.gateway.health import Health
+from streamkit.gateway.health import Ended, Health
 from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.gateway.orders import obey, switch_workers
 from streamkit.gateway.reload import APPLIED, NEEDS_RESTART, TABLES, Reloader, fixed
@@ -24,7 +26,7 @@ from streamkit.gateway.rules import RETIRED, Rules, rules_of
 from streamkit.gateway.signals import Signals
 from streamkit.report import StreamReport
 from streamkit.toml.findings import ConfigError
-from streamkit.web.upstream import Secret
+from streamkit.web.upstream import Secret, Upstream
 from tests.gateway.running import Running, asking
 from tests.web.evil import EvilUpstream, Fin, Script, Send, Until
 from tests.web.faults import as_asked, chunk, good, status
@@ -251,12 +253,26 @@ async def test_what_was_learned_of_an_upstream_survives_unless_the_upstream_is_c
         assert await asked() == (2, 2)
 
 
-def test_what_is_known_of_the_named_upstreams_alone_is_forgotten():
-    health = Health()
-    for key in ("a", "m"), ("b", "m"), ("a", "n"):
-        health.begin(key, StreamReport(), 1.0)
+def test_what_is_known_of_the_named_upstreams_alone_is_forgotten_and_attempts_of_before_say_nothing():
+    health, busy = Health(), ProviderFailed("rate_limit", "busy", retry_after_s=60)
+    one = Upstream(name="a", dialect=DIALECT, base_url="http://127.0.0.1:9", auth="none")
+    keys = ("a", "m"), ("b", "m"), ("a", "n")
+
+    def begun() -> list[int]:
+        return [health.begin(key, StreamReport(), 1.0) for key in keys]
+
+    def resting(numbers: list[int]) -> list[tuple[str, str]]:
+        for key, number in zip(keys, numbers, strict=True):
+            health.end(key, one, Ended("http_429", busy, StreamReport(), number, 2.0))
+        return [key for key in keys if health.rests_until(key, 2.0) > 2.0]
+
+    before, last = begun(), begun()
+    assert resting(before) == [*keys]
     health.forget({"a"})
-    assert set(health.known) == {("b", "m")}
+    after = begun()
+    assert resting(last) == [("b", "m")]
+    assert resting(after) == [*keys]
+    assert health.streams == {"a": 0, "b": 0}
 
 
 def test_the_keys_of_some_earlier_configurations_stay_hidden():
@@ -412,6 +428,13 @@ async def test_all_workers_switch_or_none(monkeypatch):
     async with workers() as (pipes, applied):
         dead, theirs = Pipe()
         theirs.close()  # as the end of a worker does
+        assert await switch_workers({**pipes, 3: dead}, NEXT, stop) == ""
+        await eventually(lambda: applied == [NEXT] * 3)
+    monkeypatch.setattr(orders, "_NUMBERS", count(7))
+    async with workers() as (pipes, applied):
+        dead, theirs = Pipe()
+        theirs.send(orders.Ready(7, ""))
+        theirs.close()  # right after its reply
         assert await switch_workers({**pipes, 3: dead}, NEXT, stop) == ""
         await eventually(lambda: applied == [NEXT] * 3)
     monkeypatch.setattr(orders, "READY_S", 0.1)

@@ -11,6 +11,7 @@ import orjson
 import pytest
 from attrs import frozen
 
+from streamkit.conversation.messages import Refusal
 from streamkit.events import ProviderFailed
 from streamkit.gateway.config import describe
 from streamkit.gateway.health import Ended, Health
@@ -21,6 +22,7 @@ from streamkit.web.upstream.hiding import redactor
 from tests.gateway.configuring import CANARY, GOOD, faults, parse, warnings
 from tests.gateway.running import Running, in_turn, leg
 from tests.gateway.test_attempts import PATIENT, SOUND
+from tests.gateway.test_next_on import ends
 from tests.web.evil import Received, Script
 from tests.web.faults import answer, status
 
@@ -89,6 +91,14 @@ async def test_where_all_keys_of_the_only_upstream_rest_the_one_due_first_is_use
     async with in_turn(leg(by_key(*waits), **KEYED)) as running:
         told = [(await running.asked()).headers["retry-after"] for _ in range(2)]
         assert (told, used(running)) == (["300", "300"], ["f", "s", "t", "s"])
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+async def test_a_refusal_of_the_last_upstream_is_not_kept_for_its_further_keys(stream):
+    refuses = ends("refusal", Refusal("No."))
+    async with in_turn(leg(refuses, **KEYED), next_on=["default", "refusal"]) as running:
+        assert (await running.asked(stream=stream)).status == 200
+        assert (used(running), await running.outcomes()) == (["f"], {("one", "success"): 1})
 
 
 def test_a_key_that_has_rested_is_used_again():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import tracemalloc
 from datetime import date
 from typing import Any, Literal, get_args, get_origin
 
@@ -723,3 +725,18 @@ def test_an_output_without_the_id_of_its_call_is_paired_or_refused(target, kind)
     ]
     assert [(result.call_id, result.text) for result in results] == [("c1", "one"), ("c2", "two")]
     assert report.repairs["id_missing"] == 2
+
+
+def test_long_names_are_not_remembered():
+    def ask(letter: str) -> None:
+        for number in range(10):
+            written("anthropic", asked(f"{number}{letter * 20_000}"))
+
+    ask("m")  # what is made at the first use stays
+    tracemalloc.start()
+    try:
+        ask("n")
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < 100_000
+    finally:
+        tracemalloc.stop()

@@ -43,11 +43,29 @@ async def raises_at_once(batches):
         yield []
 
 
+class Panic(BaseException):
+    """What packages in Rust raise after a panic."""
+
+
+async def panics(batches):
+    async for _ in batches:
+        raise Panic("a secret text")
+        yield []
+
+
 async def raises_late(batches):
     async for batch in batches:
         yield batch
         if any(isinstance(event, TextDelta) for event in batch):
             raise ValueError("a secret text")
+
+
+async def fails_to_close(batches):
+    try:
+        async for batch in batches:
+            yield batch
+    except asyncio.CancelledError:
+        raise ValueError("a secret text") from None
 
 
 async def distrusts(batches):
@@ -89,6 +107,7 @@ async def spoils_json(batches):
 STAGES = {
     "HIDE": HIDE,
     "raises_at_once": raises_at_once,
+    "panics": panics,
     "raises_late": raises_late,
     "is_cancelled": is_cancelled,
     "one_by_one": one_by_one,
@@ -231,6 +250,15 @@ async def test_a_stage_that_raises_is_an_error_without_its_text(way, client, str
         assert (response.clean, response.error is not None) == (False, True)
     told = [record.getMessage() for record in caplog.records if "failed in the stage" in record.getMessage()]
     assert [message.rpartition(" ")[2] for message in told] == ["map_text(raises)" if stage == "in_text" else stage]
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=FORMS.get)
+async def test_a_stage_that_panics_is_an_error_too(stream, caplog):
+    answer = await answered("setup", "openai-chat", stream, "panics")
+    assert (answer.status, answer.end) == (500, "complete")
+    assert b'"error"' in answer.body
+    assert b"secret text" not in answer.body
+    assert "the response to '/v1/chat/completions' failed" in caplog.text
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=FORMS.get)

@@ -26,7 +26,7 @@ from streamkit.text.quoting import quoted
 _VERSION: Final = re.compile(r"(?<![\d.])(\d)[-_](\d\d?)(?![\da-z])")
 #: Matches the end of what may precede the vendor's name of a model: ``openai/``, ``us.anthropic.``, ``ft:``, ``databricks-``.
 _BEFORE: Final = r"(?:^|[/.:]|databricks-)"
-LONGEST: Final = 256  #: a longer name is of no known model, and not searched
+LONGEST: Final = 256  #: a longer name is of no known model; it is neither searched nor remembered
 
 
 def model_info(name: str) -> ModelInfo | None:
@@ -65,10 +65,12 @@ def model_of(
     return found if efforts == found.efforts else evolve(found, efforts=efforts)
 
 
-@lru_cache(maxsize=1024)
 def _found(name: str) -> ModelInfo:
-    if len(name) > LONGEST:
-        return UNKNOWN
+    return UNKNOWN if len(name) > LONGEST else _searched(name)
+
+
+@lru_cache(maxsize=1024)
+def _searched(name: str) -> ModelInfo:
     name = _plain(name)
     return next((row for pattern, row in _patterns() if pattern.search(name)), UNKNOWN)
 
