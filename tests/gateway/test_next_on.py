@@ -69,10 +69,9 @@ def error_event(request: Received) -> Script:
     return good("openai-chat", [b"data: " + body + b"\n\n"]) if is_stream else one_body("openai-chat", body)
 
 
-def coded(number: int, code: str) -> Script:
-    return status(
-        number, body=orjson.dumps({"error": {"message": "no", "type": "invalid_request_error", "code": code}})
-    )
+def coded(number: int, code: str, message: str = "no") -> Script:
+    error = {"message": message, "type": "invalid_request_error", "code": code}
+    return status(number, body=orjson.dumps({"error": error}))
 
 
 #: What the first upstream does, behind the reasons for which the next one is tried: the exact one and the general one.
