@@ -139,7 +139,7 @@ class WithNext:
 
 
 #: The settings that cost a client time, in seconds: longer than all that a request takes on a busy machine.
-LOST_S = {"first_byte_s": 1.0, "hedge_after_s": 0.5}
+LOST_S = {"first_byte_s": 2.0, "hedge_after_s": 1.0}
 ONE, TWO = ends("stop", Text("one")), ends("stop", Text("two"), dialect="anthropic")
 #: Failures further apart than this do not count as one burst.
 APART = dict.fromkeys(range(1, 7), 0.21)
@@ -232,7 +232,7 @@ async def with_next(chosen: Choice = every) -> dict[str, dict[Case, list[Seen]]]
     """What becomes of the requests of every client, streaming and whole; or of those cases of each row that are ``chosen``."""
     each = [(client, stream) for client in CLIENTS for stream in (True, False)]
     cases = [(fault, case) for fault in WITH_NEXT for case in chosen(fault, each)]
-    at_once = asyncio.Semaphore(10)  # more would take each other's time
+    at_once = asyncio.Semaphore(8)  # more would take each other's time
 
     async def seen(fault: str, case: Case) -> list[Seen]:
         async with at_once:
