@@ -93,7 +93,7 @@ class _Trying:
     recorded: Attempt | None = None  #: the record of the attempt; None: it is in progress
 
     def holds(self) -> bool:
-        return self.exchange.report.refused and self.attempts.reason_to_keep(("refusal",)) is not None
+        return self.exchange.report.refused and self.attempts.reason_to_keep(self, ("refusal",)) is not None
 
     def keeps(self, body: bytes, report: StreamReport, cut: Cut) -> ProviderFailed | None:
         said = self.exchange.report
@@ -236,15 +236,17 @@ class Attempts:
 
     # -- which response is written: called by the attempts in progress ------------------------------------------------
 
-    def reason_to_keep(self, reasons: tuple[Reason, ...]) -> Reason | None:
+    def reason_to_keep(self, trying: _Trying, reasons: tuple[Reason, ...]) -> Reason | None:
         """Return the first of ``reasons`` for which a complete response is kept, as another upstream may do better."""
-        is_last = not self._waiting and (self._race is None or self._race.is_alone)
+        is_last = all(target == trying.target for target in self._waiting) and (
+            self._race is None or self._race.is_alone
+        )
         return None if is_last and self._kept is None else self.route.next_for(reasons)
 
     def keep(self, trying: _Trying, is_silent: bool, write: Callable[[], Awaitable[None]]) -> ProviderFailed | None:
         """Keep a complete response that ``write`` writes, if another upstream may do better; else return None."""
         found = reasons_in(self.ask.request, trying.exchange.report, is_silent=is_silent)
-        reason = self.reason_to_keep(found)
+        reason = self.reason_to_keep(trying, found)
         if reason is None:
             return None
         trying.reasons = (reason,)
@@ -398,7 +400,7 @@ class Attempts:
             output_times=exchange.output_times,
             model=trying.target.model or self.ask.model,
         )
-        self.record.add(attempt)
+        self.record.add(attempt, is_decided=self._race is not None and not self._race.is_won)
         if trying.span is not None:
             trying.span.end(attempt, exchange.answer)
 
