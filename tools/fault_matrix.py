@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 
-from tests.gateway.fault_matrix import CLIENTS, SOCKET, Result, departures, matrix, socket_matrix
+from tests.gateway.fault_matrix import CLIENTS, SOCKET, WITH_NEXT, Result, departures, matrix, socket_matrix
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "faults.md"
 HEAD = """\
@@ -26,11 +28,27 @@ closed without the last chunk, so that clients that pass over the frame see a fa
 The messages are the same in every dialect; those in italics are the upstream's own, without what looks like a secret.
 A client over a WebSocket is told a number in a message `error` with that status, and a *frame* by the last message of its
 answer; nothing comes behind either, and the socket stays open.
-With several upstreams a failure before the answer begins moves on to the next one, and the client sees none of it.
+With several upstreams a failure before the answer begins moves on to the next one, and the client sees none of it:
+[two upstreams](#two-upstreams).
 
+"""
+NEXT = """\
+## Two upstreams
+
+A route tries the first upstream and then the second, which is healthy. The clients of all five dialects, streaming and
+whole, send some requests one after another and get the same. *asked* is how often the first upstream and the second were
+asked for each request; *lost* is the time that a request took longer than with a healthy first upstream, if it is
+more than some milliseconds. `0+1` is a request for which the first upstream was skipped, because it
+[rests](../how-to/choose-upstreams.md#upstreams-that-fail). Failures that follow one another faster than here count less.
 """
 #: Messages that are the upstream's.
 THEIRS = "the evil upstream says: "
+TEXTS = {
+    "one": "the text of the first",
+    "two": "the text of the second",
+    "nothing": "the empty response of the first",
+    "its refusal": "the refusal of the first",
+}
 
 
 def cell(results: list[Result]) -> str:
@@ -57,6 +75,7 @@ def page(
     lines.append("The upstream's connection is closed in each case; the outcome is that of the log and the metrics.\n")
     lines.append("| the client | outcome |\n|---|---|")
     lines += [f"| {way} | `{outcome}` |" for way, outcome in left.items()]
+    lines += ["", *next_table()]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -76,6 +95,29 @@ def table(found: dict[str, dict[tuple[str, bool], Result]], *, stream: bool) -> 
         cells = " | ".join(cell([cases[client, stream]]) for client in clients)
         lines.append(f"| {fault} | {cells} | {results[0].kind} | {told} |")
     return [*lines, ""]
+
+
+def next_table() -> list[str]:
+    """What becomes of requests to two upstreams. A test runs each row and compares."""
+    lines = [
+        NEXT,
+        "| the first upstream | setting | asked, by request | the client gets | lost |",
+        "|---|---|---|---|---|",
+    ]
+    for fault, row in WITH_NEXT.items():
+        asked = in_words(f"`{seen.asked}`" for seen in row.seen)
+        got = in_words(TEXTS.get(seen.got, seen.got) for seen in row.seen)
+        lost = in_words(f"`{seen.lost}`" if seen.lost else "nothing" for seen in row.seen)
+        lines.append(f"| {fault} | {row.setting} | {asked} | {got} | {lost} |")
+    return [*lines, ""]
+
+
+def in_words(values: Iterable[str]) -> str:
+    """Values of requests one after another. One that stays is there once; if another follows, after how many requests."""
+    runs = [(value, len([*run])) for value, run in groupby(values)]
+    if len(runs) == 1:
+        return runs[0][0]
+    return ", then ".join(value if times == 1 else f"{times} times {value}" for value, times in runs)
 
 
 if __name__ == "__main__":

@@ -402,7 +402,7 @@ class Attempts:
             output_times=exchange.output_times,
             model=trying.target.model or self.ask.model,
         )
-        self.record.add(attempt)
+        self.record.add(attempt, is_decided=self._race is not None and not self._race.is_won)
         if trying.span is not None:
             trying.span.end(attempt, exchange.answer)
 

@@ -252,7 +252,10 @@ class Health:
         if upstream.keys and (rest_s := key_rest_s(failed)) is not None:
             self._rest_key(key, standing, len(upstream.keys), how, rest_s)
         elif failed.retry_after_s and failed.type in {"rate_limit", "unavailable"}:
-            standing.pause_until = how.now + min(failed.retry_after_s, REST_S)
+            rest_s = min(failed.retry_after_s, REST_S)
+            if standing.pause_until <= how.now:
+                self._log("an upstream rests as it asked", key, outcome=how.outcome, rest_s=rest_s)
+            standing.pause_until = how.now + rest_s
 
     def account(self, key: Known, upstream: Upstream, conversation: bytes | None, now: float) -> tuple[Upstream, int]:
         """Return the upstream with the key to use, and the key's index: the first that does not rest, or is due first."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -54,8 +54,7 @@ class Race:
         self._after_s = after_s
         self._loop = asyncio.get_running_loop()
         self._hedge_at = 0.0  # the time of the next attempt, if none has emitted anything until then
-        self._running: list[AttemptTask] = []  # in the order of their start
-        self._asked: dict[AttemptTask, Target] = {}  # the upstream of each attempt
+        self._running: dict[AttemptTask, Target] = {}  # in the order of their start
         self._later: list[AttemptTask] = []  # those that started after the attempt that ended last
         self._dropped: set[AttemptTask] = set()  # cancelled, and perhaps not over yet
         self._winner: AttemptTask | None = None
@@ -76,21 +75,29 @@ class Race:
         mine = asyncio.current_task()
         return all(task is mine or task in self._dropped for task in self._running)
 
+    @property
+    def is_won(self) -> bool:
+        """Whether the model of an attempt has emitted something."""
+        return self._winner is not None
+
     async def ended(self) -> Failure | None:
         """Wait for the next attempt to end, and return its result. Meanwhile, begin the attempts that are due."""
         while True:
             if not self.runs:
-                self._begin()
-            may_begin = self._winner is None and len(self._running) < AT_ONCE and self._next() is not None
-            wait_s = max(0.0, self._hedge_at - self._loop.time()) if may_begin else None
+                self._begin(self._waiting[0])
+            may_begin = self._winner is None and len(self._running) < AT_ONCE
+            # not the same upstream with its next key: it would be as slow
+            another = next((each for each in self._waiting if may_begin and each not in self._running.values()), None)
+            wait_s = None if another is None else max(0.0, self._hedge_at - self._loop.time())
             done, _ = await asyncio.wait(self._running, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
-            if not done and self._winner is None:
-                self._begin()
-            for task in sorted(done, key=self._running.index):
-                at = self._running.index(task)
-                self._running.remove(task)
+            if not done and self._winner is None and another is not None:
+                self._begin(another)
+            for task in [task for task in self._running if task in done]:
+                later = list(self._running)
+                later = later[later.index(task) + 1 :]
+                del self._running[task]
                 if task not in self._dropped and self._winner in {None, task}:
-                    self._later = self._running[at:]
+                    self._later = later
                     if not task.cancelled() and task.exception() is not None:
                         self._drop(self._running)
                     return task.result()
@@ -106,24 +113,12 @@ class Race:
         """Cancel the attempts that started after the one that ended last."""
         self._drop(self._later)
 
-    def _next(self) -> int | None:
-        """Return the index of the first waiting upstream that is not asked now: one with several keys waits several times."""
-        asked = [self._asked[task] for task in self._running if task not in self._dropped]
-        every = enumerate(self._waiting)
-        return next((index for index, target in every if all(target is not other for other in asked)), None)
-
-    def _begin(self) -> None:
-        index = self._next()
-        if index is None:
-            return
-        target = self._waiting[index]
-        del self._waiting[index]
+    def _begin(self, target: Target) -> None:
         self._hedge_at = self._loop.time() + self._after_s
-        task = self._loop.create_task(self._try(target))
-        self._running.append(task)
-        self._asked[task] = target
+        self._waiting.remove(target)
+        self._running[self._loop.create_task(self._try(target))] = target
 
-    def _drop(self, tasks: list[AttemptTask]) -> None:
+    def _drop(self, tasks: Iterable[AttemptTask]) -> None:
         for task in tasks:
             if not task.done():
                 self._dropped.add(task)

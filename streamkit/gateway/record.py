@@ -123,10 +123,13 @@ class Record:
     #: Removes the gateway's own keys from a text. Keys may look like ordinary text, so only a search for each key finds them.
     hide: Cut = field(default=str, repr=False, eq=False)
 
-    def add(self, attempt: Attempt) -> None:
-        """Add an attempt that is over. The last one is the upstream that responded, so a slower attempt is put before it."""
+    def add(self, attempt: Attempt, *, is_decided: bool = False) -> None:
+        """Add an attempt that is over. The last one decided the response or the error, so one that was stopped is before it.
+
+        ``is_decided``: the client gets the error of the attempt that was added last.
+        """
         place = len(self.attempts)
-        if attempt.outcome == HEDGED_OUT and self.attempts and not self.attempts[-1].reason:
+        if attempt.outcome == HEDGED_OUT and self.attempts and (is_decided or not self.attempts[-1].reason):
             place -= 1
         self.attempts.insert(place, attempt)
 

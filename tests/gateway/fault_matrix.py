@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import orjson
 from aiohttp import ClientSession, WSMsgType, web
 from attrs import frozen
 
 from streamkit import collect
+from streamkit.conversation.messages import Text
 from streamkit.dialects.openai_responses.socket import event, is_last, refusal
 from streamkit.http_errors import decode_error
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.testing import source_of
 from streamkit.web.source import Timeouts
-from tests.gateway.running import Running, behind, config_of, gateway, upstream_at
+from streamkit.web.upstream import Secret
+from streamkit.web.upstream.value import Rest
+from tests.gateway.running import NAMES, Leg, Running, behind, config_of, gateway, in_turn, leg, upstream_at
 from tests.gateway.test_cancel import WINDOWS, script
-from tests.web.evil import Script
-from tests.web.faults import FAULTS, WHY, good, speech
+from tests.gateway.test_next_on import REFUSAL, blocked, coded, ends, heard
+from tests.web.evil import Fin, Hang, Play, Script
+from tests.web.faults import FAULTS, WHY, good, speech, status
 from tests.web.socket_upstream import SocketScript, events, saying, socket_upstream
 
 CLIENTS = ("openai-chat", "openai-responses", "anthropic", "ollama", "gemini")
@@ -107,6 +111,136 @@ async def matrix(chosen: Choice = every) -> dict[str, dict[tuple[str, bool], Res
         cases = chosen(fault, [*cases, (SOCKET, True)])
         results = await asyncio.gather(*(suffered(fault, client, stream=stream) for client, stream in cases))
         found[fault] = dict(zip(cases, results, strict=True))
+    return found
+
+
+# -- an upstream with a next one ---------------------------------------------------------------------------------------
+
+
+@frozen
+class Seen:
+    """What became of one request to a route of two upstreams."""
+
+    asked: str  #: how often the first upstream was asked, and the second; a repeated request without an attempt counts, too
+    got: str = "two"  #: the upstream whose text the client got; or the status and the kind of the error
+    lost: str = ""  #: the setting whose time passed before the response; empty: none, as with a healthy first upstream
+
+
+@frozen
+class WithNext:
+    """What the first of two upstreams does, the second one being healthy, and what becomes of each request."""
+
+    first: Leg
+    seen: Sequence[Seen]
+    setting: str = ""  #: of the route or the upstream, as the page shows it
+    route: Mapping[str, Any] = {}
+    #: Before the request of that number: so many seconds of pause.
+    pauses: Mapping[int, float] = {}
+
+
+#: The settings that cost a client time, in seconds: longer than all that a request takes on a busy machine.
+LOST_S = {"first_byte_s": 2.0, "hedge_after_s": 1.0}
+ONE, TWO = ends("stop", Text("one")), ends("stop", Text("two"), dialect="anthropic")
+#: Failures further apart than this do not count as one burst.
+APART = dict.fromkeys(range(1, 7), 0.21)
+MOVES, RESTS, SERVES = Seen("1+1"), Seen("0+1"), Seen("1+0", "one")
+SLOW, HEDGED = Seen("1+1", lost="first_byte_s"), Seen("1+1", lost="hedge_after_s")
+FULL = coded(400, "context_length_exceeded", "This model's maximum context length is 128000 tokens.")
+TOO_LONG, LIMITED = Seen("1+0", "400 too_large"), status(429, headers={"Retry-After": "60"})
+KEYS = {"auth": "bearer", "keys": (Secret("first-key-8f31"), Secret("second-key-77b0"))}
+SPENT = "input token count (1200000) exceeds the maximum number of tokens allowed (1048576)"
+
+
+def faulty(*plays: Play, **values: Any) -> Leg:
+    return leg(*plays, **{"timeouts": PATIENT, **values})
+
+
+def listed(reason: str, first: Leg) -> WithNext:
+    """A first upstream that fails for this reason, on a route that lists it."""
+    setting = f'`next_on = ["default", "{reason}"]`'
+    return WithNext(first, [MOVES] * 2, setting, {"next_on": ("default", reason)})
+
+
+WITH_NEXT: Mapping[str, WithNext] = {
+    "is healthy": WithNext(faulty(ONE), [SERVES] * 2),
+    "hangs: no headers": WithNext(
+        faulty(Script((Hang(),)), timeouts=Timeouts(connect_s=60.0, first_byte_s=LOST_S["first_byte_s"], idle_s=60.0)),
+        [SLOW, SLOW, RESTS],
+    ),
+    "refuses connections": WithNext(faulty(FAULTS["refused"]("")), [*[MOVES] * 5, *[RESTS] * 2], pauses=APART),
+    "status 503": WithNext(faulty(status(503)), [*[MOVES] * 5, *[RESTS] * 2], pauses=APART),
+    "closes each connection without a response": WithNext(faulty(Script((Fin(),))), [MOVES] * 2),
+    "closes a kept connection": WithNext(faulty(ONE, Script((Fin(),)), ONE), [SERVES, Seen("2+0", "one"), SERVES]),
+    "429 with `Retry-After`": WithNext(faulty(LIMITED, ONE), [MOVES, RESTS]),
+    "429 to the first of two keys": WithNext(
+        faulty(LIMITED, ONE, **KEYS), [Seen("2+0", "one"), SERVES], "`keys = [{ … }, { … }]`"
+    ),
+    "full context, OpenAI's code": listed("context_length", faulty(FULL)),
+    "full context, Anthropic's words": listed(
+        "context_length", faulty(status(400, "anthropic", message="prompt is too long"), dialect="anthropic")
+    ),
+    "full context, Gemini's words": listed(
+        "context_length", faulty(status(400, "gemini", message=SPENT), dialect="gemini")
+    ),
+    "full context, not listed": WithNext(faulty(FULL), [TOO_LONG] * 2),
+    "refuses before any output": listed("refusal", faulty(ends("refusal", REFUSAL))),
+    "refuses before any output, not listed": WithNext(
+        faulty(ends("refusal", REFUSAL)), [Seen("1+0", "its refusal")] * 2
+    ),
+    "a content filter, Azure's error": listed("content_filter", faulty(coded(400, "content_filter"))),
+    "a content filter, Gemini's stop": listed("content_filter", faulty(blocked, dialect="gemini")),
+    "no output": listed("no_output", faulty(ends("stop"))),
+    "no output, not listed": WithNext(faulty(ends("stop")), [Seen("1+0", "nothing")] * 2),
+    "a slow first byte": WithNext(
+        faulty(Script((Hang(),))), [HEDGED] * 3, "`hedge_after_s`", {"hedge_after_s": LOST_S["hedge_after_s"]}
+    ),
+    "fails, rests and recovers": WithNext(
+        faulty(status(503), ONE, rest=Rest(failures=1, first_s=1.0)),
+        [MOVES, RESTS, SERVES, SERVES],
+        "`rest = { failures = 1, first_s = 1 }`",
+        pauses={2: 1.1},
+    ),
+}
+
+
+async def seen_with_next(fault: str, client: str, *, stream: bool) -> list[Seen]:
+    """Ask a gateway with two upstreams, the first of which has this fault, one request after another."""
+    row = WITH_NEXT[fault]
+    found, before = [], (0, 0)
+    async with in_turn(row.first, leg(TWO, dialect="anthropic", timeouts=PATIENT), **row.route) as running:
+        for number in range(len(row.seen)):
+            await asyncio.sleep(row.pauses.get(number, 0.0))
+            answer = await running.asked(client, stream=stream)
+            read = await heard(answer, client, stream=stream)
+            outcomes = await running.outcomes()  # the connection is kept from here on
+            tried = [sum(times for (name, _), times in outcomes.items() if name == each) for each in NAMES[:2]]
+            one, two = map(max, tried, running.seen)
+            said = "its refusal" if REFUSAL.text in read.text + read.refusal else read.text or "nothing"
+            took = (answer.ended_at or 0.0) - answer.sent_at
+            found.append(
+                Seen(
+                    f"{one - before[0]}+{two - before[1]}",
+                    said if read.status == 200 else f"{read.status} {read.kind}",
+                    next((name for name, seconds in LOST_S.items() if took >= seconds), ""),
+                )
+            )
+            before = one, two
+    return found
+
+
+async def with_next(chosen: Choice = every) -> dict[str, dict[Case, list[Seen]]]:
+    """What becomes of the requests of every client, streaming and whole; or of those cases of each row that are ``chosen``."""
+    each = [(client, stream) for client in CLIENTS for stream in (True, False)]
+    cases = [(fault, case) for fault in WITH_NEXT for case in chosen(fault, each)]
+    at_once = asyncio.Semaphore(8)  # more would take each other's time
+
+    async def seen(fault: str, case: Case) -> list[Seen]:
+        async with at_once:
+            return await seen_with_next(fault, case[0], stream=case[1])
+
+    found: dict[str, dict[Case, list[Seen]]] = {fault: {} for fault in WITH_NEXT}
+    for (fault, case), result in zip(cases, await asyncio.gather(*(seen(*each) for each in cases)), strict=True):
+        found[fault][case] = result
     return found
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
+from contextlib import AsyncExitStack
+from typing import Any
 
 import orjson
 import pytest
+from aiohttp import ClientSession
 from attrs import evolve
 
-from streamkit.conversation.messages import Request
+from streamkit.conversation.messages import Request, Text
 from streamkit.gateway.choice import conversation_of, ordered
 from streamkit.gateway.config import Config
 from streamkit.gateway.routing import DEFAULT_AFFINITY, Route, Target
@@ -18,9 +21,12 @@ from streamkit.toml.findings import Refusal
 from streamkit.translation.bodies import decode_request
 from streamkit.web.surfaces import Ask, Stored
 from streamkit.web.upstream import Upstream
+from streamkit.web.upstream.value import DEFAULT_REST, Rest
 from tests.gateway.configuring import GOOD, faults, parse, warnings
-from tests.gateway.running import config_of, gateway, upstream_at
+from tests.gateway.fast_upstream import FastUpstream
+from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.gateway.test_attempts import NO_CALLS, SOUND
+from tests.gateway.test_next_on import ends
 from tests.web.evil import EvilUpstream, Script, Until
 from tests.web.faults import good, status, whole
 from tests.web.serving import eventually
@@ -151,9 +157,9 @@ def test_a_stored_conversation_is_named_by_its_beginning_since_each_response_has
     assert conversation_of(asked("openai-responses", {}, new), DEFAULT_AFFINITY, {}) is None
 
 
-def equals_of(*evils: EvilUpstream, **how: str) -> Config:
+def equals_of(*evils: Any, rest: Rest = DEFAULT_REST, **how: Any) -> Config:
     """A configuration whose route has these upstreams as equals: a, b, c."""
-    upstreams = [upstream_at(evil, "openai-chat", name) for evil, name in zip(evils, WEIGHTS, strict=False)]
+    upstreams = [upstream_at(evil, "openai-chat", name, rest=rest) for evil, name in zip(evils, WEIGHTS, strict=False)]
     equals = [Target(upstream=upstream, weight=WEIGHTS[upstream.name]) for upstream in upstreams]
     return config_of(upstreams, targets=(equals,), **how)
 
@@ -170,6 +176,53 @@ async def test_two_gateways_send_a_conversation_to_one_upstream_and_if_that_fail
         assert sorted(answered) == sorted(expected * 2)
         assert len(one.requests) + len(three.requests) == 10
         assert 0 < len(two.requests) <= 10
+
+
+@pytest.mark.parametrize("conversations", [30, pytest.param(1000, marks=pytest.mark.exhaustive)])
+async def test_over_two_gateways_only_the_conversations_of_an_upstream_that_breaks_move_and_they_return(
+    conversations, caplog
+):
+    """The gateways share nothing. The upstream in the middle, which has half of the conversations, fails for a while."""
+    broken = set()
+
+    def plays(name):
+        sound, failing = ends("stop", Text(name)), status(503)
+        return lambda request: failing if name in broken else sound(request)
+
+    async with AsyncExitStack() as stack:
+        evils = [await stack.enter_async_context(FastUpstream(plays(name))) for name in WEIGHTS]
+        config = equals_of(*evils, balance="affinity", rest=Rest(failures=3, first_s=0.3, max_s=0.3))
+        nodes = [await stack.enter_async_context(gateway(config)) for _ in range(2)]
+        session = await stack.enter_async_context(ClientSession())
+
+        async def said(node, key):
+            path, body = asking("openai-chat", stream=False)
+            async with session.post(node.url + path, json={**body, "prompt_cache_key": key}) as response:
+                assert response.status == 200
+                return (await response.json())["choices"][0]["message"]["content"]
+
+        async def spread():
+            at_once = asyncio.Semaphore(20)
+
+            async def one(node, key):
+                async with at_once:
+                    return key, await said(node, key)
+
+            return [dict(await asyncio.gather(*(one(node, key) for key in orders))) for node in nodes]
+
+        orders = {key: [name for name in order(route(), key) if name in WEIGHTS] for key in KEYS[:conversations]}
+        homes = {key: names[0] for key, names in orders.items()}
+        assert await spread() == [homes, homes]
+        broken.add("b")
+        moved = {key: next(name for name in names if name != "b") for key, names in orders.items()}
+        assert await spread() == [moved, moved]
+        broken.clear()
+        await asyncio.sleep(0.31)
+        probe = next(key for key, name in homes.items() if name == "b")
+        assert [await said(node, probe) for node in nodes] == ["b", "b"]
+        assert await spread() == [homes, homes]
+    events = Counter(record.getMessage() for record in caplog.records if "upstream" in record.getMessage())
+    assert events == {"an upstream rests after failures": 2, "an upstream responds again": 2}
 
 
 async def test_all_others_of_a_group_are_tried_if_a_required_call_is_missing():

@@ -6,9 +6,9 @@ import random
 import pytest
 
 from streamkit.dialects import DIALECTS
-from tests.gateway.fault_matrix import departures, matrix, socket_matrix, suffered
+from tests.gateway.fault_matrix import WITH_NEXT, departures, matrix, socket_matrix, suffered, with_next
 from tests.web.faults import FAULTS
-from tools.fault_matrix import PAGE, THEIRS, cell, page
+from tools.fault_matrix import PAGE, THEIRS, cell, next_table, page
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 #: Faults in which the model has spoken already, and those of an upstream over a WebSocket.
@@ -53,6 +53,25 @@ async def test_of_each_fault_the_page_says_what_two_clients_get():
                 assert (streams if stream else whole_answers)[fault][client] == cell([result]), (fault, client, stream)
 
 
+@pytest.mark.exhaustive
+async def test_with_a_next_upstream_every_client_gets_what_the_page_says():
+    check_with_next(await with_next())
+
+
+async def test_with_a_next_upstream_two_clients_get_what_the_page_says():
+    check_with_next(await with_next(lambda fault, cases: random.Random(fault).sample(cases, 2)))
+
+
+def check_with_next(found):
+    for fault, cases in found.items():
+        for (client, stream), seen in cases.items():
+            assert seen == WITH_NEXT[fault].seen, f"{fault}, {client}, {'stream' if stream else 'whole'}"
+
+
+def test_the_page_has_the_table_of_two_upstreams():
+    assert "\n".join(next_table()) in PAGE.read_text("utf-8"), "run `make docs`"
+
+
 #: Clients that get no end of the body: not all programs that speak their dialect know its error frame.
 OPEN = {"openai-chat", "ollama", "gemini"}
 
@@ -62,7 +81,7 @@ def tables(text):
     found = []
     for line in text.splitlines():
         cells = [one.strip() for one in line.strip("|").split("|")]
-        if line.startswith(("| the upstream |", "| the client |")):
+        if line.startswith(("| the upstream |", "| the client |", "| the first upstream |")):
             found.append({})
             head = cells
         elif line.startswith("| "):

@@ -204,6 +204,15 @@ async def test_of_fifty_requests_at_once_one_probes_and_the_others_go_past_it(ca
     ]
 
 
+def test_a_pause_that_an_upstream_asks_for_is_logged_once(caplog):
+    health, busy = Health(), ProviderFailed("unavailable", "busy", retry_after_s=60)
+    numbers = [health.begin(KEY, StreamReport(), 0) for _ in range(3)]
+    for number, at in zip(numbers, (1, 2, 70), strict=True):
+        health.end(KEY, upstream(), Ended("http_503", busy, StreamReport(), number, at))
+    about = {"upstream": "one", "model": "m", "outcome": "http_503", "rest_s": 60}
+    assert [(line.message, line.fields) for line in caplog.records] == [("an upstream rests as it asked", about)] * 2
+
+
 async def test_where_all_rest_the_one_due_first_is_asked():
     long, short = Rest(failures=1, first_s=100), Rest(failures=1, first_s=50)
     async with in_turn(leg(status(500), SOUND, rest=long), leg(status(500), SOUND, rest=short)) as running:

@@ -196,6 +196,19 @@ async def test_the_headers_and_the_log_are_of_the_one_that_responds(caplog: pyte
         assert (line["attempts"][1]["upstream"], line["usage"]["output"], line["stop"]) == (winner, 1, "stop")
 
 
+async def test_the_last_attempt_of_the_log_is_the_one_whose_error_the_client_gets(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.INFO)
+    asked = asyncio.Event()
+    async with in_turn(*patient(then(Until(asked), play=status(400)), SILENT), hedge_after_s=AFTER_S) as running:
+        answer = asyncio.create_task(running.asked())
+        await running.evils[1].request()
+        asked.set()
+        assert (await answer).status == 400
+        await running.outcomes()
+    [line] = [record.fields for record in caplog.records if record.name == "streamkit.gateway"]  # type: ignore[attr-defined]
+    assert [(each["upstream"], each["outcome"]) for each in line["attempts"]] == [("two", LOST), ("one", "http_400")]
+
+
 async def test_keep_alives_before_the_race_is_decided_have_the_headers_of_no_upstream():
     begun = Script((Send(head(200, {**STREAM, **tells("one")})), Hang()))
     second = says("two", Delay(0.08), headers=tells("two"))

@@ -23,6 +23,7 @@ from streamkit.http_errors import decode_error, is_retryable
 from streamkit.translation.bodies import decode_response, encode_response
 from streamkit.web.exchange import UNFIT
 from streamkit.web.source import Timeouts
+from streamkit.web.upstream import Secret
 from tests.gateway.running import Leg, Running, in_turn, leg
 from tests.gateway.running import read as read_stream
 from tests.web.evil import Play, Received, Script, Send, Until
@@ -69,10 +70,9 @@ def error_event(request: Received) -> Script:
     return good("openai-chat", [b"data: " + body + b"\n\n"]) if is_stream else one_body("openai-chat", body)
 
 
-def coded(number: int, code: str) -> Script:
-    return status(
-        number, body=orjson.dumps({"error": {"message": "no", "type": "invalid_request_error", "code": code}})
-    )
+def coded(number: int, code: str, message: str = "no") -> Script:
+    error = {"message": message, "type": "invalid_request_error", "code": code}
+    return status(number, body=orjson.dumps({"error": error}))
 
 
 #: What the first upstream does, behind the reasons for which the next one is tried: the exact one and the general one.
@@ -246,12 +246,14 @@ async def test_a_refusal_of_one_choice_is_no_reason():
         assert running.seen == [1, 0]
 
 
-async def test_the_last_upstreams_refusal_is_written_while_it_arrives():
+@pytest.mark.parametrize("keys", [(), ("first-key-8f31", "second-key-77b0")], ids=["no key", "two keys"])
+async def test_the_last_upstreams_refusal_is_written_while_it_arrives(keys: Sequence[str]):
     done = asyncio.Event()
     *begun, last = written("openai-chat", [*response_events(refusing())])
     steps = good("openai-chat", begun).steps
     slow = Script((*steps[:-1], Until(done), Send(chunk(last)), steps[-1]))
-    async with in_turn(leg(slow, timeouts=PATIENT), next_on=FILTERED) as running, running.client() as client:
+    keyed = {"auth": "bearer", "keys": tuple(map(Secret, keys))} if keys else {}
+    async with in_turn(leg(slow, timeouts=PATIENT, **keyed), next_on=FILTERED) as running, running.client() as client:
         await client.read_until(REFUSAL.text.encode())
         done.set()
 

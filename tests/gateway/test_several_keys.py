@@ -6,9 +6,11 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import orjson
 import pytest
+from aiohttp import ClientSession
 from attrs import frozen
 
 from streamkit.conversation.messages import Refusal
@@ -20,11 +22,12 @@ from streamkit.report import StreamReport
 from streamkit.web.upstream import Secret
 from streamkit.web.upstream.hiding import redactor
 from tests.gateway.configuring import CANARY, GOOD, faults, parse, warnings
-from tests.gateway.running import Running, in_turn, leg
+from tests.gateway.fast_upstream import FastUpstream
+from tests.gateway.running import Running, asking, config_of, gateway, in_turn, leg, upstream_at
 from tests.gateway.test_attempts import PATIENT, SOUND
 from tests.gateway.test_next_on import ends
-from tests.web.evil import Received, Script
-from tests.web.faults import answer, status
+from tests.web.evil import Delay, Hang, Received, Script
+from tests.web.faults import answer, good, status
 
 FIRST, SECOND, THIRD = KEYS = ["first-canary-8f31", "second-canary-77b0", "third-canary-c4d2"]
 KEYED = {"auth": "bearer", "keys": tuple(map(Secret, KEYS)), "timeouts": PATIENT}
@@ -110,15 +113,48 @@ def test_a_key_that_has_rested_is_used_again():
         assert health.account(("a", "m"), upstream, None, at) == (upstream.accounts[number], number)
 
 
-async def test_of_fifty_requests_at_once_none_fails_where_one_key_is_limited(caplog):
-    async with in_turn(leg(by_key(BUSY, None, None), **KEYED)) as running:
-        answers = await asyncio.gather(*(running.asked(stream=False) for _ in range(50)))
-        assert {answer.status for answer in answers} == {200}
-        counts = Counter(used(running))
-        assert (counts["s"], counts["t"]) == (50, 0)
+async def test_of_two_hundred_requests_at_once_none_fails_and_the_limited_key_is_used_when_it_is_due(caplog):
+    rest_s = 1.5
+    limited = status(429, headers={"retry-after-ms": str(round(1000 * rest_s))})
+    async with (
+        FastUpstream(by_key(limited, None, None)) as one,
+        gateway(config_of([upstream_at(one, "openai-chat", **KEYED)])) as running,
+        ClientSession(running.url) as session,
+    ):
+        path, body = asking("openai-chat", stream=False)
+
+        async def asked() -> int:
+            async with session.post(path, json=body) as response:
+                await response.read()
+                return response.status
+
+        for times in 200, 20:
+            assert {*await asyncio.gather(*(asked() for _ in range(times)))} == {200}
+        counts = Counter(map(key_of, one.requests))
+        assert (counts[SECOND], counts[THIRD]) == (220, 0)
+        await asyncio.sleep(rest_s)
+        assert await asked() == 200
+        assert [key_of(request) for request in one.requests[-2:]] == [FIRST, SECOND]
+        uses = [request.received_at for request in one.requests if key_of(request) == FIRST]
+        waits = [use - before for before, use in pairwise(uses)]
+        assert not [wait for wait in waits if 0.5 < wait < rest_s], (
+            "only what was sent before the first 429 may follow it"
+        )
+    assert [line.fields["key_number"] for line in caplog.records if "key of" in line.message] == [1, 1]
+
+
+async def test_a_hedge_asks_the_next_upstream_and_not_the_next_key():
+    async with in_turn(leg(Script((Hang(),)), **KEYED), leg(SOUND, timeouts=PATIENT), hedge_after_s=0.02) as running:
         assert (await running.asked()).status == 200
-        assert used(running)[-1] == "s"
-    assert [line.fields["key_number"] for line in caplog.records if "key of" in line.message] == [1]
+        assert running.seen == [1, 1]
+        assert await running.outcomes() == {("one", "hedged_out"): 1, ("two", "success"): 1}
+
+
+async def test_a_hedge_of_the_only_upstream_asks_nobody():
+    slow = Script((Delay(0.1), *good("openai-chat").steps))
+    async with in_turn(leg(slow, **KEYED), hedge_after_s=0.02) as running:
+        assert (await running.asked()).status == 200
+        assert running.seen == [1]
 
 
 async def test_a_conversation_keeps_its_key_and_moves_only_if_that_rests():
