@@ -74,11 +74,10 @@ async def compact(
 def _asked(route: Route, ask: Ask, health: Health, *, resting_too: bool) -> list[tuple[Upstream, str | None]]:
     """Return the upstreams in their order, each with the key to use and its name for the model. Those that rest are last."""
     now = asyncio.get_running_loop().time()
-    known = {target: known_of(target, ask.model) for target in ordered(route, ask, None, health.streams)}
-    resting = [target for target in known if health.rests_until(known[target], now) > now]
-    awake = [target for target in known if target not in resting]
-    targets = [*awake, *resting] if resting_too else awake
-    return [(health.account(known[target], target.upstream, None, now)[0], target.model) for target in targets]
+    known = [(known_of(target, ask.model), target) for target in ordered(route, ask, None, health.streams)]
+    awake = [pair for pair in known if health.rests_until(pair[0], now) <= now]
+    targets = [*awake, *(pair for pair in known if pair not in awake)] if resting_too else awake
+    return [(health.account(name, target.upstream, None, now)[0], target.model) for name, target in targets]
 
 
 async def _named(record: Record, server: Server, answering: Awaitable[web.Response]) -> web.Response:
