@@ -210,7 +210,9 @@ class Attempts:
                 await race.close()
         if self._kept is not None:
             trying, write = self._kept
-            self.reply.upstream_headers, self.record.kept = trying.exchange.upstream_headers, trying.recorded
+            names = self._names_of(trying.target) if self.names else NO_HEADERS  # with the attempts after this one
+            self.reply.upstream_headers = {**trying.exchange.upstream_headers, **names}
+            self.record.kept = trying.recorded
             await write()
             return None
         failed, self._upstream_headers = self._telling()
