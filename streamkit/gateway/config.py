@@ -384,6 +384,8 @@ def _lines(config: Config) -> Iterator[str]:
     yield f"/metrics on {url_of(private)}" if private else "no /metrics"
     yield f"{_counted(len(server.keys), 'client key')}{'' if server.keys else ': anyone who reaches the gateway is served'}"
     yield _kept(config.resume)
+    if config.responses.state:
+        yield f"conversations are kept for {config.responses.ttl_s:g} s, for requests that refer to earlier responses"
     if server.record:
         yield f"exchanges with upstreams are recorded in {server.record}, request bodies: {server.record_bodies}"
     if config.telemetry.otlp:

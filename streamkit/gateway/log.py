@@ -128,7 +128,9 @@ def _outcome(attempt: Mapping[str, Any]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return a value for people: the members of an object as ``name count``, and the times of stages."""
+    """Return a value for people: items with commas, the members of an object as ``name count``, and the times of stages."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
     if not isinstance(value, Mapping):
         return str(value)
     told = {name: f"{each['ms']} ms" if isinstance(each, Mapping) else each for name, each in value.items()}

@@ -21,7 +21,6 @@ from aiohttp import HttpVersion11, web
 from aiohttp.web_urldispatcher import MatchInfoError
 from attrs import evolve
 
-from streamkit.dialects.http import STATELESS
 from streamkit.text.quoting import shortened
 from streamkit.web.refusals import Refused, shown, with_status
 from streamkit.web.surfaces import surfaces
@@ -107,7 +106,7 @@ def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
     in_words = "".join(f" or {surface.in_words}" for surface in every if surface.in_words)
     message = f"{asked} does not exist; send requests to {known}{in_words}"
     if any(surface.kept is not None and surface.kept.search(request.path) for surface in every):
-        message = f"{asked} is not served: {STATELESS}"
+        message = f"{asked} is not served: no response with this id is kept here"
     failed = with_status("not_found", message, 404, dialect)
     return Refused(evolve(failed, code="not_found")).response(dialect)  # OpenAI's usual code here means: no such model
 

@@ -102,8 +102,8 @@ async def test_a_model_that_no_route_has_is_not_found_and_its_name_told_in_short
     ("members", "words"),
     [
         ({"previous_response_id": "resp_1"}, "this gateway is stateless"),
-        ({"conversation": "conv_1"}, "this gateway is stateless"),
-        ({"conversation": {"id": "conv_1"}}, "this gateway is stateless"),
+        ({"conversation": "conv_1"}, "this gateway stores no conversations"),
+        ({"conversation": {"id": "conv_1"}}, "this gateway stores no conversations"),
         ({"background": True, "store": False}, "store: must not be false"),
         ({"input": [{"type": "item_reference", "id": "i"}]}, "send the item itself"),
     ],

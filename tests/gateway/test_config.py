@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from streamkit.errors import UsageError
-from streamkit.gateway.config import Config, Resume, Server, address_in, describe
+from streamkit.gateway.config import Config, Responses, Resume, Server, address_in, describe
 from streamkit.gateway.routing import Route, Target
 from streamkit.policy import LENIENT, TOLERANT
 from streamkit.toml.findings import Finding, Refusal
@@ -31,6 +31,7 @@ def config():
     local = Upstream(name="local", dialect="ollama", base_url="http://127.0.0.1:11434", auth="none", tools=False)
     return Config(
         server=Server(keys=(Secret(CANARY),), workers=2),
+        responses=Responses(state=True),
         upstreams={"openai": openai, "local": local},
         routes=(
             Route(models=("gpt-4o", "small"), targets=(Target(upstream=openai), Target(upstream=local, model="qwen3"))),
@@ -46,6 +47,7 @@ def test_the_description_says_everything_but_keys(config):
         "/metrics on http://127.0.0.1:8081\n"
         "1 client key\n"
         "responses are kept in memory, for clients that reconnect within 600 s\n"
+        "conversations are kept for 3600 s, for requests that refer to earlier responses\n"
         "upstreams:\n"
         "  openai  openai-chat, https://api.example/v1, bearer\n"
         "  local   ollama, http://127.0.0.1:11434, no key, no tools\n"

@@ -87,14 +87,14 @@ WHOLE = {
         {"upstream": "a", "outcome": "http_503", "path": "/v1/responses", "detail": "no room"}, {"upstream": "b", "outcome": "success"},
     ],
     "usage": {"output": 56, "input": 1204, "input_cached": 1000}, "losses": {"parameter": 1, "metadata": 2},
-    "timings": {"pipe": {"ms": 2.0, "items_in": 1}},
+    "left_out": ["seed", "top_p"], "timings": {"pipe": {"ms": 2.0, "items_in": 1}},
 }  # fmt: skip
 #: The message and the fields of a record, and its line for people without the time.
 LINES = {
     "read": (READ, ASKED, "POST /v1/messages  m  req_1"),
     "a whole stream": (
         "request", OVER | WHOLE,
-        "200  POST /v1/messages  m  → a (http_503 /v1/responses no room), b  2.31 s, first byte 0.42 s  1,204 in, 1,000 cached, 56 out  whole, tool_calls  losses: parameter 1, metadata 2  timings: pipe 2.0 ms  req_1",
+        "200  POST /v1/messages  m  → a (http_503 /v1/responses no room), b  2.31 s, first byte 0.42 s  1,204 in, 1,000 cached, 56 out  whole, tool_calls  losses: parameter 1, metadata 2  left_out: seed, top_p  timings: pipe 2.0 ms  req_1",
     ),
     "refused": (
         "request", {**ASKED, "model": "x", "status": 404, "ending": "error", "seconds": 0.0, "error": "no such model"},

@@ -21,6 +21,7 @@ from streamkit.gateway.reasons import DEFAULT_REASONS, Reason, lacks_tools, reas
 from streamkit.gateway.routing import RouteStage
 from streamkit.http_errors import decode_error, is_retryable
 from streamkit.translation.bodies import decode_response, encode_response
+from streamkit.web.answered_by import ATTEMPTS, UPSTREAM
 from streamkit.web.exchange import UNFIT
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Secret
@@ -167,8 +168,10 @@ async def test_if_no_upstream_does_better_the_client_gets_the_first_response(
 ):
     caplog.set_level(logging.INFO)
     first = ends("refusal", REFUSAL, headers={"x-request-id": "one", "x-ratelimit-limit-requests": "1"})
-    async with in_turn(first, last, next_on=["default", "refusal"], retries=1) as running:
+    server = {"name_upstreams": True}
+    async with in_turn(first, last, next_on=["default", "refusal"], retries=1, server=server) as running:
         answer = await running.asked(client, stream=stream)
+        assert [answer.headers[name] for name in (UPSTREAM, ATTEMPTS)] == ["one", "2"]
         found = await heard(answer, client, stream=stream)
         assert running.seen == [1, 1]
         assert (await running.outcomes())["one", "refusal"] == 1

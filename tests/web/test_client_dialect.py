@@ -104,7 +104,7 @@ async def test_whoever_looks_for_an_earlier_response_is_told_that_there_are_none
     async with client.get(path) as response:
         told = error_in(await response.read())
     assert response.status == 404
-    assert "this gateway is stateless" in message_of(told)
+    assert "no response with this id is kept here" in message_of(told)
 
 
 @pytest.mark.parametrize("path", ["/", "/elsewhere", "/v2/chat", "/apis/x"])

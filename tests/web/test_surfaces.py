@@ -215,7 +215,7 @@ async def test_a_request_without_a_model_is_refused(asked, dialect, model):
 async def test_responses_that_lean_on_earlier_ones_are_told_what_to_send_instead(asked, member, path, instead):
     status, told = await refused(asked, "/v1/responses", {"model": "m", "input": "hi", **member})
     assert status == 400
-    assert told.startswith(f"{path}: this gateway is stateless")
+    assert told.startswith(f"{path}: this gateway {'stores no conv' if path == 'conversation' else 'is stateless'}")
     assert instead in told
 
 

@@ -53,8 +53,8 @@ def _refuse_state(request: Request) -> None:
     """Raise BadRequest for a reference to data that are not kept. References to kept data were already replaced (§2.3)."""
     for path, instead in request.stored:
         if path != "prompt":  # a stored prompt is no conversation; the upstream may have it
-            setting = "" if path == "conversation" else f", {STATE_SETTING}"
-            raise BadRequest(path, f"{STATELESS}{setting}; {instead}")
+            why = "this gateway stores no conversations" if path == "conversation" else f"{STATELESS}, {STATE_SETTING}"
+            raise BadRequest(path, f"{why}; {instead}")
 
 
 HTTP_HALF = HTTP(
