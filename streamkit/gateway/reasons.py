@@ -7,7 +7,7 @@ not find the model. If the route lists one of them, the next upstream is tried.
 A response that is complete may be a reason, too: a refusal, a filter or nothing at all in place of output. Reasoning is output
 once it was sent. In a whole response nothing was sent, so reasoning alone is no output there.
 
-Source: docs/how-to/run-the-gateway.md has the meaning of each; dialects.md §7.5.
+Source: docs/how-to/choose-upstreams.md has the meaning of each reason; dialects.md §7.5.
 """
 
 from __future__ import annotations
