@@ -1,4 +1,4 @@
-"""Ask the upstreams of a route for something beside a response: a token count, or a compaction.
+"""Request token counts and compactions from the upstreams of a route.
 
 Source: clients.md §10.4; dialects.md §3.2, §5.1.
 """
@@ -42,13 +42,13 @@ async def count(
 ) -> web.Response:
     """Return the response of ``first_count`` for the route's upstreams.
 
-    Upstreams that rest are asked last, and not at all if an estimate can replace their count. A count does not change an
-    upstream's ``health``, because it has an endpoint of its own. Each upstream that is asked becomes an attempt in ``record``.
+    Upstreams that rest are tried last, and not at all if an estimate can replace their count. A count does not change an
+    upstream's ``health``, because it has an endpoint of its own. Each request to an upstream becomes an attempt in ``record``.
     ``server`` says what happens if there is no count, and whether the response names the upstream. ``stopping`` returns
     whether the gateway is shutting down; it tells a shutdown from a client that disconnected if a count is cancelled.
     """
     mode = server.count_tokens
-    asked = _asked(route, ask, health, resting_too=mode != "estimate")
+    asked = _targets(route, ask, health, resting_too=mode != "estimate")
     counts = (Count(ask, upstream, session, client_headers, model) for upstream, model in asked)
     response = await _named(record, server, first_count(ask, counts, mode, partial(_try, record, stopping)))
     record.estimated = ESTIMATED in response.headers
@@ -66,19 +66,18 @@ async def compact(
     server: Server,
 ) -> web.Response:
     """Return the response of ``first_compaction`` for the route's upstreams. The arguments are those of ``count``."""
-    asked = _asked(route, ask, health, resting_too=True)
+    asked = _targets(route, ask, health, resting_too=True)
     made = (Compaction(ask, upstream, session, client_headers, model) for upstream, model in asked)
     return await _named(record, server, first_compaction(ask, made, partial(_try, record, stopping)))
 
 
-def _asked(route: Route, ask: Ask, health: Health, *, resting_too: bool) -> list[tuple[Upstream, str | None]]:
+def _targets(route: Route, ask: Ask, health: Health, *, resting_too: bool) -> list[tuple[Upstream, str | None]]:
     """Return the upstreams in their order, each with the key to use and its name for the model. Those that rest are last."""
     now = asyncio.get_running_loop().time()
-    known = {target: known_of(target, ask.model) for target in ordered(route, ask, None, health.streams)}
-    resting = [target for target in known if health.rests_until(known[target], now) > now]
-    awake = [target for target in known if target not in resting]
-    targets = [*awake, *resting] if resting_too else awake
-    return [(health.account(known[target], target.upstream, None, now)[0], target.model) for target in targets]
+    targets = [(target, known_of(target, ask.model)) for target in ordered(route, ask, None, health.streams)]
+    awake = [(target, key) for target, key in targets if health.rests_until(key, now) <= now]
+    resting = [(target, key) for target, key in targets if health.rests_until(key, now) > now] if resting_too else []
+    return [(health.account(key, target.upstream, None, now)[0], target.model) for target, key in (*awake, *resting)]
 
 
 async def _named(record: Record, server: Server, answering: Awaitable[web.Response]) -> web.Response:
