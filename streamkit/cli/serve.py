@@ -35,10 +35,10 @@ is interrupted, demo-error answers with status 500; any other name answers as de
 The log is on standard error, as text on a terminal and as JSON elsewhere, unless `log_format` of the file says otherwise.
 
 SIGTERM and SIGINT stop the gateway. Live streams get the grace time to end; the remaining ones then end with an error in their
-dialect. A second signal ends the gateway at once. SIGHUP loads the file and its key files again, and so does --watch when one of
-them has changed: requests that begin later use the new configuration, and streams in progress finish with the old one. If the
-file has an error, or changes a setting that needs a restart (such as the port), the old configuration stays in use, and the log
-has the reason. Without a file, SIGHUP stops the gateway.
+dialect. A second signal ends the gateway at once. SIGHUP loads the file and its key files again, and so does --watch when one
+of them has changed: requests that begin later use the new configuration, and streams in progress finish with the old one. If
+the file has an error, or changes a setting that needs a restart (such as the port), the old configuration stays in use, and
+the log has the reason. Without a file, SIGHUP stops the gateway.
 
 On loopback the gateway accepts only IP addresses, localhost and the names in `hosts` of the file as host names, since a web
 page could point its own host name to this machine. The same holds for /metrics, which has the counts. Its listener is
