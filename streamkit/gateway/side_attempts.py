@@ -48,7 +48,7 @@ async def count(
     whether the gateway is shutting down; it tells a shutdown from a client that disconnected if a count is cancelled.
     """
     mode = server.count_tokens
-    asked = _targets(route, ask, health, resting_too=mode != "estimate")
+    asked = _asked(route, ask, health, resting_too=mode != "estimate")
     counts = (Count(ask, upstream, session, client_headers, model) for upstream, model in asked)
     response = await _named(record, server, first_count(ask, counts, mode, partial(_try, record, stopping)))
     record.estimated = ESTIMATED in response.headers
@@ -66,18 +66,18 @@ async def compact(
     server: Server,
 ) -> web.Response:
     """Return the response of ``first_compaction`` for the route's upstreams. The arguments are those of ``count``."""
-    asked = _targets(route, ask, health, resting_too=True)
+    asked = _asked(route, ask, health, resting_too=True)
     made = (Compaction(ask, upstream, session, client_headers, model) for upstream, model in asked)
     return await _named(record, server, first_compaction(ask, made, partial(_try, record, stopping)))
 
 
-def _targets(route: Route, ask: Ask, health: Health, *, resting_too: bool) -> list[tuple[Upstream, str | None]]:
+def _asked(route: Route, ask: Ask, health: Health, *, resting_too: bool) -> list[tuple[Upstream, str | None]]:
     """Return the upstreams in their order, each with the key to use and its name for the model. Those that rest are last."""
     now = asyncio.get_running_loop().time()
-    targets = [(target, known_of(target, ask.model)) for target in ordered(route, ask, None, health.streams)]
-    awake = [(target, key) for target, key in targets if health.rests_until(key, now) <= now]
-    resting = [(target, key) for target, key in targets if health.rests_until(key, now) > now] if resting_too else []
-    return [(health.account(key, target.upstream, None, now)[0], target.model) for target, key in (*awake, *resting)]
+    known = [(known_of(target, ask.model), target) for target in ordered(route, ask, None, health.streams)]
+    awake = [pair for pair in known if health.rests_until(pair[0], now) <= now]
+    targets = [*awake, *(pair for pair in known if pair not in awake)] if resting_too else awake
+    return [(health.account(name, target.upstream, None, now)[0], target.model) for name, target in targets]
 
 
 async def _named(record: Record, server: Server, answering: Awaitable[web.Response]) -> web.Response:

@@ -184,9 +184,8 @@ class Upstream:
     ca_file: str | None = None
     #: A PEM file with the client certificate for the upstream (mTLS), and the certificates between it and its root.
     client_cert: str | None = None
-    client_key: str | None = (
-        None  #: A PEM file with the key of ``client_cert``, not encrypted. None: it is in the same file.
-    )
+    #: A PEM file with the key of ``client_cert``, not encrypted. None: the key is in the file ``client_cert``.
+    client_key: str | None = None
     tools: bool = True  #: false if the server does not support tools
     timeouts: Timeouts = DEFAULT_TIMEOUTS
     #: When the gateway stops using a model of this upstream after failures, and for how long.
@@ -227,9 +226,8 @@ class Upstream:
     #: Members of each request to set or replace, by their paths: `{ service_tier = "flex", "generationConfig.seed" = 1 }`.
     #: In a table, the members are set one by one; an array is set as a whole.
     set: Mapping[str, Any] = field(factory=dict, repr=lambda values: f"<{', '.join(values)}>")
-    propagate_trace: bool = (
-        True  #: whether requests carry their trace (`traceparent`), if traces are sent (`[telemetry]`)
-    )
+    #: Whether requests carry their trace (`traceparent`), if traces are sent (`[telemetry]`).
+    propagate_trace: bool = True
 
     def __attrs_post_init__(self) -> None:
         for name, (kinds, written) in _KINDS.items():
