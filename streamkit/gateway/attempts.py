@@ -318,7 +318,7 @@ class Attempts:
                 outcome = outcome_of(trying.exchange, failure)
                 detail = failure.message if failure is not None else ""
         except (asyncio.CancelledError, ClientLeftError):
-            outcome = self._outcome_of_cancelled(trying.exchange)
+            outcome = self._cut_short(trying.exchange)
             raise
         except Exception as error:
             detail = type(error).__name__  # only the type: the error's message may repeat parts of the request
@@ -432,7 +432,7 @@ class Attempts:
             and prefill_of(target.upstream.dialect) is not None
         ]
 
-    def _outcome_of_cancelled(self, exchange: Exchange) -> str:
+    def _cut_short(self, exchange: Exchange) -> str:
         """Return the outcome of an attempt that was cancelled."""
         if self._race is not None and self._race.is_dropped:
             return HEDGED_OUT

@@ -27,7 +27,7 @@ from streamkit.gateway.routing import HEADER, Route, Target
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream
 
-#: The members of ``Request.exchange`` that name the conversation: AG-UI's, and the AI SDK's.
+#: The names in ``Request.exchange`` by which clients of chat interfaces name their conversation.
 _CONVERSATIONS: Final = ("threadId", "id")
 
 

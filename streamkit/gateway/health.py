@@ -124,7 +124,7 @@ class _Standing:
     pause_until: float = 0.0  #: the pause that the upstream asked for
     keys_until: list[float] = field(factory=list)  #: of each key, if there are several: until when it rests
     begun: int = 0  #: how many attempts have begun
-    #: The counted failures: how many attempts failed, what they count as, the first and the last of them, and until when.
+    #: Of the failures that are counted: how many attempts, and what they count as; the first and the last attempt; until when.
     failed: int = 0
     failures: float = 0.0
     first: int = 0
@@ -230,7 +230,7 @@ class Health:
         """Note how an attempt ended. ``begin`` was called for it before."""
         self.streams[key[0]] -= 1
         standing = self.known.get(key)
-        if standing is None:  # it was forgotten, because too many others were remembered
+        if standing is None:  # too many others were remembered since
             return
         if standing.probe is how.report:
             standing.probe = None

@@ -128,7 +128,7 @@ def _outcome(attempt: Mapping[str, Any]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return a value as text for people: an object's members as ``name count``, and the milliseconds of stages."""
+    """Return a value for people: the members of an object as ``name count``, and the times of stages."""
     if not isinstance(value, Mapping):
         return str(value)
     texts = {name: f"{each['ms']} ms" if isinstance(each, Mapping) else each for name, each in value.items()}

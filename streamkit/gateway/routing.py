@@ -120,10 +120,10 @@ class Route:
     #: streams in this process, divided by its weight. `affinity`: the same one for all requests of a conversation, on every
     #: worker and node, so that the provider's cache has the prompt. The others of the group are tried next.
     balance: Literal["weighted", "fewest_open", "affinity"] = "weighted"
-    #: For `affinity`: the places of a request that may name its conversation; the first place with a name is used.
-    #: `prompt_cache_key` of OpenAI's clients; `conversation`: AG-UI's thread, the AI SDK's chat; `previous_response_id`: the
-    #: stored conversation that the request continues; `user`: Anthropic's `metadata.user_id`, OpenAI's `user`;
-    #: `first_message`: the text of the user's first message; `header:NAME`: a header. Without a name, `weighted` is used.
+    #: For `affinity`: the places of a request that may name its conversation; the first one that does counts.
+    #: `prompt_cache_key`: the member of this name; `conversation`: the id of a chat interface's thread or chat;
+    #: `previous_response_id`: the stored conversation that the request continues; `user`: the members `metadata.user_id` and
+    #: `user`; `first_message`: the text of the user's first message; `header:NAME`: a header. Without any: `weighted`.
     affinity: tuple[str, ...] = field(default=DEFAULT_AFFINITY, validator=_places)
     #: The stages that each streamed or whole response passes, in this order, before the client gets it: streamkit's or your
     #: own. `"package.module:name"` names a stage, or a function that returns one. `{ use = "package.module:name", … }` calls
