@@ -19,29 +19,35 @@ from streamkit.web.upstream import Secret, Upstream
 from streamkit.web.upstream.value import Rest, auths
 from tools.reference import comment, prose, source_of, table
 
-#: The tables of the file, what becomes of each, and what is to be said of it.
+#: The tables of the file, each with its class and its introduction.
 TABLES: Final[Mapping[str, tuple[type, str]]] = {
     "[server]": (Server, "The listener and the clients. The whole table may be left out."),
     "[responses]": (
         Responses,
-        "What is kept of responses for requests that lean on them. The whole table may be left out.",
+        "How responses are kept for requests that refer to them. The whole table may be left out.",
     ),
-    "[resume]": (Resume, "How answers are kept for clients that come back. The whole table may be left out."),
-    "[telemetry]": (Telemetry, "What OpenTelemetry is told. The whole table may be left out."),
+    "[resume]": (Resume, "How responses are kept for clients that reconnect. The whole table may be left out."),
+    "[telemetry]": (Telemetry, "What is sent to OpenTelemetry. The whole table may be left out."),
     "[upstreams.NAME]": (
         Upstream,
-        "One place that answers.\n`NAME` is yours, of letters, digits and any of `.:-_`; routes, logs and metrics call it so.",
+        (
+            "One server that the gateway sends requests to.\n"
+            "Choose any `NAME` of letters, digits and `.:-_`; routes, logs and metrics use it."
+        ),
     ),
     "[upstreams.NAME.timeouts]": (Timeouts, "Four timers; each has its own error, and its own outcome in the metrics."),
     "[upstreams.NAME.rest]": (
         Rest,
-        "When a model that fails is not used: [how it rests](../how-to/choose-upstreams.md#upstreams-that-fail).",
+        (
+            "When a model that fails is skipped, and for how long: "
+            "[upstreams that fail](../how-to/choose-upstreams.md#upstreams-that-fail)."
+        ),
     ),
-    "[[routes]]": (Route, "Which upstreams answer for which models, and how often they are asked."),
-    "An element of `to`": (Target, 'A string is the upstream alone: `"a"` is `{ upstream = "a" }`.'),
-    "A key": (KeySource, "Keys never stand in the file. Exactly one of the two:"),
+    "[[routes]]": (Route, "The upstreams for some models, and how often they are tried."),
+    "An element of `to`": (Target, 'A string is the name of an upstream: `"a"` means `{ upstream = "a" }`.'),
+    "A key": (KeySource, "The file contains no keys. Write exactly one of the two:"),
 }
-#: Where the file takes something else than the class, what it takes; and what the class does not say.
+#: What differs between the file and the class: types, defaults and meanings.
 TYPES: Final[Mapping[str, str]] = {
     "Upstream.auth": ", ".join(f'`"{name}"`' for name in auths()),
     "Server.keys": "array of [keys](#a-key)",
@@ -59,21 +65,21 @@ TYPES: Final[Mapping[str, str]] = {
 }
 DEFAULTS: Final[Mapping[str, str]] = {"Upstream.auth": "[by dialect](#auth)"}
 MEANINGS: Final[Mapping[str, str]] = {
-    "Upstream.auth": "How a request shows its key.",
-    "Upstream.key": "Its key. Left out for `none`, and for `sigv4` and `google`, which look for credentials where AWS's and "
-    "Google's own tools do.",
-    "Upstream.proxy": "The HTTP proxy for requests: `http://proxy:3128`. A URL with user and password is written as a key. "
-    "Left out, requests go to the upstream itself, whatever the environment says.",
+    "Upstream.auth": "How requests send the key.",
+    "Upstream.key": "The key. Leave it out for `none`, and for `sigv4` and `google`, which look for credentials where "
+    "AWS's and Google's own tools do.",
+    "Upstream.proxy": "The HTTP proxy for requests: `http://proxy:3128`. A URL with user and password must be written as a "
+    "key. By default there is no proxy, even if the environment names one.",
     "Upstream.ca_file": "A PEM file with the root certificates to accept, instead of the system's. A relative path begins at "
     "the configuration's folder.",
     "Upstream.service": "For SigV4: the AWS service that requests are signed for, such as `bedrock-mantle` or `execute-api`; "
-    "AWS refuses signatures for another. Left out, it is the dialect's, or `bedrock`.",
-    "Upstream.tools": "Whether it supports tools. Where not, requests with tools go to the other upstreams of a route.",
-    "Upstream.timeouts": "How long it may take.",
-    "Upstream.transport": "How answers are asked for: each by a `POST`, or in a message of a WebSocket of its own, which the "
-    "dialect `openai-responses` has. Tokens are counted over HTTP in any case.",
-    "Upstream.headers": "Constant headers of your own: OpenRouter's `HTTP-Referer`. A secret value is written as a key.",
-    "Timeouts.total_s": "From sending the request to the end of the answer. None by default: answers may take an hour.",
+    "AWS refuses signatures for another service. The default is the dialect's service, or `bedrock`.",
+    "Upstream.tools": "Whether the upstream supports tools. If not, requests with tools go to the other upstreams of a route.",
+    "Upstream.timeouts": "How long the upstream may take.",
+    "Upstream.transport": "How requests are sent: each as a `POST`, or as a message of its own WebSocket, which only "
+    "the dialect `openai-responses` has. Requests for token counts always use HTTP.",
+    "Upstream.headers": "Constant headers that you choose: OpenRouter's `HTTP-Referer`. Write a secret value as a key.",
+    "Timeouts.total_s": "From sending the request to the end of the response. None by default: responses may take an hour.",
 }
 
 
@@ -86,12 +92,14 @@ def _lines() -> Iterator[str]:
     yield "# The gateway's configuration"
     yield ""
     yield "One TOML file for `streamkit serve --config FILE`."
-    yield "`--check-config` reads it, says what it means or every fault in it with line and column, and exits with 0 or 2."
-    yield "An unknown key is a fault; so is a value of another type: nothing is converted."
-    yield "There is a [sample](../how-to/gateway.toml) with everything in its place."
-    yield "A fault keeps the gateway from starting."
-    yield "A warning does not: an upstream that no route leads to, a key that goes over the network in clear text or lies in"
-    yield "a file that everybody may read, a listener that other machines reach and that asks for no key."
+    yield "`--check-config` reads it. It prints the file's meaning, and exits with 0; or it prints every error with line and"
+    yield "column, and exits with 2."
+    yield "An unknown key is an error, and so is a value of another type: nothing is converted."
+    yield "There is a [sample](../how-to/gateway.toml) with all tables."
+    yield "With an error, the gateway does not start."
+    yield "With a warning, it starts. There are warnings for an upstream that no route uses, for a key that is sent in clear"
+    yield "text or is in a file that all users can read, and for a listener that other machines can reach and that requires no"
+    yield "key."
     for head, (kind, meaning) in TABLES.items():
         yield ""
         yield f"## {head if head[0] != '[' else f'`{head}`'}"
@@ -123,17 +131,17 @@ def _auth() -> Iterator[str]:
 
 
 def _known() -> list[str]:
-    """What may be written as a dialect and says how it wants a key, by name."""
+    """Return the names of dialects and providers that define how a key is sent."""
     own = [provider.name for dialect in DIALECTS.values() for provider in dialect.providers if provider.auth]
     return sorted([*DIALECTS.built_in, *own])
 
 
 def _choice() -> Iterator[str]:
     yield ""
-    yield "A model that is spelt out wins over every pattern; otherwise the first pattern of the file that matches does."
-    yield "A pattern that an earlier one covers is a fault, since it could never be chosen."
-    yield "`/v1/models` and its like list the names that are spelt out, and nothing for a pattern, which names no model:"
-    yield "spell out the models that clients are to be offered, beside the pattern that serves them."
+    yield "A name of a model wins over every pattern. Otherwise, the first pattern of the file that matches is used."
+    yield "It is an error if an earlier pattern covers a later one, because the later one could never be used."
+    yield "`/v1/models` and the other lists contain only names, because a pattern names no model."
+    yield "So write the names of the models that clients should see next to the pattern that serves them."
 
 
 def _rows(kind: type) -> Iterator[tuple[str, ...]]:

@@ -9,10 +9,11 @@ from streamkit.dialects.vocabulary.models import UNKNOWN, ModelInfo, ServerWords
 from tools import reference
 
 INTRO = """\
-What each family of models takes in a request, as the request writers read it.
-A request that was read in another dialect is changed to match the row, and the change is a [counted loss](losses.md#requests).
-The first row with a matching pattern applies; a model without a row gets what nearly all servers accept.
-[Add a model](../how-to/add-a-model.md) says how to write a row, and what to do for a name that no table can know.
+What the models of each family accept in a request.
+A request that was read in another dialect is changed to match the row, and each change is a
+[counted loss](losses.md#requests).
+The first row with a matching pattern applies. A model without a row gets what nearly all servers accept.
+[Add a model](../how-to/add-a-model.md) explains how to write a row, and what to do for a name that no table can know.
 In a program, [`model_info`](stages.md#model_info) returns the row of a name, a [`ModelInfo`](stages.md#modelinfo)."""
 VENDORS = {
     "anthropic": "Anthropic",

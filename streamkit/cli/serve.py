@@ -34,11 +34,12 @@ is interrupted, demo-error answers with status 500; any other name answers as de
 
 The log is on standard error, as text on a terminal and as JSON elsewhere, unless `log_format` of the file says otherwise.
 
-SIGTERM and SIGINT stop the gateway. Live streams get the grace time to end; then the rest get their dialect's error. A second
-signal ends it at once. SIGHUP loads the file and its key files again, and so does --watch when one was changed: requests that
-begin later use the new configuration, and streams in progress finish with the old one. If the file has an error, or changes a
-setting that needs a restart (such as the port), the old configuration stays and the log says why. Without a file SIGHUP stops
-the gateway.
+SIGTERM and SIGINT stop the gateway. Live streams get the grace time to end; the remaining ones then end with an error in their
+dialect. A second signal ends the gateway at once. SIGHUP loads the file and its key files again, and so does --watch when one
+of them has changed: requests that begin later use the new configuration, and streams in progress finish with the old one. If
+the file has an error, or changes a setting that needs a restart (such as the port), the old configuration stays in use, and
+the log has the reason. Without a file, SIGHUP stops the gateway.
+
 On loopback the gateway accepts only IP addresses, localhost and the names in `hosts` of the file as host names, since a web
 page could point its own host name to this machine. The same holds for /metrics, which has the counts. Its listener is
 separate: by default on loopback, at the next higher port. Responses that clients ask to resume later are kept in memory,
@@ -65,7 +66,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--config", metavar="FILE", help="the configuration, in TOML; without one a demo upstream answers")
     add("--check-config", action="store_true", help="print the configuration's errors, or its meaning, and exit")
-    add("--watch", action="store_true", help="load the configuration again when its file or a key file is changed")
+    add("--watch", action="store_true", help="load the configuration again when its file or a key file has changed")
     add("--host", help="the interface to listen on (default: the file's, or 127.0.0.1)")
     add("--port", type=int, metavar="N", help="the port; 0 is any free one (default: the file's, or 8080)")
     add("--workers", type=int, metavar="N", help="processes for that port (default: the file's, or 1)")

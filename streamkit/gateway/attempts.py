@@ -6,16 +6,17 @@ error at once, with two exceptions. If an earlier upstream was only busy, the cl
 request may be right. And a preferred upstream that was skipped because it was resting is tried first.
 
 A complete response may be a reason, too (a refusal, no output). It is kept, and sent if no other upstream does better. With
-``hedge_after_s``, the next upstream is asked as well if one is slow (``hedging.py``).
+``hedge_after_s``, the next upstream gets the request as well if one is slow (``hedging.py``).
 
 After a round without a response, another round begins if a failure may be temporary. The delay before it is the smallest
 ``Retry-After``, and at least the backoff. Upstreams that rest are skipped while others are available; so are, for requests
-with tools, upstreams that said that they have no tools (``health.py``). An upstream whose context is too small for the request
-is not asked again.
+with tools, upstreams that reported that they have no tools (``health.py``). An upstream whose context is too small for the
+request is not tried again.
 
 After the model has emitted something, the client gets the rest or an error (quirks.md 129: a retry would repeat text). With
-``on_cut = "continue"``, a response that is interrupted inside text is continued: by the later upstreams, then the earlier
-ones, then the interrupted one. Each is tried once per response, and only if it is known to continue text (``prefill_of``).
+``on_cut = "continue"``, another upstream continues a response that is interrupted inside text: a later one, else an earlier
+one, else the interrupted one again. Each is tried once per response, and only if it is known to continue text
+(``prefill_of``).
 
 Source: seeds.md S3; limits.md §1; of token counts, clients.md §10.4 and dialects.md §3.2, §5.1.
 """
@@ -85,15 +86,17 @@ class _Trying:
     span: AttemptSpan | None = None
     tap: HeldTap | None = None  #: the tap of the exchange, if attempts race
     reasons: tuple[Reason, ...] = ()  #: why another upstream may do better
-    onwards: deque[Target] | None = None  #: upstreams that may still continue the response; None: not interrupted yet
+    to_continue: deque[Target] | None = (
+        None  #: upstreams that may still continue the response; None: not interrupted yet
+    )
     recorded: Attempt | None = None  #: the record of the attempt; None: it is in progress
 
     def holds(self) -> bool:
         return self.exchange.report.refused and self.attempts.reason_to_keep(self, ("refusal",)) is not None
 
     def keeps(self, body: bytes, report: StreamReport, cut: Cut) -> ProviderFailed | None:
-        said = self.exchange.report
-        is_silent = is_refusal(said) or not (said.spoken or said.verdicts)
+        attempted = self.exchange.report
+        is_silent = is_refusal(attempted) or not (attempted.spoken or attempted.verdicts)
         return self.attempts.keep(self, is_silent, partial(self.attempts.reply.write_kept, body, report, cut))
 
     def opens(self) -> None:
@@ -130,15 +133,15 @@ class Attempts:
             self._conversation = conversation_of(self.ask, self.route.affinity, self.reply.client_headers)
         self._targets = ordered(self.route, self.ask, self._conversation, self.health.streams)
         failed = await self._round()
-        if self._is_passing(failed):  # tenacity is used only then: it takes 4 % of a short request's CPU time
+        if self._is_temporary(failed):  # tenacity is used only then: it takes 4 % of a short request's CPU time
             failed = await self._more_rounds(failed)
         if failed is not None:
             self.reply.upstream_headers = self._upstream_headers
-            self._tell_attempts(failed)
+            self._set_error_headers(failed)
             upstreams = [target.upstream for target in self.route.targets]
             await self.reply.fail(as_gateway_failure(failed, upstreams, self.reply.client_headers))
 
-    def _tell_attempts(self, failed: ProviderFailed) -> None:
+    def _set_error_headers(self, failed: ProviderFailed) -> None:
         """Set the headers of an error that say how many attempts were made, and that the client's retry is pointless."""
         was_tried = any(each.outcome != UNFIT for each in self.record.attempts)
         if self.names:
@@ -155,7 +158,7 @@ class Attempts:
         done = [first]
         backoff = wait_exponential_jitter(self.route.backoff_s, self.route.backoff_max_s, jitter=self.route.backoff_s)
         retrying = AsyncRetrying(
-            retry=retry_if_result(self._is_passing),
+            retry=retry_if_result(self._is_temporary),
             stop=stop_after_attempt(self.route.retries + 1),
             wait=lambda state: max(backoff(state), _wait_of(_result(state))),
             retry_error_callback=_result,
@@ -167,7 +170,7 @@ class Attempts:
 
         return cast("ProviderFailed | None", await retrying(round_))
 
-    def _is_passing(self, failed: ProviderFailed | None) -> bool:
+    def _is_temporary(self, failed: ProviderFailed | None) -> bool:
         """Return whether the failure may be temporary and the wait before another round is allowed."""
         if failed is None or self.reply.interrupted is not None or not is_retryable(failed):
             return False
@@ -180,9 +183,9 @@ class Attempts:
         targets = self._order()
         if isinstance(targets, ProviderFailed):
             return targets
-        # an upstream with several keys is tried with one after the other, as long as the keys are the reason of its failures
+        # an upstream with several keys is there once for each key: the next key is tried if a failure was because of the key
         waiting = self._waiting = deque(target for target in targets for _ in target.upstream.keys or (None,))
-        resting = list[Target]()  # upstreams that are asked although they rest
+        resting = list[Target]()  # upstreams that are tried although they rest
         race = self._race = None
         if self.route.hedge_after_s is not None:
             race = self._race = Race(self._try, waiting, self.route.hedge_after_s)
@@ -201,7 +204,9 @@ class Attempts:
                     if race is not None:
                         race.drop_later()
                 self._skip(failure, resting)
-                if reason not in DEFAULT_REASONS:  # the request may be at fault: one that rests may accept it
+                if (
+                    reason not in DEFAULT_REASONS
+                ):  # an upstream that was skipped because it rests may accept the request
                     skipped = self._resting([*targets, *resting], None if reason else failure.target)
                     waiting.extend(skipped)
                     resting += skipped
@@ -213,22 +218,22 @@ class Attempts:
             self.reply.upstream_headers, self.record.kept = self._headers_of(trying), trying.recorded
             await write()
             return None
-        failed, self._upstream_headers = self._telling()
+        failed, self._upstream_headers = self._failure_for_client()
         return failed
 
-    def _telling(self) -> tuple[ProviderFailed, Mapping[str, str]]:
+    def _failure_for_client(self) -> tuple[ProviderFailed, Mapping[str, str]]:
         """Return the failure that the client gets after a round without a response, and the headers of its response.
 
         A busy upstream's failure is preferred: the request may be right, and after a 400 a client does not retry.
         """
         if self.reply.interrupted is not None:
-            told = self._failures[-1]
+            chosen = self._failures[-1]
         else:
-            passing = [failure for failure in self._failures if is_retryable(failure.failed)]
+            temporary = [failure for failure in self._failures if is_retryable(failure.failed)]
             refusals = [failure for failure in self._failures if DEFAULT_REASONS.isdisjoint(failure.reasons)]
             default = (refusals or self._failures)[0]
-            told = min(passing, key=lambda failure: _wait_of(failure.failed), default=default)
-        return told.failed, told.upstream_headers
+            chosen = min(temporary, key=lambda failure: _wait_of(failure.failed), default=default)
+        return chosen.failed, chosen.upstream_headers
 
     # -- which response is written: called by the attempts in progress ------------------------------------------------
 
@@ -301,7 +306,7 @@ class Attempts:
     # -- one attempt ---------------------------------------------------------------------------------------------------
 
     async def _try(self, target: Target) -> Failure | None:
-        """Ask one upstream. Return None if its response was written to the client, to its end."""
+        """Try one upstream. Return None if its response was written to the client, to its end."""
         trying = self._begin(target)
         outcome, detail, failure = "failed", "", None
         try:
@@ -410,10 +415,10 @@ class Attempts:
         """Return the next upstream's continuation of ``prefill``, the text so far; None: no upstream can continue it."""
         outcome = failed_outcome(failed, trying.exchange.report, trying.exchange.status)
         self._end(trying, outcome, failed.message, failed)
-        if trying.onwards is None:
-            trying.onwards = deque(self._behind(trying.target))
-        while trying.onwards:
-            target = trying.onwards.popleft()
+        if trying.to_continue is None:
+            trying.to_continue = deque(self._may_continue(trying.target))
+        while trying.to_continue:
+            target = trying.to_continue.popleft()
             exchange = self._begin(target, prefill, trying).exchange
             events = await exchange.go_on()
             if not isinstance(events, ProviderFailed):
@@ -422,7 +427,7 @@ class Attempts:
             self._end(trying, failed_outcome(events, exchange.report, exchange.status), events.message, events)
         return None
 
-    def _behind(self, cut: Target) -> list[Target]:
+    def _may_continue(self, cut: Target) -> list[Target]:
         """Return the upstreams that may continue a response of ``cut``: the route's later ones, its earlier ones, ``cut``."""
         now, targets = asyncio.get_running_loop().time(), self._targets
         place = targets.index(cut) + 1

@@ -2,10 +2,10 @@
 
 An element of a route's ``to`` may be a group of equals. The groups keep their order; ``balance`` chooses within each. Every
 target of a group gets a number between 0 and 1, and the logarithm of this number, divided by the target's weight, ranks the
-group: each target is first as often as its weight says, and so on for the others (Efraimidis and Spirakis, 2006).
+group. So each target is first as often as its weight says (Efraimidis and Spirakis, 2006).
 
 * ``weighted``: the numbers are random.
-* ``fewest_open``: those with the fewest open streams for their weight come first; random numbers rank the others.
+* ``fewest_open``: the target with the fewest open streams for its weight is first; random numbers decide between equal ones.
 * ``affinity``: the numbers are hashes of the conversation and the target (weighted rendezvous hashing). So every worker and
   node finds the same order without shared state, and if a target is removed or rests, only its conversations move: to the next
   target of their own order. A request that names no conversation is ranked as ``weighted``.
@@ -32,7 +32,7 @@ _CONVERSATIONS: Final = ("threadId", "id")
 
 
 def conversation_of(ask: Ask, places: Iterable[str], headers: Mapping[str, str]) -> bytes | None:
-    """Return a digest of what names the request's conversation, in the first of ``places`` that does; None: none does.
+    """Return a digest of the name of the request's conversation, from the first of ``places`` that has one; None: none has.
 
     ``headers`` are those of the client.
     """
@@ -59,7 +59,7 @@ def ordered(route: Route, ask: Ask, conversation: bytes | None, streams: Mapping
 
 
 def key_order(upstream: Upstream, conversation: bytes | None) -> list[int]:
-    """Return the indexes of an upstream's keys in the order of their use: with a conversation, in an order of its own."""
+    """Return the indexes of an upstream's keys in the order of their use. Each conversation has its own order."""
     order = list(range(len(upstream.keys)))
     if conversation is not None:
         order.sort(key=lambda index: _hashed(conversation, upstream.keys[index].reveal()))
@@ -88,7 +88,7 @@ def _named(ask: Ask, place: str, headers: Mapping[str, str]) -> str:
         case "conversation":
             value = next((request.exchange[name] for name in _CONVERSATIONS if name in request.exchange), None)
         case "previous_response_id":
-            # each response has another id: what stays is the beginning of the conversation, which the gateway has filled in
+            # each response has another id, but the first message stays: the gateway has inserted the stored conversation
             value = _first_message(ask) if ask.stored is not None and ask.stored.previous_id else None
         case "first_message":
             value = _first_message(ask)

@@ -94,8 +94,8 @@ class Server:
     private: str = field(default="auto", validator=_is_listener)
     #: The number of processes; all listen on the same port. A process uses one core.
     workers: int = field(default=1, validator=ge(1))
-    #: With several workers: seconds without a sign of life of its event loop after which a worker is killed and another one
-    #: started. A worker that is stopped or hangs gets its share of new connections until then.
+    #: With several workers: a worker whose event loop gives no sign of life for so many seconds is killed, and another one is
+    #: started. Until then, a worker that is stopped or hangs gets its share of new connections.
     worker_silent_s: float = field(default=30.0, validator=ge(1))
     #: Seconds that live streams may continue after SIGTERM; the remaining ones then end with an error in the client's dialect.
     #: Kubernetes kills after 30 s: make this value smaller there, or `terminationGracePeriodSeconds` larger.
@@ -165,8 +165,8 @@ class Server:
     record: str = ""
     #: What is recorded of request bodies: all (`full`), members with type names as values (`shape`), or nothing (`none`).
     record_bodies: Bodies = "full"
-    #: Whether responses name the upstream that answered, in headers: `x-streamkit-upstream`, `x-streamkit-model` (its name for
-    #: the model), and `x-streamkit-attempts` (how many attempts were made). Errors have them, too. They tell clients which
+    #: Whether responses and errors name the upstream that responded, in headers: `x-streamkit-upstream`, `x-streamkit-model`
+    #: (its name for the model), and `x-streamkit-attempts` (how many attempts were made). These names show clients which
     #: providers you use.
     name_upstreams: bool = False
     #: Which faults of upstreams are tolerated: `strict` repairs none; `lenient` accepts more endings and splits merged calls.

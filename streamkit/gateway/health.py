@@ -1,7 +1,7 @@
 """What a process has learned of its upstreams: which of them rest, which keys rest, and which models have no tools.
 
 All of it is kept for each model of an upstream, in this process only. It changes the order in which upstreams are tried, and
-refuses no request: if all upstreams of a route rest, the one whose rest ends first is asked.
+refuses no request: if all upstreams of a route rest, the one whose rest ends first is tried.
 
 An upstream rests for one of three reasons:
 
@@ -12,10 +12,10 @@ An upstream rests for one of three reasons:
   Attempts are counted when they begin, because most failures come sooner than the responses to other attempts. So neither one
   slow failure on an idle service opens it, nor a few failures among many responses. Failures are forgotten after 30 s, or
   after ten times as long as a time-out took, since requests that wait for it follow one another slowly. While the circuit is
-  *open*, the upstream rests. After that it is *half-open*: one request probes the upstream, and others go past it until the
+  *open*, the upstream rests. After that it is *half-open*: one request probes the upstream, and others skip it until the
   model has emitted something. A failure makes the next rest twice as long, up to a maximum; a response closes the circuit.
 
-An attempt that began before the circuit opened says nothing of the present, so its outcome is not counted.
+The outcome of an attempt that began before the circuit opened is not counted, because the upstream's state has changed since.
 """
 
 from __future__ import annotations
@@ -42,17 +42,16 @@ from streamkit.web.upstream.value import Rest
 Known: TypeAlias = tuple[str, str]
 
 WINDOW_S: Final = 30.0  #: seconds after the first of several failures until they are forgotten
-#: A time-out is remembered for this many times the seconds that it took: requests that wait for it are as far apart.
+#: A time-out is remembered for this many times the seconds that it took, because requests that wait for it follow slowly.
 TIMEOUT_WINDOWS: Final = 10.0
-TIMEOUT_POINTS: Final = 3  #: a time-out counts as so many failures; two of them open a circuit
-#: A failure within so many seconds of the one before counts as this share of one, since they may have one cause. So a burst of
-#: failures is judged by more attempts.
+TIMEOUT_POINTS: Final = 3  #: a time-out counts as this many failures, so two time-outs open a circuit
+#: A failure within this many seconds of the one before counts as this share of one, because both may have one cause.
 BURST_S, BURST_SHARE = 0.2, 0.25
-#: Failures are counted anew if fewer than one in this many attempts failed: an outage that begins then is noticed at once.
+#: The count starts again if fewer than one in this many attempts failed, so that an outage that begins then opens the circuit.
 FEW: Final = 4
 #: Assumed seconds until a probe has a result. It is used only to compare upstreams that all rest.
 PROBE_S: Final = 1.0
-#: After an upstream refuses a request because it supports no tools: seconds without further requests with tools to it.
+#: Seconds for which requests with tools skip an upstream that supports no tools.
 NO_TOOLS_S: Final = 3600.0
 #: The longest time in seconds that an upstream is not used after an error, even if its ``Retry-After`` is longer: the
 #: operator may have raised the upstream's rate limit meanwhile.
@@ -71,7 +70,7 @@ _FAILURES: Final = frozenset({"refused", "total_timeout", "cut", "broken", "not_
 
 
 def known_of(target: Target, model: str) -> Known:
-    """Return what the requests for ``model`` to ``target`` are remembered by."""
+    """Return the key under which the results of requests for ``model`` to ``target`` are remembered."""
     return target.upstream.name, (target.model or model)[:NAME_CHARS]
 
 
@@ -97,9 +96,9 @@ class Ended:
 
     @property
     def failures(self) -> int:
-        """How many failures of the upstream it counts as. 0: it was none.
+        """The number of failures that the attempt counts as; 0 if the upstream did not fail.
 
-        A request that is wrong, a client that left, a content filter, and the gateway's faults and limits are none.
+        A wrong request, a client that left, a content filter, and the gateway's own faults and limits count as 0.
         """
         if self.outcome in _TIMEOUTS:
             return TIMEOUT_POINTS
@@ -193,7 +192,7 @@ class Health:
     opened: Counter[str] = field(factory=Counter)  #: how often circuits of each upstream were opened
 
     def rests_until(self, key: Known, now: float) -> float:
-        """Return the time from which this model of an upstream may be asked: not later than ``now`` if it does not rest."""
+        """Return the time at which the rest of an upstream's model ends: not later than ``now`` if it does not rest."""
         standing = self.known.get(key)
         return 0.0 if standing is None else standing.rests_until(now)
 
@@ -230,7 +229,7 @@ class Health:
         return standing.begun
 
     def end(self, key: Known, upstream: Upstream, how: Ended) -> None:
-        """Note how an attempt ended that ``begin`` was called for."""
+        """Note how an attempt ended. ``begin`` was called for it before."""
         self.streams[key[0]] -= 1
         standing = self.known.get(key)
         if standing is None or how.number <= standing.earlier:  # None: too many others were remembered since
@@ -258,7 +257,10 @@ class Health:
             standing.pause_until = how.now + rest_s
 
     def account(self, key: Known, upstream: Upstream, conversation: bytes | None, now: float) -> tuple[Upstream, int]:
-        """Return the upstream with the key to use, and the key's index: the first that does not rest, or is due first."""
+        """Return the upstream with the key to use, and the index of this key.
+
+        It is the first key that does not rest; if all rest, the one whose rest ends first.
+        """
         if not upstream.keys:
             return upstream, 0
         standing, order = self.known.get(key), key_order(upstream, conversation)

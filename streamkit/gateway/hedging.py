@@ -1,4 +1,4 @@
-"""Run attempts side by side: the next upstream is asked as well if one has emitted nothing for some seconds.
+"""Run two attempts at once: the next upstream gets the request as well if one has emitted nothing for some seconds.
 
 At most two attempts run at once, each in a task of its own, since a pipe is entered, driven and left by one task. The first
 whose model has emitted something wins: only it may write to the client from then on, and the other one is cancelled. Its

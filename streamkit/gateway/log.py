@@ -61,7 +61,7 @@ def _second(second: int) -> str:
 
 
 RED, GREEN, YELLOW, DIM, BOLD = "31", "32", "33", "2", "1"
-#: Members of a request's line that the text omits: they are in other words there, or are of use only to programs.
+#: Members of a request's line that the text omits, because it shows them in another form, or only programs use them.
 _OMITTED: Final = frozenset({
     "attempts", "client", "ending", "error", "first_byte_s", "first_output_s", "greatest_gap_s", "median_gap_s", "method",
     "model", "output_tokens_per_s", "path", "request_id", "route", "seconds", "span_id", "status", "stop", "stream",
@@ -85,8 +85,8 @@ class Text(logging.Formatter):
             parts, gap = list(_request_parts(fields)), "  "
         else:
             level, marks = record.levelname.lower(), {logging.WARNING: YELLOW, logging.ERROR: RED}
-            said = " ".join(f"{name}={value!r}" for name, value in fields.items())
-            parts = [(level, marks.get(record.levelno, "")), (message, ""), (said, "")]
+            members = " ".join(f"{name}={value!r}" for name, value in fields.items())
+            parts = [(level, marks.get(record.levelno, "")), (message, ""), (members, "")]
         painting = (painted(printable(text), code if self._colour else "") for text, code in parts if text)
         line = gap.join([painted(self.formatTime(record, "%H:%M:%S"), DIM if self._colour else ""), *painting])
         if not record.exc_info:
@@ -95,7 +95,7 @@ class Text(logging.Formatter):
 
 
 def _request_parts(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Return the texts of a request's line, each with its colour: what was asked, what became of it, and its id."""
+    """Yield the texts of a request's line, each with its colour: the request, its result, and its id."""
     status, ending = fields.get("status"), fields.get("ending", "")
     is_fault = ending == "broken" or (status or 0) >= 500
     if status is not None:
@@ -112,8 +112,8 @@ def _request_parts(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"{fields['seconds']:.2f} s{first}", ""
     usage = fields.get("usage", {})
     yield ", ".join(f"{usage[kind]:,} {name}" for kind, name in _TOKENS.items() if kind in usage), ""
-    is_told = not attempts or attempts[-1]["outcome"] in {"success", ending.replace(" ", "_")}
-    outcome = "" if is_told else _outcome(attempts[-1])
+    is_shown = not attempts or attempts[-1]["outcome"] in {"success", ending.replace(" ", "_")}
+    outcome = "" if is_shown else _outcome(attempts[-1])
     yield ", ".join(filter(None, (ending, fields.get("stop"), outcome))), RED if is_fault else ""
     yield fields.get("error", ""), RED if is_fault else YELLOW
     for name, value in fields.items():
@@ -123,7 +123,7 @@ def _request_parts(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _outcome(attempt: Mapping[str, Any]) -> str:
-    """Return how an attempt ended; of a failed one also the path that was asked, and the reason if the client got another."""
+    """Return how an attempt ended. After a failure, add the path, and the upstream's error if the client got another one."""
     return " ".join([attempt[name] for name in ("outcome", "path", "detail") if name in attempt])
 
 
@@ -133,8 +133,8 @@ def _shown(value: Any) -> str:
         return ", ".join(map(str, value))
     if not isinstance(value, Mapping):
         return str(value)
-    told = {name: f"{each['ms']} ms" if isinstance(each, Mapping) else each for name, each in value.items()}
-    return ", ".join(f"{name} {each}" for name, each in told.items())
+    texts = {name: f"{each['ms']} ms" if isinstance(each, Mapping) else each for name, each in value.items()}
+    return ", ".join(f"{name} {each}" for name, each in texts.items())
 
 
 def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:

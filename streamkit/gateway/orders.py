@@ -1,7 +1,7 @@
-"""What the parent process tells its workers while they run, over one pipe to each.
+"""The orders of the parent process to its workers, and their replies, over one pipe to each worker.
 
-A new configuration is sent to all workers first. Each gets ready for it and says so; a stage may fail to load, for example.
-Only if all of them are ready, they apply it, so all workers serve by one configuration. A worker that dies meanwhile does not
+A new configuration is first sent to all workers. Each prepares it and replies: a stage may fail to load, for example. If all
+are ready, they are ordered to apply it, so all workers use the same configuration. A worker that dies meanwhile does not
 count: its successor starts with the configuration that then applies.
 """
 
@@ -102,7 +102,7 @@ async def streams_of_workers(pipes: Pipes) -> Streams:
 
 
 async def hurry_workers(pipes: Pipes) -> None:
-    """Tell all workers to stop at once."""
+    """Order all workers to stop at once."""
     await _send(pipes, Hurry())
 
 
@@ -131,7 +131,7 @@ def _replies(pipe: Connection) -> Iterable[Any]:
 async def obey(
     pipe: Connection, present: Callable[[], Rules], apply: Callable[[Rules], None], hurry: Callable[[], None]
 ) -> None:
-    """Do what the parent says, until it is gone. ``present`` returns the rules in use, and ``apply`` replaces them."""
+    """Follow the parent's orders until it has ended. ``present`` returns the rules in use, and ``apply`` replaces them."""
     ready: Rules | None = None
     with suppress(EOFError, OSError):
         while True:
@@ -159,9 +159,9 @@ def _rules_in(data: bytes, before: Rules) -> Rules:
 
 async def _readable(pipe: Connection) -> None:
     loop = asyncio.get_running_loop()
-    came = asyncio.Event()
-    loop.add_reader(pipe.fileno(), came.set)
+    readable = asyncio.Event()
+    loop.add_reader(pipe.fileno(), readable.set)
     try:
-        await came.wait()
+        await readable.wait()
     finally:
         loop.remove_reader(pipe.fileno())

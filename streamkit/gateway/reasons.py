@@ -1,13 +1,13 @@
 """Name how an attempt with an upstream ended: one outcome for the log and metrics, and the reasons to try the next upstream.
 
 An outcome says what happened (``http_400``). A reason says why (``context_length``), and is what a route's ``next_on`` lists.
-A failure has an exact reason, if there is one, and a general one: an upstream that has no tools is also an upstream that did
-not find the model. If the route lists one of them, the next upstream is tried.
+A failure has a general reason, and may have an exact one: ``unsupported_tools`` is also ``not_found`` or ``invalid_request``.
+If the route lists one of them, the next upstream is tried.
 
-A response that is complete may be a reason, too: a refusal, a filter or nothing at all in place of output. Reasoning is output
-once it was sent. In a whole response nothing was sent, so reasoning alone is no output there.
+A complete response may have a reason, too: a refusal, a filter, or no output. In a stream, reasoning counts as output, because
+the client has received it. In a whole response, reasoning alone is no output.
 
-Source: docs/how-to/run-the-gateway.md has the meaning of each; dialects.md §7.5.
+Source: docs/how-to/choose-upstreams.md has the meaning of each reason; dialects.md §7.5.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _BY_STOP: Final[Mapping[StopReason, EndReason]] = {
     "context_full": "context_length",
 }
 #: Types of errors that depend on the upstream (its key, credit or models), whatever the status.
-_ITS_OWN: Final = frozenset({"auth", "billing", "permission", "not_found"})
+_OF_UPSTREAM: Final = frozenset({"auth", "billing", "permission", "not_found"})
 
 _TOOLS: Final = r"\b(?:tools?|tool (?:use|calls|calling)|functions?|function (?:calls|calling))\b"
 #: Matches "No endpoints found that support tool use" (OpenRouter), "… does not support tools", "tools is unsupported".
@@ -117,7 +117,7 @@ def _general(failed: ProviderFailed, error: Exception | None) -> Reason:
     status = failed.http_status
     if status is not None and 300 <= status < 400:
         return "server_error"
-    if status is not None and failed.type not in _ITS_OWN and (known := _BY_STATUS.get(status)) is not None:
+    if status is not None and failed.type not in _OF_UPSTREAM and (known := _BY_STATUS.get(status)) is not None:
         return known
     return _BY_TYPE[failed.type]
 
@@ -133,7 +133,7 @@ def reasons_in(request: Request, report: StreamReport, *, is_silent: bool) -> tu
 
 def is_silent(answer: Response) -> bool:
     """Return whether a whole response has no text, no call and no medium: at most reasoning and a refusal."""
-    return all(_says_nothing(part) for choice in answer.choices for part in choice.parts)
+    return all(_is_no_output(part) for choice in answer.choices for part in choice.parts)
 
 
 def is_refusal(report: StreamReport) -> bool:
@@ -141,7 +141,7 @@ def is_refusal(report: StreamReport) -> bool:
     return report.refused and all(stop.reason in {"refusal", "content_filter"} for stop in report.stops)
 
 
-def _says_nothing(part: Part) -> bool:
+def _is_no_output(part: Part) -> bool:
     if isinstance(part, Aside):
         return part.kind not in SPOKEN_ASIDES
     return isinstance(part, Reasoning | RedactedReasoning | Refusal) or (isinstance(part, Text) and not part.text)

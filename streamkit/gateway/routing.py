@@ -117,8 +117,8 @@ class Route:
     #: array is a group of equals, among which `balance` chooses: `[["a", { upstream = "b", weight = 3 }], "c"]`.
     targets: tuple[Target, ...] = field(validator=_some, converter=_placed)
     #: How to choose in a group of equals. `weighted`: at random, by weight. `fewest_open`: the one with the fewest open
-    #: streams in this process, divided by its weight. `affinity`: the same one for all requests of a conversation, by weight,
-    #: so that it finds its prompts in the provider's cache; on every worker and node. The others of the group are tried next.
+    #: streams in this process, divided by its weight. `affinity`: the same one for all requests of a conversation, on every
+    #: worker and node, so that the provider's cache has the prompt. The others of the group are tried next.
     balance: Literal["weighted", "fewest_open", "affinity"] = "weighted"
     #: For `affinity`: the places of a request that may name its conversation; the first one that does counts.
     #: `prompt_cache_key`: the member of this name; `conversation`: the id of a chat interface's thread or chat;
@@ -131,18 +131,19 @@ class Route:
     #: regular expression. Modules of the configuration's folder and of the working directory are found too. On such a route
     #: nothing passes byte for byte.
     stages: tuple[RouteStage, ...] = ()
-    #: The reasons for which the next upstream is tried, while the client has nothing of the response. `default` stands for
-    #: `overloaded`, `rate_limit`, `timeout`, `connection`, `server_error`, `auth`, `billing`, `permission`, `not_found`,
-    #: `unsupported_tools` and `unsupported_request`. The others are `context_length`, `content_filter`, `refusal`,
-    #: `no_output`, `tool_choice_ignored`, `too_large` and `invalid_request`.
+    #: The reasons for which the next upstream is tried, while the client has received nothing of the response. `default`
+    #: stands for `overloaded`, `rate_limit`, `timeout`, `connection`, `server_error`, `auth`, `billing`, `permission`,
+    #: `not_found`, `unsupported_tools` and `unsupported_request`. The others are `context_length`, `content_filter`,
+    #: `refusal`, `no_output`, `tool_choice_ignored`, `too_large` and `invalid_request`.
     next_on: tuple[Literal["default", Reason], ...] = ("default",)
-    #: What to do if an upstream's stream is interrupted inside text: report it to the client (`report`), or let the next
-    #: upstream, or the same one again, `continue` the text. The request to it ends with the text so far as the beginning of
-    #: its response, so this works only with upstreams that are known to complete such a text. Such a route never passes
-    #: streams on unparsed, even if client and upstream speak the same dialect.
+    #: What to do if an upstream's stream is interrupted inside text. `report`: the client gets an error. `continue`: another
+    #: upstream, or the same one again, gets the text so far as the beginning of its response, and writes the rest. Only
+    #: upstreams that are known to complete such a text are used. On such a route, no stream passes byte for byte, even if
+    #: client and upstream speak the same dialect.
     on_cut: Literal["report", "continue"] = "report"
-    #: Seconds without any output after which the next upstream is asked as well, at most two at once. The first that emits
-    #: something responds, and the request to the other is cancelled. Off by default, since the provider may charge for both.
+    #: Seconds without any output after which the next upstream gets the request as well; at most two attempts run at once. The
+    #: client gets the response of the first that emits something, and the other attempt is cancelled. Off by default, since
+    #: the providers may charge for both.
     hedge_after_s: float | None = field(default=None, validator=optional(gt(0)))
     #: How often all upstreams are tried again after the first round, if they failed with an error that may be temporary.
     retries: int = field(default=2, validator=ge(0))

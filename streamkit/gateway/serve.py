@@ -234,7 +234,7 @@ async def _parent(
 
 
 def _log_stop(signals: Signals, streams: Streams, grace_s: float, tell: Callable[[str], None]) -> None:
-    """Log that the gateway stops, and which streams it waits for. Tell it also to a person who pressed Ctrl-C."""
+    """Log that the gateway stops, and how many streams it waits for. After Ctrl-C, also print this."""
     fields = {"streams": streams, "grace_s": grace_s} if streams else {}
     log.info("stopping", extra={"fields": fields})
     if streams and signals.first == signal.SIGINT:
@@ -250,7 +250,7 @@ def _log_stop(signals: Signals, streams: Streams, grace_s: float, tell: Callable
 class _Worker:
     process: BaseProcess
     signs: Connection  #: receives a byte for each sign of life, the first one when the worker listens
-    orders: Connection  #: what the worker is told while it runs, and its replies
+    orders: Connection  #: the orders to the worker while it runs, and its replies
     listens: bool = False
     _silent_looks: int = 0
 

@@ -1,4 +1,4 @@
-"""Ask the upstreams of a route for something beside a response: a token count, or a compaction.
+"""Request token counts and compactions from the upstreams of a route.
 
 Source: clients.md §10.4; dialects.md §3.2, §5.1.
 """
@@ -42,8 +42,8 @@ async def count(
 ) -> web.Response:
     """Return the response of ``first_count`` for the route's upstreams.
 
-    Upstreams that rest are asked last, and not at all if an estimate can replace their count. A count does not change an
-    upstream's ``health``, because it has an endpoint of its own. Each upstream that is asked becomes an attempt in ``record``.
+    Upstreams that rest are tried last, and not at all if an estimate can replace their count. A count does not change an
+    upstream's ``health``, because it has an endpoint of its own. Each request to an upstream becomes an attempt in ``record``.
     ``server`` says what happens if there is no count, and whether the response names the upstream. ``stopping`` returns
     whether the gateway is shutting down; it tells a shutdown from a client that disconnected if a count is cancelled.
     """

@@ -1,12 +1,12 @@
-"""The signals that a process of the gateway gets, as events.
+"""Handle the signals to a process of the gateway.
 
 The first SIGTERM or SIGINT stops the gateway, and live streams get the grace time. A second one ends it at once. Programs such
 as ``npm run`` pass on an interrupt that the terminal has already sent, so a second one counts only after ``SAME_S`` seconds.
 
-SIGHUP loads the configuration file again, also under ``nohup``. A terminal that closes sends SIGHUP, too: a gateway whose log
-went to this terminal stops. Without a file SIGHUP stops the gateway, unless it was started to ignore it (``nohup``).
+SIGHUP loads the configuration file again, also under ``nohup``. A terminal that is closed sends SIGHUP, too: a gateway whose
+log goes to this terminal stops. Without a file, SIGHUP stops the gateway, unless ``nohup`` started it.
 
-Workers listen to SIGTERM alone. A terminal signals all processes, and their parent tells them what to do.
+Workers handle only SIGTERM. A terminal also signals workers, but they get their orders from the parent process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Final
 from attrs import define, field
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  #: the signals that the gateway handles
-SAME_S: Final = 0.5  #: a signal so many seconds after the first one is the same request
+SAME_S: Final = 0.5  #: a second signal within this many seconds is taken for the first one
 QUIT_S: Final = 3.0  #: seconds after the second signal until the process ends, whatever it does
 #: The parent ends later than its workers, since it removes their folder.
 PARENT_QUIT_S: Final = 2 * QUIT_S
@@ -29,7 +29,7 @@ PARENT_QUIT_S: Final = 2 * QUIT_S
 
 @define(eq=False)
 class Signals:
-    """What the signals of a process ask for."""
+    """The signals that a process has received, as events."""
 
     reload: asyncio.Event = field(factory=asyncio.Event)  #: load the configuration again
     stop: asyncio.Event = field(factory=asyncio.Event)
@@ -59,26 +59,26 @@ class Signals:
 
 def signals_of_gateway(*, reloads: bool, quit_s: float = QUIT_S) -> Signals:
     """Handle the signals of the gateway's main process. ``reloads``: it has a configuration file that it can load again."""
-    heard, loop = Signals(), asyncio.get_running_loop()
+    signals, loop = Signals(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, heard.stop_by, number, quit_s)
+        loop.add_signal_handler(number, signals.stop_by, number, quit_s)
     if reloads:
         at_terminal = _at_terminal()
-        loop.add_signal_handler(signal.SIGHUP, lambda: heard.hang_up(at_terminal=at_terminal))
+        loop.add_signal_handler(signal.SIGHUP, lambda: signals.hang_up(at_terminal=at_terminal))
     elif signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        loop.add_signal_handler(signal.SIGHUP, heard.stop_by, signal.SIGHUP)
+        loop.add_signal_handler(signal.SIGHUP, signals.stop_by, signal.SIGHUP)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-    return heard
+    return signals
 
 
 def signals_of_worker() -> Signals:
     """Handle the signals of a worker, which starts with all of them blocked."""
-    heard = Signals()
+    signals = Signals()
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, heard.stop.set)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, signals.stop.set)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-    return heard
+    return signals
 
 
 def end_within(seconds: float, status: int) -> None:

@@ -18,7 +18,7 @@ from streamkit.conversation.messages import Media, Part, Request, Text, Tool, To
 from streamkit.dialects.lowering import Capabilities, Lowering, when
 from streamkit.events import Aside
 
-#: Members that mark a prompt, in any dialect. A reader that does not know one keeps it with the part that has it.
+#: The members that mark a prompt, in all dialects. A reader keeps unknown members with their part.
 MEMBERS: Final = frozenset({"cache_control", "cachePoint", "prompt_cache_breakpoint"})
 
 

@@ -39,29 +39,29 @@ class Change:
     def apply(self, body: dict[str, Any], report: StreamReport) -> dict[str, Any]:
         """Return the changed body; the same object if there is nothing to change."""
         steps = self.path.split(".")
-        changed: dict[str, Any] = self._at(body, steps)
+        changed: dict[str, Any] = self._changed(body, steps)
         if changed is not body and not self.name and _has(body, steps):
             report.lose(self.loss, what=self.path)
         return changed
 
-    def _at(self, value: Any, steps: Sequence[str]) -> Any:
+    def _changed(self, value: Any, steps: Sequence[str]) -> Any:
         step, *below = steps
         if step == "*":
             if not isinstance(value, list):
                 return value
-            items = [self._at(item, below) for item in value]
+            items = [self._changed(item, below) for item in value]
             return value if all(map(is_, items, value)) else items
         if not isinstance(value, dict):
             return value
         if not below:
-            return self._in(value, step)
+            return self._changed_member(value, step)
         inner = value.get(step)
         if self.value is not _ABSENT and not isinstance(inner, dict | list):
             inner = {}
-        changed = self._at(inner, below)
+        changed = self._changed(inner, below)
         return value if changed is inner else {**value, step: changed}
 
-    def _in(self, members: dict[str, Any], name: str) -> dict[str, Any]:
+    def _changed_member(self, members: dict[str, Any], name: str) -> dict[str, Any]:
         if self.value is not _ABSENT:
             return members if _same(members.get(name, _ABSENT), self.value) else {**members, name: self.value}
         if name not in members:
@@ -87,9 +87,9 @@ def _has(value: Any, steps: Sequence[str]) -> bool:
 
 
 def operator_changes(values: Mapping[str, Any], drop: Iterable[str]) -> tuple[Change, ...]:
-    """Return the changes that leave out the paths in ``drop`` and set ``values``, which are by path.
+    """Return the changes that leave out the members at the paths in ``drop``, and set ``values``, whose keys are paths.
 
-    A table in ``values`` sets its members, and leaves the others of the same object as they are. Raises UsageError, whose
+    A table in ``values`` sets its members, and keeps the other members of that object. Raises UsageError, whose
     message begins with ``drop`` or ``set``.
     """
     dropped = [Change(_checked(path, "drop")) for path in drop]

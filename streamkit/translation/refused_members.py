@@ -1,11 +1,11 @@
 """Find the members of a request that a server refused because it does not know them, and that a request can do without.
 
-Servers refuse a whole request because of one member that they, or the model, do not take. Their words are all different, but
-they name the member. If the request means the same without it, the request can be sent again without it.
+Servers refuse a whole request because of one member that they, or the model, do not accept. Each server words this error in
+another way, but names the member. If the request means the same without the member, it can be sent again without it.
 
-Only a member that is not supported at all counts. A value that is out of range or of the wrong type, and one that the model
-does not take while it takes others (an effort ``minimal``), is the client's error. ``LEARNABLE`` is the closed list of members
-that may be left out. What a program relies on is not in it: the conversation, tools and the choice among them, the form of the
+Only a member that is not supported at all is left out. A value that is out of range, of the wrong type, or unknown to a model
+that accepts other values (an effort ``minimal``), is the client's error. ``LEARNABLE`` is the closed list of members
+that may be left out. It has nothing that programs rely on: the conversation, tools and the choice among them, the form of the
 output, the most output tokens, ``stop`` (agents parse up to it), ``n``, ``logit_bias`` (it can restrict the output to some
 tokens), ``store``, safety settings and regions (what happens to the data).
 
@@ -25,7 +25,7 @@ from streamkit.events import TOLD_CHARS, ProviderFailed
 from streamkit.report import StreamReport
 from streamkit.translation.changes import Change
 
-#: How the next token is drawn. Any answer to the request is still one.
+#: How the next token is chosen. A response without these settings is still a response to the request.
 _SAMPLING: Final = (
     *("temperature", "top_p", "top_k", "min_p", "top_a", "typical_p", "seed", "random_seed"),
     *("presence_penalty", "frequency_penalty", "repetition_penalty", "p", "k"),
@@ -38,9 +38,9 @@ _SAMPLING: Final = (
     *("inferenceConfig.temperature", "inferenceConfig.topP"),
     *("additionalModelRequestFields.top_k", "additionalModelRequestFields.topK"),
 )
-#: Numbers next to the output. A client that asked for them sees that there are none.
+#: Numbers next to the output. A client that asked for them can see that they are missing.
 _PROBABILITIES: Final = ("logprobs", "top_logprobs", "generationConfig.responseLogprobs", "generationConfig.logprobs")
-#: How much the model thinks, how it shows that, and how long its answers are.
+#: How much the model thinks, whether it shows that, and how long its responses are.
 _EFFORT: Final = (
     *("reasoning_effort", "reasoning.effort", "reasoning.summary", "reasoning", "include_reasoning", "think"),
     *("thinking.display", "thinking", "thinking_budget", "output_config.effort", "verbosity", "text.verbosity"),
@@ -58,7 +58,7 @@ _SERVICE: Final = (
     *("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),
     *("stream_options.include_obfuscation", "stream_options"),
 )
-#: Permission for several calls at once: a client that gets one call after the other works, too.
+#: Permission for several calls at once. Clients also accept one call after the other.
 _PARALLEL: Final = ("parallel_tool_calls", "tool_choice.disable_parallel_tool_use")
 #: Where the prompt is cached, and that calls must match their schema: each call gets a verdict either way.
 _MARKS: Final = tuple(
@@ -67,26 +67,26 @@ _MARKS: Final = tuple(
     for place in ("", "system.*.", "tools.*.", "messages.*.content.*.", "messages.*.content.*.content.*.")
 )
 _STRICT: Final = ("tools.*.strict", "tools.*.function.strict", "toolConfig.tools.*.toolSpec.strict")
-#: The paths of members that may be left out, in the dialects' own names. Of two that fit a name, the first counts.
+#: The paths of members that may be left out, in the names of the dialects. If two match a name, the first is used.
 LEARNABLE: Final = (*_SAMPLING, *_PROBABILITIES, *_EFFORT, *_SERVICE, *_PARALLEL, *_MARKS, *_STRICT)
-#: Members that are refused without one that is left out.
+#: For a member that is left out: the members that must be left out with it.
 TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
     "logprobs": ("top_logprobs",),
     "generationConfig.logprobs": ("generationConfig.responseLogprobs",),
     "generationConfig.responseLogprobs": ("generationConfig.logprobs",),
 }
-#: Members that a word for a feature means.
+#: For the name of a feature in an error: the members that it may mean.
 SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {"thinking": ("think", "reasoning_effort", "reasoning")}
 #: Members with the same meaning. One takes the place of the other if the error names that one.
 RENAMED: Final = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 _NAME: Final = r"[\"'`]?(?P<name>[A-Za-z][\w.\[\]]*)[\"'`]?"
-#: The model, and no condition after it.
+#: Matches a mention of the model without a condition after it.
 _THIS: Final = r"(?:this|the current|that|model|models/)(?!.{0,40}\bwhen\b)"
 _MEMBER: Final = "parameter|argument|field"
 _UNSUPPORTED: Final = r"(?:not supported|unsupported|deprecated|not enabled|not available)"
-#: What servers say of a member that they, or the model, do not take.
-_LASTING: Final = tuple(
+#: Errors about a member that the server, or the model, never accepts.
+_NEVER_ACCEPTED: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"un(?:supported|known|recognized) (?:request )?(?:{_MEMBER})(?:s|\(s\))?(?: supplied)?: (?:parameter )?{_NAME}",
@@ -106,8 +106,8 @@ _LASTING: Final = tuple(
         rf"(?:^|[:.;>] |because ){_NAME}(?P<more> (?:level|budget|effort))? is {_UNSUPPORTED} (?:with|for|on|by|in) {_THIS}",
     )
 )
-#: What servers say of a member that they do not take together with another one. It is left out of this request only.
-_PASSING: Final = tuple(
+#: Errors about a member that is not accepted next to another one. It is left out of this request only.
+_CONFLICTING: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"{_NAME} (?:may only be|must be unset|must not be set|cannot be specified|is not supported).{{0,40}} when\b",
@@ -125,8 +125,8 @@ def refused_members(failed: ProviderFailed, body: bytes) -> tuple[tuple[Change, 
     There are none if the error names no member, or one that the request needs. The error must be one that refuses the request
     (status 400 or 422).
     """
-    text = _text(failed)
-    for patterns, lasts in ((_LASTING, True), (_PASSING, False)):
+    text = _messages(failed)
+    for patterns, lasts in ((_NEVER_ACCEPTED, True), (_CONFLICTING, False)):
         found = [match for pattern in patterns for match in pattern.finditer(text)]
         if found:
             members = orjson.loads(body)
@@ -135,11 +135,11 @@ def refused_members(failed: ProviderFailed, body: bytes) -> tuple[tuple[Change, 
     return (), False
 
 
-def _text(failed: ProviderFailed) -> str:
-    """Return the error's message, with the message of the server behind a router."""
+def _messages(failed: ProviderFailed) -> str:
+    """Return the error's message, and the upstream's own message if the server is a router."""
     metadata = failed.raw.get("metadata") if isinstance(failed.raw, dict) else None
-    behind = metadata.get("raw") if isinstance(metadata, dict) else None
-    return f"{failed.message}\n{behind[:TOLD_CHARS]}" if isinstance(behind, str) else failed.message
+    routed = metadata.get("raw") if isinstance(metadata, dict) else None
+    return f"{failed.message}\n{routed[:TOLD_CHARS]}" if isinstance(routed, str) else failed.message
 
 
 def _changes(match: re.Match[str], text: str, body: dict[str, Any]) -> tuple[Change, ...]:

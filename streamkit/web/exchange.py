@@ -233,7 +233,7 @@ async def _without_refused(
     """Send a refused request again without the members that the refusals name, if it can do without them.
 
     ``first`` is the refusal of ``body``, in which ``changes`` were made. It is returned if the upstream refuses the request
-    again, or too many members. Else the members are remembered, and counted in ``asked``.
+    again for another reason, or refuses too many members. Otherwise the members are remembered, and counted in ``asked``.
     """
     answered, sent = first, body
     refused: list[Change] = []

@@ -1,4 +1,4 @@
-"""Requests to an upstream that no model responds to with text: token counts and compactions, each with one JSON body."""
+"""Requests to an upstream for something other than a model's response: token counts and compactions, as one JSON body."""
 
 from __future__ import annotations
 

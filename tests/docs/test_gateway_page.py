@@ -1,4 +1,4 @@
-"""The configuration that the how-to shows is one."""
+"""The configurations that the how-to pages of the gateway show are valid."""
 
 from pathlib import Path
 
@@ -7,12 +7,15 @@ from streamkit.gateway.keys import KeyFile
 from tests.docs.pages import ROOT, blocks
 from tests.web.upstream.certificates import Certificates
 
-PAGE = ROOT / "docs" / "how-to" / "run-the-gateway.md"
+PAGES = [ROOT / "docs" / "how-to" / f"{name}.md" for name in ("run-the-gateway", "choose-upstreams", "change-requests")]
+EQUALS = ("gpu-1", "gpu-2", "cloud")  #: the upstreams of the example of a group
 
 
 def test_the_configuration_of_the_how_to_can_be_read_and_warns_of_nothing(tmp_path):
-    toml = [block for block in blocks(PAGE) if block.language == "toml"]
-    block, clouds, ways, over_sockets, by_reason, hedged, changed, cached, staged, state = toml
+    run, choose, change = ([block for block in blocks(page) if block.language == "toml"] for page in PAGES)
+    block, clouds, ways, over_sockets, staged, state = run
+    by_reason, rests, equals, keys, hedged = choose
+    changed, cached = change
     env = {"GATEWAY_KEY": "a-key-of-clients", "OPENAI_API_KEY": "a-key-of-ours"}
     config = parse_config(
         block.text, name="gateway.toml", env=env, read_file=lambda _path: KeyFile(b"another-key", 0o600)
@@ -68,6 +71,15 @@ def test_the_configuration_of_the_how_to_can_be_read_and_warns_of_nothing(tmp_pa
         ("default", 4.0),
     ]
     assert config.warnings == ()
+    others = "".join(f'[upstreams.{name}]\ndialect = "ollama"\nbase_url = "http://127.0.0.1"\n' for name in EQUALS)
+    config = parse_config(
+        f'{rests.text}\n{keys.text}\n{others}\n{equals.text}\n[[routes]]\nmodels = ["*"]\nto = ["local", "openai"]\n',
+        name="gateway.toml",
+        env={"OPENAI_KEY_A": "a-key", "OPENAI_KEY_B": "another-key"},
+        read_file=lambda _path: KeyFile(b"", 0o600),
+    )
+    assert (config.upstreams["local"].rest.failures, len(config.upstreams["openai"].keys)) == (3, 2)
+    assert [target.place for target in config.routes[0].targets] == [0, 0, 1]
     config = parse_config(
         f'{changed.text}\n{cached.text}\n[[routes]]\nmodels = ["*"]\nto = ["gemini", "anthropic"]\n',
         name="gateway.toml",

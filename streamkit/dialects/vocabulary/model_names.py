@@ -1,10 +1,10 @@
-"""Find what a model takes, by its name.
+"""Find what a model accepts, by its name.
 
-A server refuses a whole request because of one word that its model does not know, and a client that named another model cannot
-know this. The row of a model is the first of ``model_table.py`` with a pattern that matches its name, in the spelling of any
-vendor, cloud or router (``claude-opus-4-6``, ``us.anthropic.claude-opus-4-6-v1:0``, ``anthropic/claude-opus-4.6``). Names are
-compared in lower case, and versions in the form with a point. A model without a row gets the default of the dialect
-(``UNKNOWN``, or one next to the dialect's writer), which is what nearly all its servers accept: three efforts, no word for
+A server refuses a whole request because of one word that its model does not accept, and a client that named another model
+cannot know this. The row of a model is the first of ``model_table.py`` with a pattern that matches its name, in the spelling
+of any vendor, cloud or router (``claude-opus-4-6``, ``us.anthropic.claude-opus-4-6-v1:0``, ``anthropic/claude-opus-4.6``).
+Names are compared in lower case, and versions in the form with a point. A model without a row gets the default of the dialect
+(``UNKNOWN``, or a row next to the dialect's writer), which has what nearly all its servers accept: three efforts, no word for
 turning thinking off, any sampling option, no cache mark. Only requests of another dialect are changed.
 """
 
@@ -33,7 +33,7 @@ def model_info(name: str) -> ModelInfo | None:
     """Return what the table of models knows of the model called ``name``; None if it does not know the model.
 
     The name may be in the form of any vendor, cloud or router: ``gpt-5.5``, ``openai/gpt-5.5``,
-    ``us.anthropic.claude-opus-4-6-v1:0``. What the name of a deployment stands for (Azure) cannot be known.
+    ``us.anthropic.claude-opus-4-6-v1:0``. The model of an Azure deployment can't be found by the deployment's name.
     """
     found = _found(name)
     return None if found is UNKNOWN else found

@@ -1,6 +1,6 @@
-"""What models take, as data: a row for each family of models, with the sources of its facts.
+"""What models accept, as data: a row for each family of models, with the sources of its facts.
 
-``ModelInfo`` says what the columns mean; a row names what differs from the row that it is made of. The first row with a
+``ModelInfo`` explains the columns. A row states the differences from the row that it is made of. The first row with a
 pattern that matches a name is the row of that name (``model_names.py``), so narrower rows come first. All request writers read
 these rows, and ``docs/reference/models.md`` shows them.
 """

@@ -1,11 +1,11 @@
-"""What a row of the table of models says, and effort in words and in tokens.
+"""The columns of the table of models, and the conversion between words and tokens for an effort.
 
 ``model_table.py`` has the rows, ``model_names.py`` finds the row of a name.
 
 Some dialects have an effort (``reasoning_effort``, ``thinkingLevel``), some a budget of tokens (``budget_tokens``,
-``thinkingBudget``, ``token_budget``), some both. The other form is converted to the nearest value, and counted as a loss. A
-budget becomes one of the three efforts that every server with efforts accepts. The numbers are Google's, with steps above
-them.
+``thinkingBudget``, ``token_budget``), some both. A value in the other form is converted to the nearest one, and counts as a
+loss. A budget becomes one of the three efforts that every server with efforts accepts. The numbers are Google's, and two
+larger ones.
 
 How to add a model: docs/how-to/add-a-model.md. Source: dialects.md §7.8; ai.google.dev, "OpenAI compatibility".
 """
@@ -81,8 +81,9 @@ class ModelInfo:
     The defaults are what nearly all servers accept: they apply to a model that the table does not know.
     """
 
-    #: Patterns of names, as in a shell, separated by blanks. A pattern begins where the name does or after any ``/``, ``.`` or
-    #: ``:`` in it; one that begins with ``*``, anywhere. Names are compared in lower case, versions with a point.
+    #: Patterns of names, as in a shell, separated by blanks. A pattern must match from the start of the name, or from after a
+    #: ``/``, ``.`` or ``:`` in it; a pattern that begins with ``*`` matches anywhere. Names are compared in lower case,
+    #: versions with a point.
     names: str
     sources: tuple[str, ...]  #: The keys of the sources in the table.
     vendor: str = ""  #: The vendor of the models: ``anthropic``.

@@ -1,6 +1,6 @@
 """How connections to one upstream are opened: through which proxy, and with which certificates.
 
-The options of aiohttp are made once, when the upstream is created, so that a request costs no more than without them, and a
+The options of aiohttp are made once, when the upstream is created, so that requests take no more time, and a
 file that can't be used is reported at that point. The environment's proxies (``HTTPS_PROXY``) are not used. OpenSSL finds
 the system's certificates, and follows ``SSL_CERT_FILE``.
 
@@ -32,7 +32,7 @@ PATH_CHARS: Final = 200  #: the most characters of a path in a message
 
 @frozen(kw_only=True)
 class ConnectionOptions:
-    """The options of a request's connection, for aiohttp. Empty: as aiohttp connects by default."""
+    """The options of a request's connection, for aiohttp. Empty: aiohttp's defaults."""
 
     arguments: Mapping[str, Any] = field(factory=dict, repr=False)  #: ``proxy``, ``proxy_headers`` and ``ssl``
     #: More headers of a request. A proxy reads a request without TLS itself, so its credentials are there.
@@ -74,10 +74,10 @@ def _proxy(text: str) -> URL:
     """Return the URL of a proxy. Raises UsageError, whose message shows nothing of the text."""
     try:
         url = URL(text)
-        known = url.scheme == "http" and bool(url.host) and bool(url.port)
+        is_valid = url.scheme == "http" and bool(url.host) and bool(url.port)
     except ValueError:
-        known = False
-    if not known:
+        is_valid = False
+    if not is_valid:
         raise UsageError(f"proxy: {PROXY_FORM}; proxies that are reached by TLS or SOCKS are not supported")
     if url.path not in {"", "/"} or url.raw_query_string or url.raw_fragment:
         raise UsageError(f"proxy: leave out everything after the port; {PROXY_FORM}")

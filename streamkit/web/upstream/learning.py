@@ -1,4 +1,4 @@
-"""Remember what an upstream has refused of a request, by model, so that later requests leave it out at once.
+"""Remember which members of requests an upstream refuses, by model, so that later requests leave them out.
 
 ``streamkit.translation.refused_members`` reads the refusals, and lists the members that may be left out.
 """
@@ -11,11 +11,11 @@ from typing import Final
 from streamkit.report import StreamReport
 from streamkit.translation.changes import Change
 
-#: Seconds after which a member is sent again: the server, or the model behind its name, may take it by then.
+#: Seconds after which a member is sent again: the server, or the model of that name, may accept it by then.
 REMEMBERED_S: Final = 3600.0
 #: How many models of an upstream are remembered, and the longest name. Limited, because clients choose the models' names.
 MODELS, NAME_CHARS = 256, 200
-MOST_REFUSED: Final = 2  #: the most members that one request is sent again without
+MOST_REFUSED: Final = 2  #: the most members that are left out of one request
 REFUSALS: Final = frozenset({400, 422})  #: the statuses of a response that refuses the request itself
 
 
@@ -42,5 +42,5 @@ class Learnt:
 
 
 def left_out(asked: StreamReport) -> list[str]:
-    """Return the paths of the members that an upstream refused, and that its request was therefore sent without."""
+    """Return the paths of the members that were left out of a request, because its upstream refuses them."""
     return [path for kind, path in asked.lost if kind == "parameter_refused"]

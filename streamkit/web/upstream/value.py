@@ -120,8 +120,8 @@ def _is_base_url(_upstream: Upstream, _field: Attribute[str], text: str) -> None
 class Rest:
     """When a gateway stops using a model of an upstream that fails, and for how long (a circuit breaker)."""
 
-    #: The failures after which it rests, if they are at least half of the attempts since the first of them. A time-out counts
-    #: as three. 0: it never rests after failures.
+    #: The number of failures after which the model rests, if at least half of the attempts since the first of them failed. A
+    #: time-out counts as three failures. 0: it never rests after failures.
     failures: int = field(default=5, validator=ge(0))
     #: Seconds of the first rest. One request then probes the upstream; if it fails, the next rest is twice as long.
     first_s: float = field(default=10.0, validator=gt(0))
@@ -158,7 +158,7 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @frozen(kw_only=True)
 class Upstream:
-    """One server that answers requests. Raises UsageError for a value that can't work; its message begins with the field."""
+    """One server that serves requests. Raises UsageError for a value that can't work; its message begins with the field."""
 
     name: str = field(metadata={"no_key": True})  # in a configuration file this is the name of the table
     dialect: str  #: A dialect, or a provider that speaks one (``"deepseek"``)
@@ -178,18 +178,17 @@ class Upstream:
     #: service of the dialect. AWS refuses signatures for another service.
     service: str | None = None
     #: The HTTP proxy for requests: ``"http://proxy:3128"``. A URL with user and password must be a Secret. None: no proxy,
-    #: whatever the environment says.
+    #: even if the environment names one.
     proxy: str | Secret | None = None
     #: A PEM file with the root certificates to accept, instead of the system's.
     ca_file: str | None = None
-    #: A PEM file with the certificate that the upstream asks its clients for (mTLS), and those between it and its root.
+    #: A PEM file with the client certificate for the upstream (mTLS), and the certificates between it and its root.
     client_cert: str | None = None
-    client_key: str | None = (
-        None  #: A PEM file with the key of ``client_cert``, not encrypted. None: it is in the same file.
-    )
+    #: A PEM file with the key of ``client_cert``, not encrypted. None: the key is in the file ``client_cert``.
+    client_key: str | None = None
     tools: bool = True  #: false if the server does not support tools
     timeouts: Timeouts = DEFAULT_TIMEOUTS
-    #: When the gateway stops using it after failures, and for how long.
+    #: When the gateway stops using a model of this upstream after failures, and for how long.
     rest: Rest = DEFAULT_REST
     #: Constant headers that the operator chooses, such as OpenRouter's ``HTTP-Referer``. Names are converted to lower case.
     headers: Mapping[str, str] = field(factory=dict, converter=_lower, repr=lambda headers: f"<{', '.join(headers)}>")
@@ -205,8 +204,8 @@ class Upstream:
     #: What to do with media given as a URL, if the dialect takes none: return an error (``refuse``), fetch the media, over
     #: https and from public addresses only (``fetch``), or leave them out and count a loss (``drop``).
     linked_media: FetchedMedia = "refuse"
-    #: The name of a known model that accepts the same as this upstream's models, whose names say nothing: an Azure deployment
-    #: may have any name. By default each model's own name decides.
+    #: The name of a known model that accepts the same as this upstream's models, if their own names say nothing: an Azure
+    #: deployment may have any name. By default, a model is looked up by its own name.
     model_like: str | None = None
     #: Whether text between thinking tags (`<think>…</think>`) becomes reasoning. `auto`: as the policy says, which means yes
     #: for providers that are known to send such tags, if the client speaks another dialect. `on`: always. `opened`: always,
@@ -215,11 +214,11 @@ class Upstream:
     think_tags: ThinkTags = "auto"
     #: The grammars of tool calls to look for in the model's text. A match becomes a tool call if the request has that tool.
     text_calls: tuple[TextCalls, ...] = ()
-    #: Whether to mark the prompt for the provider's cache, if the provider caches only what is marked and the client set no
-    #: mark. `auto`: at the end of the tools, of the system prompt and of the last two user turns.
+    #: Whether to mark prompts for the provider's cache. `auto`: yes, if the provider caches only what is marked and the client
+    #: set no mark. The marks are at the end of the tools, of the system prompt, and of the last two user turns.
     cache: CacheMarks = "off"
-    #: Whether a request whose parameter the upstream refuses is sent again without it, and later requests to the same model
-    #: leave it out for an hour. Only parameters that a request can do without are left out, such as `temperature`.
+    #: Whether a request is sent again without a parameter that the upstream refuses, and later requests to the same model
+    #: leave this parameter out for an hour. Only parameters that a request can do without are left out, such as `temperature`.
     learn: bool = True
     #: Members of each request to leave out, by their paths in the upstream's dialect:
     #: `["metadata.user_id", "tools.*.strict"]`.
@@ -227,9 +226,8 @@ class Upstream:
     #: Members of each request to set or replace, by their paths: `{ service_tier = "flex", "generationConfig.seed" = 1 }`.
     #: In a table, the members are set one by one; an array is set as a whole.
     set: Mapping[str, Any] = field(factory=dict, repr=lambda values: f"<{', '.join(values)}>")
-    propagate_trace: bool = (
-        True  #: whether requests carry their trace (`traceparent`), if traces are sent (`[telemetry]`)
-    )
+    #: Whether requests carry their trace (`traceparent`), if traces are sent (`[telemetry]`).
+    propagate_trace: bool = True
 
     def __attrs_post_init__(self) -> None:
         for name, (kinds, written) in _KINDS.items():
@@ -272,7 +270,7 @@ class Upstream:
 
     @cached_property
     def learnt(self) -> Learnt:
-        """What this process has learned of the requests that the upstream refuses."""
+        """The changes that this process has learned from requests that the upstream refused."""
         return Learnt()
 
     @cached_property
