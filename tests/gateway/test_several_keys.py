@@ -140,7 +140,9 @@ async def test_of_two_hundred_requests_at_once_none_fails_and_the_limited_key_is
         assert not [wait for wait in waits if 0.5 < wait < rest_s], (
             "only what was sent before the first 429 may follow it"
         )
-    assert [line.fields["key_number"] for line in caplog.records if "key of" in line.message] == [1, 1]
+    rested = [line.fields["key_number"] for line in caplog.records if "key of" in line.message]
+    assert len(rested) > 1
+    assert set(rested) == {1}
 
 
 async def test_a_hedge_asks_the_next_upstream_and_not_the_next_key():
