@@ -389,7 +389,8 @@ class Attempts:
         if exchange.recording is not None:
             exchange.recording.end(_end_unread(outcome, exchange.report))
         now = asyncio.get_running_loop().time()
-        how = Ended(outcome, failed, exchange.report, trying.number, now, trying.key)
+        is_slow = outcome == HEDGED_OUT and now - trying.started >= (self.route.hedge_after_s or 0.0)
+        how = Ended(outcome, failed, exchange.report, trying.number, now, trying.key, is_slow)
         self.health.end(self._key(trying.target), trying.target.upstream, how)
         if trying.tap is not None and outcome != HEDGED_OUT:
             trying.tap.release()

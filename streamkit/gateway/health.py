@@ -93,6 +93,7 @@ class Ended:
     number: int  #: what ``Health.begin`` returned
     now: float
     key: int = 0  #: the index of the key that was used, if the upstream has several
+    is_slow: bool = False  #: whether it was so slow that the next upstream was asked as well, and was faster
 
     @property
     def failures(self) -> int:
@@ -102,6 +103,8 @@ class Ended:
         """
         if self.outcome in _TIMEOUTS:
             return TIMEOUT_POINTS
+        if self.is_slow:
+            return 1
         if self.outcome in _FAILURES:
             return 0 if isinstance(self.report.error, LimitExceeded) else 1
         failed = self.failed

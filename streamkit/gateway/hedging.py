@@ -1,9 +1,9 @@
 """Run two attempts at once: the next upstream gets the request as well if one has emitted nothing for some seconds.
 
 At most two attempts run at once, each in a task of its own, since a pipe is entered, driven and left by one task. The first
-whose model has emitted something wins: only it may write to the client from then on, and the other one is cancelled. Its
-connection is closed, and it counts as no failure of its upstream. If an attempt fails while another one runs, that one simply
-goes on as the next attempt.
+whose model has emitted something wins: only it may write to the client from then on, and the other one is cancelled, and its
+connection closed. If that one was silent for the seconds of ``hedge_after_s``, it counts as a failure of its upstream
+(``health.py``). If an attempt fails while another one runs, that one simply goes on as the next attempt.
 
 Source: design.md §6.
 """

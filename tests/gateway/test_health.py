@@ -162,6 +162,11 @@ def test_what_counts_as_a_failure(outcome, kind, failures):
     assert Ended(outcome, failed, StreamReport(), 1, 0).failures == failures
 
 
+@pytest.mark.parametrize(("is_slow", "failures"), [(True, 1), (False, 0)])
+def test_an_attempt_that_lost_a_race_counts_if_the_race_began_because_of_it(is_slow, failures):
+    assert Ended("hedged_out", None, StreamReport(), 1, 0, is_slow=is_slow).failures == failures
+
+
 @pytest.mark.parametrize(("error", "failures"), [(BrokenFrame("no JSON", b"{"), 1), (TooManyToolCalls(9), 0)])
 def test_a_limit_of_the_gateway_is_no_failure_of_the_upstream(error, failures):
     report = StreamReport()

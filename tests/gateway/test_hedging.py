@@ -19,6 +19,7 @@ from streamkit.gateway.routing import RouteStage
 from streamkit.lab.inspector.captures import Captures
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Secret
+from streamkit.web.upstream.value import Rest
 from tests.gateway.running import NAMES, Leg, asking, config_of, in_turn, leg, upstream_at
 from tests.gateway.test_app import passed, tells
 from tests.gateway.test_next_on import CLIENTS, ends, heard
@@ -144,6 +145,18 @@ async def test_who_responds(
             assert (found.status, found.text) == (200, got)
         else:
             assert found.status in {got, {503: 529}.get(got)}
+
+
+async def test_an_upstream_that_hangs_soon_rests_and_the_one_that_was_asked_because_of_it_does_not():
+    rest = Rest(failures=1)
+    async with in_turn(*patient(SILENT, ONE, rest=rest), hedge_after_s=AFTER_S) as running:
+        for _ in range(3):
+            assert (await heard(await running.asked(), "openai-chat", stream=True)).text == "one"
+        assert running.seen == [1, 3]
+    async with in_turn(*patient(says("one", Delay(2 * AFTER_S)), SILENT, rest=rest), hedge_after_s=AFTER_S) as running:
+        for _ in range(2):
+            assert (await heard(await running.asked(), "openai-chat", stream=True)).text == "one"
+        assert running.seen[0] == 2
 
 
 def patient(*plays: Play, **values: Any) -> list[Leg]:

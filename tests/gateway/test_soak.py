@@ -219,8 +219,8 @@ async def test_the_second_upstream_responds_only_if_the_first_failed_or_rests(re
     for each in found:
         check(each, log)
     assert {fault for fault, *_ in plan} == {*PLAYS}
-    assert any(record.getMessage() == "an upstream rests after failures" for record in caplog.records)
-    if requests > 1000:  # a check of the check: rests must not be so frequent that they explain any request
+    if requests > 1000:  # a check of the check: rests must occur, and not be so frequent that they explain any request
+        assert any(record.getMessage() == "an upstream rests after failures" for record in caplog.records)
         awake = [each.id in log.rested for each in found if each.text == "one"]
         assert sum(awake) < 2 * len(awake) / 3
 

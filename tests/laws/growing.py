@@ -544,9 +544,6 @@ class _Source(_Body):
     def __init__(self, pieces: list[bytes]) -> None:
         self._pieces, self._rest, self._error = iter(pieces), b"", None
 
-    def arrived(self) -> bytes:
-        return self._part()
-
     async def __anext__(self) -> bytes:
         if not self._rest:
             self._rest = next(self._pieces, b"")
