@@ -43,11 +43,11 @@ async def first_compaction(
 ) -> web.Response:
     """Return the first compaction that an upstream in ``compactions`` makes, as a response to the client.
 
-    Raises Refused with the last failure; with 400 and what to send instead if no upstream has a path for compactions.
+    Raises Refused with the last failure; with 404 and what to send instead if no upstream has a path for compactions.
     """
     instead = surface_of(ask.dialect).compact_instead
     message = f"no upstream of the model {shown(ask.model)} compacts at this path; {instead}"
-    failed, headers = ProviderFailed("invalid_request", message), NO_HEADERS
+    failed, headers = ProviderFailed("not_found", message, code="not_found"), NO_HEADERS
     for compaction in compactions:
         if not compaction.can_be_asked:
             continue

@@ -81,7 +81,7 @@ async def test_other_upstreams_are_not_asked_and_the_error_says_what_to_send(ups
     async with in_turn(leg(status(500), dialect=upstream)) as running:
         found = await compacted(running)
         failed = told(found, OWN)
-        assert (found.status, failed.type, running.seen) == (400, "invalid_request", [0])
+        assert (found.status, failed.type, running.seen) == (404, "not_found", [0])
     assert failed.message.startswith(
         "no upstream of the model 'm' compacts at this path; send the input to /v1/responses"
     )
