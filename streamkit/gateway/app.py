@@ -26,7 +26,7 @@ from streamkit.gateway.metrics import Metrics, exposition, resting
 from streamkit.gateway.record import Record, log_begun, log_record
 from streamkit.gateway.routing import Route
 from streamkit.gateway.rules import RULES, Rules, rules_of
-from streamkit.gateway.side_attempts import compact, count
+from streamkit.gateway.side_attempts import SideAttempts
 from streamkit.lab.inspector.captures import Capture, Captures
 from streamkit.lab.recording.recorder import Recorder
 from streamkit.resume import Store
@@ -184,9 +184,10 @@ class Gateway(Service):
         ask, record.route = (ask if model == ask.model else evolve(ask, model=model)), route.name
         log_begun(record)
         if ask.operation != "generate":
-            beside = count if ask.operation == "count" else compact
             server, headers = rules.config.server, request.headers
-            return await beside(ask, route, self.session, headers, record, self.health, lambda: self.stopping, server)
+            return await SideAttempts(
+                ask, route, self.session, headers, record, self.health, lambda: self.stopping, server
+            ).run()
         if message is not None and message.warm_up:
             await message.prepared(ask.model)
             record.status, record.ending = 200, "whole"

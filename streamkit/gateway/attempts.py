@@ -18,7 +18,7 @@ After the model has emitted something, the client gets the rest or an error (qui
 one, else the interrupted one again. Each is tried once per response, and only if it is known to continue text
 (``prefill_of``).
 
-Source: seeds.md S3; limits.md §1; of token counts, clients.md §10.4 and dialects.md §3.2, §5.1.
+Source: seeds.md S3; limits.md §1.
 """
 
 from __future__ import annotations
@@ -86,9 +86,8 @@ class _Trying:
     span: AttemptSpan | None = None
     tap: HeldTap | None = None  #: the tap of the exchange, if attempts race
     reasons: tuple[Reason, ...] = ()  #: why another upstream may do better
-    to_continue: deque[Target] | None = (
-        None  #: upstreams that may still continue the response; None: not interrupted yet
-    )
+    #: The upstreams that may still continue the response; None: it is not interrupted yet.
+    to_continue: deque[Target] | None = None
     recorded: Attempt | None = None  #: the record of the attempt; None: it is in progress
 
     def holds(self) -> bool:
@@ -204,9 +203,8 @@ class Attempts:
                     if race is not None:
                         race.drop_later()
                 self._skip(failure, resting)
-                if (
-                    reason not in DEFAULT_REASONS
-                ):  # an upstream that was skipped because it rests may accept the request
+                # an upstream that was skipped because it rests may accept the request
+                if reason not in DEFAULT_REASONS:
                     skipped = self._resting([*targets, *resting], None if reason else failure.target)
                     waiting.extend(skipped)
                     resting += skipped
@@ -271,7 +269,7 @@ class Attempts:
 
     def _order(self) -> list[Target] | ProviderFailed:
         """Return the upstreams to try in this round, or the reason why there are none."""
-        able = [target for target in self._targets if target.upstream.tools or not self.ask.request.tools]
+        able = self._able(self._targets)
         if not able:
             return ProviderFailed("invalid_request", "no upstream of this model supports tools; leave `tools` out")
         able = [target for target in able if target not in self._too_small] or able
@@ -300,8 +298,13 @@ class Attempts:
         """Return the upstreams that were skipped because they rest; with ``before``, those that the route prefers to it."""
         now, targets = asyncio.get_running_loop().time(), self._targets
         preferred = targets if before is None else targets[: targets.index(before)]
-        able = [target for target in preferred if target.upstream.tools or not self.ask.request.tools]
-        return [target for target in able if target not in asked and self._rests_until(target, now) > now]
+        return [
+            target for target in self._able(preferred) if target not in asked and self._rests_until(target, now) > now
+        ]
+
+    def _able(self, targets: Sequence[Target]) -> list[Target]:
+        """Return the upstreams that support tools, if the request has tools; else all."""
+        return [target for target in targets if target.upstream.tools or not self.ask.request.tools]
 
     # -- one attempt ---------------------------------------------------------------------------------------------------
 
@@ -432,13 +435,10 @@ class Attempts:
         """Return the upstreams that may continue a response of ``cut``: the route's later ones, its earlier ones, ``cut``."""
         now, targets = asyncio.get_running_loop().time(), self._targets
         place = targets.index(cut) + 1
-        able = [target for target in targets if target.upstream.tools or not self.ask.request.tools]
         return [
             target
-            for target in (*targets[place:], *targets[:place])
-            if target in able
-            and self._rests_until(target, now) <= now
-            and prefill_of(target.upstream.dialect) is not None
+            for target in self._able((*targets[place:], *targets[:place]))
+            if self._rests_until(target, now) <= now and prefill_of(target.upstream.dialect) is not None
         ]
 
     @property

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from typing import TypeVar
 
 from aiohttp import ClientSession, web
+from attrs import define
 
 from streamkit.events import ProviderFailed
 from streamkit.gateway.choice import ordered
@@ -30,92 +30,85 @@ from streamkit.web.upstream import Upstream, path_of
 T = TypeVar("T")
 
 
-async def count(
-    ask: Ask,
-    route: Route,
-    session: ClientSession,
-    client_headers: Mapping[str, str],
-    record: Record,
-    health: Health,
-    stopping: Callable[[], bool],
-    server: Server,
-) -> web.Response:
-    """Return the response of ``first_count`` for the route's upstreams.
+@define
+class SideAttempts:
+    """Asks the upstreams of a route for a token count or a compaction, until one responds.
 
-    Upstreams that rest are tried last, and not at all if an estimate can replace their count. A count does not change an
-    upstream's ``health``, because it has an endpoint of its own. Each request to an upstream becomes an attempt in ``record``.
-    ``server`` says what happens if there is no count, and whether the response names the upstream. ``stopping`` returns
-    whether the gateway is shutting down; it tells a shutdown from a client that disconnected if a count is cancelled.
+    Each request to an upstream becomes an attempt in ``record``. ``server`` says what happens if there is no count, and
+    whether the response names the upstream. ``stopping`` returns whether the gateway is shutting down; it tells a shutdown
+    from a client that disconnected if an attempt is cancelled. The attempts do not change an upstream's ``health``, because
+    counts and compactions have endpoints of their own.
     """
-    mode = server.count_tokens
-    asked = _asked(route, ask, health, resting_too=mode != "estimate")
-    counts = (Count(ask, upstream, session, client_headers, model) for upstream, model in asked)
-    response = await _named(record, server, first_count(ask, counts, mode, partial(_try, record, stopping)))
-    record.estimated = ESTIMATED in response.headers
-    return response
 
+    ask: Ask
+    route: Route
+    session: ClientSession
+    client_headers: Mapping[str, str]
+    record: Record
+    health: Health
+    stopping: Callable[[], bool]
+    server: Server
 
-async def compact(
-    ask: Ask,
-    route: Route,
-    session: ClientSession,
-    client_headers: Mapping[str, str],
-    record: Record,
-    health: Health,
-    stopping: Callable[[], bool],
-    server: Server,
-) -> web.Response:
-    """Return the response of ``first_compaction`` for the route's upstreams. The arguments are those of ``count``."""
-    asked = _asked(route, ask, health, resting_too=True)
-    made = (Compaction(ask, upstream, session, client_headers, model) for upstream, model in asked)
-    return await _named(record, server, first_compaction(ask, made, partial(_try, record, stopping)))
+    async def run(self) -> web.Response:
+        """Return the response of ``first_count`` or ``first_compaction``. Raises Refused."""
+        if self.ask.operation == "compact":
+            made = (Compaction(self.ask, *each) for each in self._upstreams(resting_too=True))
+            return await self._named(first_compaction(self.ask, made, self._try))
+        mode = self.server.count_tokens
+        counts = (Count(self.ask, *each) for each in self._upstreams(resting_too=mode != "estimate"))
+        response = await self._named(first_count(self.ask, counts, mode, self._try))
+        self.record.estimated = ESTIMATED in response.headers
+        return response
 
+    def _upstreams(self, *, resting_too: bool) -> list[tuple[Upstream, ClientSession, Mapping[str, str], str | None]]:
+        """Return the upstreams in their order, each with the key to use, and what a request to it needs.
 
-def _asked(route: Route, ask: Ask, health: Health, *, resting_too: bool) -> list[tuple[Upstream, str | None]]:
-    """Return the upstreams in their order, each with the key to use and its name for the model. Those that rest are last."""
-    now = asyncio.get_running_loop().time()
-    known = [(known_of(target, ask.model), target) for target in ordered(route, ask, None, health.streams)]
-    awake = [pair for pair in known if health.rests_until(pair[0], now) <= now]
-    targets = [*awake, *(pair for pair in known if pair not in awake)] if resting_too else awake
-    return [(health.account(name, target.upstream, None, now)[0], target.model) for name, target in targets]
+        Those that rest are last, or left out: an estimate can replace their count.
+        """
+        now = asyncio.get_running_loop().time()
+        targets = ordered(self.route, self.ask, None, self.health.streams)
+        known = [(known_of(target, self.ask.model), target) for target in targets]
+        awake = [pair for pair in known if self.health.rests_until(pair[0], now) <= now]
+        chosen = [*awake, *(pair for pair in known if pair not in awake)] if resting_too else awake
+        return [
+            (self.health.account(name, target.upstream, None, now)[0], self.session, self.client_headers, target.model)
+            for name, target in chosen
+        ]
 
+    async def _named(self, answering: Awaitable[web.Response]) -> web.Response:
+        """Return the response, with the headers that name its upstream if ``server`` says so. Refused has them, too."""
+        try:
+            response = await answering
+        except Refused as refused:
+            refused.headers |= self._names()
+            raise
+        if ESTIMATED not in response.headers:
+            response.headers.update(self._names())
+        return response
 
-async def _named(record: Record, server: Server, answering: Awaitable[web.Response]) -> web.Response:
-    """Return the response with the headers that name its upstream, if ``server`` says so. Raises Refused, with them too."""
-
-    def names() -> dict[str, str]:
-        if not server.name_upstreams or not record.attempts:
+    def _names(self) -> dict[str, str]:
+        attempts = self.record.attempts
+        if not self.server.name_upstreams or not attempts:
             return {}
-        last = record.attempts[-1]
-        return names_of(last.upstream, last.model, len(record.attempts))
+        return names_of(attempts[-1].upstream, attempts[-1].model, len(attempts))
 
-    try:
-        response = await answering
-    except Refused as refused:
-        refused.headers |= names()
-        raise
-    if ESTIMATED not in response.headers:
-        response.headers.update(names())
-    return response
-
-
-async def _try(record: Record, stopping: Callable[[], bool], asking: SideRequest[T]) -> T | ProviderFailed:
-    loop = asyncio.get_running_loop()
-    started = loop.time()
-    outcome, detail = "failed", ""
-    try:
-        found = await asking.fetch()
-        outcome = "counted" if asking.ask.operation == "count" else "success"
-        if isinstance(found, ProviderFailed):
-            outcome, detail = failed_outcome(found, asking.report, asking.status), found.message
-    except asyncio.CancelledError:
-        outcome = "shut_down" if stopping() else "client_left"
-        raise
-    finally:
-        seconds = loop.time() - started
-        upstream, model = asking.upstream, asking.model or asking.ask.model
-        path = path_of(upstream, model, stream=False, operation=asking.ask.operation)
-        record.attempts.append(
-            Attempt(upstream.name, outcome, seconds, detail, asking.report, asking.asked, path, model=model)
-        )
-    return found
+    async def _try(self, asking: SideRequest[T]) -> T | ProviderFailed:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        outcome, detail = "failed", ""
+        try:
+            found = await asking.fetch()
+            outcome = "counted" if asking.ask.operation == "count" else "success"
+            if isinstance(found, ProviderFailed):
+                outcome, detail = failed_outcome(found, asking.report, asking.status), found.message
+        except asyncio.CancelledError:
+            outcome = "shut_down" if self.stopping() else "client_left"
+            raise
+        finally:
+            seconds = loop.time() - started
+            upstream, model = asking.upstream, asking.model or asking.ask.model
+            path = path_of(upstream, model, stream=False, operation=asking.ask.operation)
+            self.record.attempts.append(
+                Attempt(upstream.name, outcome, seconds, detail, asking.report, asking.asked, path, model=model)
+            )
+        return found
