@@ -63,7 +63,7 @@ PROSE: Final = _prose()
 
 
 def fault_in(body: bytes, dialect: str, script: Script) -> str:
-    """What is wrong with an answer that was to say ``script`` and no more; empty if nothing is."""
+    """Return what is wrong with an answer that should have the text of ``script``; empty if nothing is."""
     try:
         text, ended = _said(body, dialect)
     except (orjson.JSONDecodeError, LookupError, TypeError) as error:
