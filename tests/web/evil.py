@@ -180,7 +180,8 @@ class EvilUpstream:
         while self._tasks:  # one that was being accepted comes late
             for task in self._tasks:
                 task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await asyncio.wait(self._tasks)
+            await asyncio.sleep(0)  # where all had ended, Python 3.12 waits for nothing: their callbacks run here
         if self._server is not None:
             await self._server.wait_closed()
         for sock in self._sockets:
