@@ -12,6 +12,7 @@ from aiohttp import web
 from attrs import evolve, field, frozen
 
 from streamkit.dialects.http import ModelCard
+from streamkit.dialects.vocabulary.model_names import model_info
 from streamkit.gateway.config import Config
 from streamkit.gateway.routing import Route, Routes
 from streamkit.web.hosts import Hosts, KeyRing, Origins
@@ -43,8 +44,10 @@ class Rules:
         """Return the name and the route of a model. Clients of some dialects may add a default tag to the name."""
         plain = untagged(model, dialect)
         names = (plain, model) if plain in self.routes.named and model not in self.routes.named else (model, plain)
-        found = ((name, self.routes.find(name)) for name in names)
-        return next(((name, route) for name, route in found if route is not None), None)
+        for name in names:
+            if (route := self.routes.find(name)) is not None:
+                return name, route
+        return None
 
     def card(self, model: str, dialect: str) -> ModelCard | None:
         """Return the description of one model for clients, even if the model is not listed."""
@@ -62,6 +65,9 @@ def rules_of(config: Config, before: Rules | None = None) -> Rules:
     for upstream in config.upstreams.values():
         for account in upstream.accounts:
             _ = account.connection  # certificates are read here, since no request should wait for them
+    model_info(
+        ""
+    )  # compiles the patterns of the model table, which takes 25 ms: no request should wait for this either
     keys = [key.reveal() for key in server.keys]
     known = [*keys, *config.resume.secrets, *(key for each in config.upstreams.values() for key in keys_of(each))]
     retired = () if before is None else [key for key in before.secrets if key not in known]

@@ -8,6 +8,7 @@ Source: clients.md §10.1, §10.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import orjson
@@ -66,6 +67,7 @@ def _add(router: web.UrlDispatcher, inventory: Inventory, spelt: Callable[[str],
             serve(router.add_get, constant, _constant(answer))
 
 
+@cache
 def _listings() -> dict[str, Models]:
     return {name: surface.models for name, surface in surfaces().items() if surface.models is not None}
 

@@ -151,12 +151,14 @@ def misspelt(path: str) -> tuple[str, ...]:
 
 
 @cache
-def _marks() -> frozenset[str]:
-    return frozenset(mark for endpoint in endpoints() for mark in endpoint.marks)
+def _marks() -> tuple[str, ...]:
+    return tuple(dict.fromkeys(mark for endpoint in endpoints() for mark in endpoint.marks))
 
 
 def unmarked(model: str) -> tuple[str, str]:
     """Return a model's name, and the suffix that asks for a feature; "" for none."""
+    if not model.lower().endswith(_marks()):
+        return model, ""
     mark = next((mark for mark in _marks() if model.lower().endswith(mark) and len(model) > len(mark)), "")
     return model[: len(model) - len(mark)], mark
 
