@@ -13,7 +13,7 @@ from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import StreamError
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
-from streamkit.web.exchange import open_answer
+from streamkit.web.opening import open_answer
 from streamkit.web.source import whole_body
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream, hidden
