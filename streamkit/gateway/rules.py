@@ -18,7 +18,7 @@ from streamkit.web.hosts import Hosts, KeyRing, Origins
 from streamkit.web.inventory import card_of, untagged
 from streamkit.web.reply import Delivery
 from streamkit.web.upstream import redactor
-from streamkit.web.upstream.hiding import Cut, keys_of
+from streamkit.web.upstream.hiding import Cut
 
 #: The most keys of earlier configurations that are still hidden: a client may still send a key that was replaced.
 RETIRED: Final = 100
@@ -63,7 +63,7 @@ def rules_of(config: Config, before: Rules | None = None) -> Rules:
         for account in upstream.accounts:
             _ = account.connection  # certificates are read here, since no request should wait for them
     keys = [key.reveal() for key in server.keys]
-    known = [*keys, *config.resume.secrets, *(key for each in config.upstreams.values() for key in keys_of(each))]
+    known = [*keys, *config.resume.secrets, *(key for each in config.upstreams.values() for key in each.secrets)]
     retired = () if before is None else [key for key in before.secrets if key not in known]
     secrets = (*known, *retired[:RETIRED])
     return Rules(

@@ -41,7 +41,7 @@ from streamkit.web.continuing import Continuing, Onward, Opened
 from streamkit.web.forms import Came, form_of
 from streamkit.web.heavy import count_values, in_thread, is_heavy
 from streamkit.web.observers import ExchangeRecording, OutputTimes, Tap
-from streamkit.web.opening import open_answer
+from streamkit.web.opening import Sending
 from streamkit.web.reply import Gate, Reply, failure_in
 from streamkit.web.resume.settings import takes_ids
 from streamkit.web.source import TimedSource, whole_body
@@ -359,18 +359,18 @@ class Exchange:
             self.tap.attempt(self.upstream.name, self.upstream.dialect, ReadOptions(policy=self._options.policy))
         if stream and not self._within:
             request.stream_usage = True  # other dialects always include the token usage
-        opened = await open_answer(
+        opened = await Sending(
             self.session,
             self.upstream,
             request,
             self.ask,
             self.reply.client_headers,
-            asked=self.asked,
-            report=self.report,
+            self.asked,
+            self.report,
             prefill=prefill_of(self.upstream.dialect) if self.prefill_text else None,
             trace_headers=self.trace_headers,
             recording=self.recording,
-        )
+        ).open()
         self.status, self._cut = opened.status, opened.cut
         self.upstream_headers = {**opened.upstream_headers, **self.names}
         if not self.races:
