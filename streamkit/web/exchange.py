@@ -102,7 +102,7 @@ class Exchange:
         source, came = arrived
         if came.form == "body":
             try:
-                return await self._replayed(came.body)
+                return await self._replayed(came.body, came.values)
             except StreamError as error:
                 return self._failed(error)
         if onward is not None:
@@ -144,9 +144,9 @@ class Exchange:
         source.copy_to = self.copy_to
         return source, came
 
-    async def _replayed(self, body: bytes) -> ProviderFailed | None:
+    async def _replayed(self, body: bytes, values: int) -> ProviderFailed | None:
         """Write a whole response as the stream that was requested. Raises StreamError."""
-        answer = await self._read(body)
+        answer = await self._read(body, values)
         if not answer.clean:
             return hidden(answer.error or failure_in(self.report), self._cut)
         self.report.repair("body_for_stream")
@@ -167,7 +167,7 @@ class Exchange:
         if came.form != "body":
             return self._events(source)
         try:
-            answer = await self._read(came.body)
+            answer = await self._read(came.body, came.values)
         except StreamError as error:
             return self._failed(error)
         if not answer.clean:
@@ -225,7 +225,7 @@ class Exchange:
                 answer = await self._collected(source)
             else:
                 body = came.body or await whole_body(source)
-                answer = await self._read(body)
+                answer = await self._read(body, came.values)
         except StreamError as error:
             return self._failed(error)
         if not answer.clean:
@@ -247,9 +247,12 @@ class Exchange:
             return self._failed(error)
         return changed if changed.clean else hidden(changed.error or failure_in(self.report), self._cut)
 
-    async def _read(self, body: bytes) -> Response:
-        """Parse the upstream's whole response body. Raises StreamError."""
-        values = await count_values(body, ANSWER_VALUES)
+    async def _read(self, body: bytes, values: int) -> Response:
+        """Parse the upstream's whole response body. ``values`` is the number of its JSON values; 0: not counted yet.
+
+        Raises StreamError.
+        """
+        values = values or await count_values(body, ANSWER_VALUES)
         if values > ANSWER_VALUES:
             raise TooManyValues(ANSWER_VALUES)
         self._heavy = is_heavy(len(body), values)
