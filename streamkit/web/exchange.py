@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final, TypeVar
 
 from aiohttp import ClientSession
@@ -293,7 +293,7 @@ class Exchange:
 
     # -- sending the request ---------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def _within(self) -> bool:
         """Whether client and upstream speak the same dialect."""
         return self.upstream.wire is client_named(self.reply.client)[0]

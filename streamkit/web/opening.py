@@ -151,7 +151,8 @@ class Sending:
     async def _posted(self, body: bytes, recording: ExchangeRecording | None) -> Answered:
         """Send ``body``, a request for a response, or what the operation makes of it. Raises StreamError and BadRequest."""
         upstream, ask = self.upstream, self.ask
-        model, client_headers, features = self.request.model or "", self.client_headers, self._features
+        model, features, traces = self.request.model or "", self._features, self.trace_headers
+        headers = {"client_headers": self.client_headers, "features": features, "trace_headers": traces}
         if self._over_socket:
             opened = await send_over_socket(
                 self.session,
@@ -160,10 +161,8 @@ class Sending:
                 model=model,
                 started=self._started,
                 client_dialect=ask.dialect,
-                client_headers=client_headers,
-                features=features,
-                trace_headers=self.trace_headers,
                 recording=recording,
+                **headers,
             )
             cut = redactor([upstream], opened.sent)
             return Answered(opened.answer, opened.status, without_keys_in(response_headers(opened.headers), cut), cut)
@@ -179,10 +178,8 @@ class Sending:
             stream=self.request.stream is True,
             operation=ask.operation,
             client_dialect=ask.dialect,
-            client_headers=client_headers,
-            features=features,
-            trace_headers=self.trace_headers,
             recording=recording,
+            **headers,
         )
         cut = redactor_for(upstream, response)
         upstream_headers = without_keys_in(response_headers(response.headers), cut)
