@@ -57,8 +57,9 @@ from streamkit.lab.recording.recorder import OpenRecording, Recorder
 from streamkit.report import StreamReport
 from streamkit.web.answered_by import ATTEMPTS, SHOULD_RETRY, is_final, names_of
 from streamkit.web.continuing import Opened
-from streamkit.web.exchange import UNFIT, Exchange
+from streamkit.web.exchange import Exchange
 from streamkit.web.observers import CLIENT_LEFT, SHUT_DOWN, STALL_S, OutputTimes, end_of
+from streamkit.web.opening import UNFIT
 from streamkit.web.reply import ClientLeftError, Reply
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream.hiding import Cut

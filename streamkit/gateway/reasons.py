@@ -32,7 +32,8 @@ from streamkit.errors import (
 from streamkit.events import Aside, ErrorType, ProviderFailed, StopReason
 from streamkit.report import StreamReport
 from streamkit.tool_calls.accumulate import SPOKEN_ASIDES
-from streamkit.web.exchange import UNFIT, Exchange
+from streamkit.web.exchange import Exchange
+from streamkit.web.opening import UNFIT
 
 #: The reasons for which the next upstream is tried, unless the route says otherwise: what depends on the upstream.
 DefaultReason: TypeAlias = Literal[

@@ -19,7 +19,7 @@ from streamkit.web.hosts import Hosts, KeyRing, Origins
 from streamkit.web.inventory import card_of, untagged
 from streamkit.web.reply import Delivery
 from streamkit.web.upstream import redactor
-from streamkit.web.upstream.hiding import Cut, keys_of
+from streamkit.web.upstream.hiding import Cut
 
 #: The most keys of earlier configurations that are still hidden: a client may still send a key that was replaced.
 RETIRED: Final = 100
@@ -69,7 +69,7 @@ def rules_of(config: Config, before: Rules | None = None) -> Rules:
         ""
     )  # compiles the patterns of the model table, which takes 25 ms: no request should wait for this either
     keys = [key.reveal() for key in server.keys]
-    known = [*keys, *config.resume.secrets, *(key for each in config.upstreams.values() for key in keys_of(each))]
+    known = [*keys, *config.resume.secrets, *(key for each in config.upstreams.values() for key in each.secrets)]
     retired = () if before is None else [key for key in before.secrets if key not in known]
     secrets = (*known, *retired[:RETIRED])
     return Rules(

@@ -1,12 +1,10 @@
 """One request to one upstream, and how its response reaches the client.
 
-The request is written in the upstream's dialect and sent. A streamed response is translated while it arrives. A whole response
-is read first, so that code that chooses upstreams can inspect it before the client gets it. If both sides speak the same
-dialect, a valid response is passed on byte for byte in both forms (L4: the law that says so).
+``opening.py`` sends the request. A streamed response is translated while it arrives. A whole response is read first, so that
+code that chooses upstreams can inspect it before the client gets it. If both sides speak the same dialect, a valid response is
+passed on byte for byte in both forms (L4: the law that says so).
 
-A failure is returned as a value, since the next upstream may succeed. Only a client that disconnects raises an exception. If
-an upstream repeats the keys of a request in its error, they are hidden from the client and from the log: ``cut`` removes them,
-and the AWS session token too (limits.md T6).
+A failure is returned as a value, since the next upstream may succeed. Only a client that disconnects raises an exception.
 
 Source: design.md §6; seeds.md S1, S3.
 """
@@ -15,24 +13,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from functools import partial
-from traceback import clear_frames
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any, Final, TypeVar
 
-import orjson
 from aiohttp import ClientSession
-from attrs import define, evolve, field, frozen
-from multidict import CIMultiDict
+from attrs import define, evolve, field
 
-from streamkit.conversation.messages import Request, Response, Text, Turn
+from streamkit.conversation.messages import Response, Text, Turn
 from streamkit.conversation.response_events import response_events
 from streamkit.conversation.restore import restore_response_calls
 from streamkit.dialects import client_named, encode, prefill_of
-from streamkit.dialects.http import Operation
-from streamkit.dialects.profiles import Prefill, Profile
+from streamkit.dialects.profiles import Profile
 from streamkit.dialects.streams.event_encoder import failure_from
-from streamkit.errors import BadRequest, SourceFailed, StreamError, TooManyValues
+from streamkit.errors import StreamError, TooManyValues
 from streamkit.events import Event, ProviderFailed, ReasoningDelta, RefusalDelta, TextDelta, ToolCallArguments
 from streamkit.limits import ANSWER_VALUES, DEFAULT_LIMITS
 from streamkit.pipeline import Pipe, pipe
@@ -40,260 +34,23 @@ from streamkit.read_options import ReadOptions
 from streamkit.recipes import client_events, collect, collect_events, options_before, own_stages, transcode
 from streamkit.report import StreamReport
 from streamkit.rewrite.given import EventStage
-from streamkit.sources import causes
 from streamkit.tool_calls.output import OutputCheck, output_stage, served_check
-from streamkit.translation.bodies import decode_response, encode_request, encode_response
-from streamkit.translation.changes import Change
+from streamkit.translation.bodies import decode_response, encode_response
 from streamkit.translation.citations import carry_citations_of, carry_searches_of
-from streamkit.translation.refused_members import refused_members
-from streamkit.web.budget import Hold
 from streamkit.web.continuing import Continuing, Onward, Opened
-from streamkit.web.fetching import with_fetched_media
 from streamkit.web.forms import Came, form_of
 from streamkit.web.heavy import count_values, in_thread, is_heavy
-from streamkit.web.observers import ExchangeRecording, OutputTimes, Tap, end_of
-from streamkit.web.refusals import Refused
+from streamkit.web.observers import ExchangeRecording, OutputTimes, Tap
+from streamkit.web.opening import Sending
 from streamkit.web.reply import Gate, Reply, failure_in
 from streamkit.web.resume.settings import takes_ids
-from streamkit.web.source import TimedSource, iter_upstream, whole_body
+from streamkit.web.source import TimedSource, whole_body
 from streamkit.web.surfaces import Ask
-from streamkit.web.upstream import Upstream, count_request, error_of, hidden, path_of, redactor, response_headers, send
+from streamkit.web.upstream import Upstream, hidden, path_of
 from streamkit.web.upstream.hiding import Cut
-from streamkit.web.upstream.learning import MOST_REFUSED, REFUSALS
-from streamkit.web.upstream.requests import NO_HEADERS, compact_request
-from streamkit.web.upstream.sending import send_over_socket
+from streamkit.web.upstream.requests import NO_HEADERS
 
 T = TypeVar("T")
-UNFIT: Final = "request_unfit"  #: the code of a failure: the upstream's dialect can't express the request
-
-
-@frozen
-class Answered:
-    """What is known once the response's headers have arrived, or the request has failed."""
-
-    #: A response with status 200, its body unread, whose timers run since the request was sent; else the failure.
-    answer: TimedSource | ProviderFailed
-    status: int | None = None  #: the upstream's HTTP status; None: it did not respond
-    upstream_headers: Mapping[str, str] = field(default=NO_HEADERS, repr=False)  #: the headers for the client
-    cut: Cut = field(default=str, repr=False)  #: removes the keys that were sent to the upstream from a text
-
-
-async def open_answer(
-    session: ClientSession,
-    upstream: Upstream,
-    request: Request,
-    ask: Ask,
-    client_headers: Mapping[str, str],
-    *,
-    asked: StreamReport,
-    report: StreamReport,
-    prefill: Prefill | None = None,
-    trace_headers: Mapping[str, str] = NO_HEADERS,
-    recording: ExchangeRecording | None = None,
-) -> Answered:
-    """Send ``request`` to ``upstream``. The request includes the model and whether to stream.
-
-    ``ask`` is the client's request with its ``client_headers``, of which the feature headers are passed on. A heavy request is
-    translated in a thread. Media that are fetched for it count in the same memory budget until it was sent. ``prefill`` says
-    how to make the upstream continue the last assistant turn. ``trace_headers`` are sent too. ``asked`` gets the losses of the
-    request, ``report`` the errors, and ``recording`` the bytes over HTTP. If the upstream refuses a member of the request that
-    the request can do without, the request is sent again without it (``Upstream.learn``).
-    """
-    started = asyncio.get_running_loop().time()
-    model = request.model or ""
-    client_headers, features = _marked(upstream, ask.mark, client_headers, upstream.wire.features(request))
-    over_socket = upstream.transport == "websocket" and ask.operation == "generate"
-    try:
-        with Hold(ask.hold.budget) as fetched:
-            post = partial(
-                _posted_over_socket if over_socket else _posted,
-                session,
-                upstream,
-                ask,
-                model=model,
-                stream=request.stream is True,
-                started=started,
-                client_headers=client_headers,
-                features=features,
-                trace_headers=trace_headers,
-            )
-            if over_socket:
-                # over a WebSocket every response is a stream, so the member is not sent
-                request = evolve(request, stream=None)
-            if upstream.linked_media == "fetch":
-                request = await with_fetched_media(request, upstream.wire, hold=fetched)
-            write = partial(
-                encode_request,
-                request,
-                upstream.dialect,
-                max_tokens=upstream.max_tokens,
-                emulate=upstream.emulate,
-                assistant_first=upstream.assistant_first,
-                assistant_last=upstream.assistant_last,
-                linked_media="drop" if upstream.linked_media == "drop" else "refuse",
-                model_like=upstream.model_like,
-                prefill=prefill,
-                cache=upstream.cache,
-            )
-            changes = (*upstream.changes, *upstream.learnt.changes(model, started))
-            body = await _made(ask, partial(write, changes=changes, report=asked))
-            answered = await post(body, recording=recording)
-            if upstream.learn and answered.status in REFUSALS:
-                write = partial(write, report=StreamReport())  # the losses are counted already
-                remember = partial(upstream.learnt.add, model)
-                return await _without_refused(answered, body, changes, write, post, ask, asked, recording, remember)
-            return answered
-    except Refused as error:
-        return Answered(error.failed)
-    except BadRequest as error:
-        return Answered(ProviderFailed("invalid_request", str(error), code=UNFIT))
-    except StreamError as error:
-        _forget_frames(error)
-        if isinstance(error, SourceFailed):
-            error.upstream = upstream.name
-        report.failed(error)
-        return Answered(failure_from(error))
-
-
-async def _made(ask: Ask, work: Callable[[], T]) -> T:
-    """Return the result of ``work``, which runs in a thread if the client's request is heavy."""
-    return await in_thread(work) if ask.heavy else work()
-
-
-async def _posted(
-    session: ClientSession,
-    upstream: Upstream,
-    ask: Ask,
-    body: bytes,
-    *,
-    model: str,
-    stream: bool,
-    started: float,
-    recording: ExchangeRecording | None,
-    **headers: Mapping[str, str],
-) -> Answered:
-    response = await send(
-        session,
-        upstream,
-        _body_for(ask.operation, upstream, body, model),
-        model=model,
-        stream=stream,
-        operation=ask.operation,
-        client_dialect=ask.dialect,
-        recording=recording,
-        **headers,
-    )
-    cut = redactor([upstream], response.request_info.headers)
-    upstream_headers = {name: cut(value) for name, value in response_headers(response.headers).items()}
-    if response.status != 200:
-        return Answered(await error_of(response, upstream, recording=recording), response.status, upstream_headers, cut)
-    answer = iter_upstream(response, timeouts=upstream.timeouts, started=started, name=upstream.name)
-    answer.recording = recording
-    return Answered(answer, response.status, upstream_headers, cut)
-
-
-async def _posted_over_socket(
-    session: ClientSession,
-    upstream: Upstream,
-    ask: Ask,
-    body: bytes,
-    *,
-    model: str,
-    stream: bool,  # noqa: ARG001 - over a WebSocket every response is a stream
-    started: float,
-    recording: ExchangeRecording | None,
-    **headers: Mapping[str, str],
-) -> Answered:
-    opened = await send_over_socket(
-        session,
-        upstream,
-        body,
-        model=model,
-        started=started,
-        client_dialect=ask.dialect,
-        recording=recording,
-        **headers,
-    )
-    cut = redactor([upstream], opened.sent)
-    upstream_headers = {name: cut(value) for name, value in response_headers(opened.headers).items()}
-    return Answered(opened.answer, opened.status, upstream_headers, cut)
-
-
-async def _without_refused(
-    first: Answered,
-    body: bytes,
-    changes: Sequence[Change],
-    write: Callable[..., bytes],
-    post: Callable[..., Awaitable[Answered]],
-    ask: Ask,
-    asked: StreamReport,
-    recording: ExchangeRecording | None,
-    remember: Callable[[Sequence[Change], float], None],
-) -> Answered:
-    """Send a refused request again without the members that the refusals name, if it can do without them.
-
-    ``first`` is the refusal of ``body``, in which ``changes`` were made. It is returned if the upstream refuses the request
-    again for another reason, or refuses too many members. Otherwise the members are remembered, and counted in ``asked``.
-    """
-    answered, sent = first, body
-    refused: list[Change] = []
-    lasting: list[Change] = []
-    while answered.status in REFUSALS and isinstance(answered.answer, ProviderFailed):
-        found, lasts = await _made(ask, partial(refused_members, answered.answer, sent))
-        if len(refused) + len(found) > MOST_REFUSED:
-            remember(lasting, asyncio.get_running_loop().time())  # so that a later request gets further
-        if not found or len(refused) + len(found) > MOST_REFUSED:
-            return first
-        refused += found
-        lasting += found if lasts else ()
-        sent = await _made(ask, partial(write, changes=(*changes, *refused)))
-        recording = None if recording is None else recording.again()
-        try:
-            answered = await post(sent, recording=recording)
-        except BaseException as error:
-            if recording is not None:
-                recording.end(end_of(error, answered=False))
-            raise
-    document = orjson.loads(body)
-    for change in refused:
-        document = change.apply(document, asked)
-    remember(lasting, asyncio.get_running_loop().time())
-    return answered
-
-
-def _body_for(operation: Operation, upstream: Upstream, body: bytes, model: str) -> bytes:
-    """Return what to send for ``body``, a request for a response."""
-    match operation:
-        case "count":
-            return count_request(upstream, body, model)
-        case "compact":
-            return compact_request(upstream, body)
-        case "generate":
-            return body
-
-
-def _marked(
-    upstream: Upstream, mark: str, client_headers: Mapping[str, str], features: Mapping[str, str]
-) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Return the client's headers and the feature headers, both with the features that the model name's suffix asks for."""
-    for name, value in (upstream.endpoint.marks.get(mark, {}) if upstream.endpoint is not None else {}).items():
-        if value not in client_headers.get(name, ""):
-            client_headers = CIMultiDict(client_headers)
-            client_headers.add(name, value)
-        features = {**features, name: f"{features[name]},{value}" if name in features else value}
-    return client_headers, features
-
-
-def _forget_frames(error: BaseException) -> None:
-    """Free the request that an error's frames refer to: a report keeps the error while other upstreams are tried."""
-    for each in causes(error):
-        clear_frames(each.__traceback__)
-        each.__traceback__ = None
-
-
-# -- the response ------------------------------------------------------------------------------------------------------
-
-
 EVENTS_AT_ONCE: Final = 100  #: events of a whole response that are written in one turn of the event loop
 TEXT_AT_ONCE: Final = 64 * 1024  #: characters of its text that pass the stages in one turn
 
@@ -345,7 +102,7 @@ class Exchange:
         source, came = arrived
         if came.form == "body":
             try:
-                return await self._replayed(came.body)
+                return await self._replayed(came.body, came.values)
             except StreamError as error:
                 return self._failed(error)
         if onward is not None:
@@ -387,9 +144,9 @@ class Exchange:
         source.copy_to = self.copy_to
         return source, came
 
-    async def _replayed(self, body: bytes) -> ProviderFailed | None:
+    async def _replayed(self, body: bytes, values: int) -> ProviderFailed | None:
         """Write a whole response as the stream that was requested. Raises StreamError."""
-        answer = await self._read(body)
+        answer = await self._read(body, values)
         if not answer.clean:
             return hidden(answer.error or failure_in(self.report), self._cut)
         self.report.repair("body_for_stream")
@@ -410,7 +167,7 @@ class Exchange:
         if came.form != "body":
             return self._events(source)
         try:
-            answer = await self._read(came.body)
+            answer = await self._read(came.body, came.values)
         except StreamError as error:
             return self._failed(error)
         if not answer.clean:
@@ -468,7 +225,7 @@ class Exchange:
                 answer = await self._collected(source)
             else:
                 body = came.body or await whole_body(source)
-                answer = await self._read(body)
+                answer = await self._read(body, came.values)
         except StreamError as error:
             return self._failed(error)
         if not answer.clean:
@@ -490,9 +247,12 @@ class Exchange:
             return self._failed(error)
         return changed if changed.clean else hidden(changed.error or failure_in(self.report), self._cut)
 
-    async def _read(self, body: bytes) -> Response:
-        """Parse the upstream's whole response body. Raises StreamError."""
-        values = await count_values(body, ANSWER_VALUES)
+    async def _read(self, body: bytes, values: int) -> Response:
+        """Parse the upstream's whole response body. ``values`` is the number of its JSON values; 0: not counted yet.
+
+        Raises StreamError.
+        """
+        values = values or await count_values(body, ANSWER_VALUES)
         if values > ANSWER_VALUES:
             raise TooManyValues(ANSWER_VALUES)
         self._heavy = is_heavy(len(body), values)
@@ -533,7 +293,7 @@ class Exchange:
 
     # -- sending the request ---------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def _within(self) -> bool:
         """Whether client and upstream speak the same dialect."""
         return self.upstream.wire is client_named(self.reply.client)[0]
@@ -602,18 +362,18 @@ class Exchange:
             self.tap.attempt(self.upstream.name, self.upstream.dialect, ReadOptions(policy=self._options.policy))
         if stream and not self._within:
             request.stream_usage = True  # other dialects always include the token usage
-        opened = await open_answer(
+        opened = await Sending(
             self.session,
             self.upstream,
             request,
             self.ask,
             self.reply.client_headers,
-            asked=self.asked,
-            report=self.report,
+            self.asked,
+            self.report,
             prefill=prefill_of(self.upstream.dialect) if self.prefill_text else None,
             trace_headers=self.trace_headers,
             recording=self.recording,
-        )
+        ).open()
         self.status, self._cut = opened.status, opened.cut
         self.upstream_headers = {**opened.upstream_headers, **self.names}
         if not self.races:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 import orjson
-from attrs import frozen
+from attrs import field, frozen
 
 from streamkit.dialects.base import Dialect
 from streamkit.errors import BodyTooLong, TooManyValues
@@ -46,6 +46,7 @@ class Came:
 
     form: Form
     body: bytes = b""
+    values: int = field(default=0, eq=False)  #: how many JSON values the body has
 
 
 async def form_of(source: TimedSource, dialect: Dialect, *, body_bytes: int = ANSWER_BYTES) -> Came:
@@ -57,7 +58,8 @@ async def form_of(source: TimedSource, dialect: Dialect, *, body_bytes: int = AN
     looked = _Look(dialect)
     parts: list[bytes] = []
     size = tried = 0
-    ends = False  # whether the bytes so far may be the whole body: nothing but time can tell
+    # the number of values if the bytes so far may be the whole body, which nothing but time can tell
+    ends: int | None = None
     form: Form | None = None
     try:
         async for chunk in source:
@@ -68,12 +70,12 @@ async def form_of(source: TimedSource, dialect: Dialect, *, body_bytes: int = AN
                 break
             if size > body_bytes:
                 raise BodyTooLong(body_bytes)
-            if ends and not chunk.strip(_BLANK):
+            if ends is not None and not chunk.strip(_BLANK):
                 continue  # only white space came after the possible end: do not restart the wait
             whole = form == "body" and size >= 2 * tried and chunk.rstrip()[-1:] in _CLOSING
             tried = size if whole else tried
-            ends = whole and await _is_json(b"".join(parts))
-            source.expect_end(soon=ends)
+            ends = await _values_of(b"".join(parts)) if whole else None
+            source.expect_end(soon=ends is not None)
     except (BodyTooLong, TooManyValues):
         raise
     except Exception:
@@ -83,8 +85,10 @@ async def form_of(source: TimedSource, dialect: Dialect, *, body_bytes: int = AN
         return Came(form or "other")
     read = b"".join(parts)
     form = form or looked.at_end()
-    if form == "body" and await _is_json(read):
-        return Came("body", read)
+    if form == "body" and ends is None:
+        ends = await _values_of(read)
+    if form == "body" and ends is not None:
+        return Came("body", read, ends)
     source.unread(read)
     return Came("other" if form == "body" else form)
 
@@ -140,13 +144,16 @@ class _Look:
         return None if any(name.startswith(begun) for name in _FIELD_NAMES) else "other"
 
 
-async def _is_json(text: bytes) -> bool:
-    """Return whether a body is a JSON value other than null. Other tasks continue meanwhile. Raises TooManyValues."""
+async def _values_of(text: bytes) -> int | None:
+    """Return the number of values in a body; None if it is no JSON value, or null. Other tasks continue meanwhile.
+
+    Raises TooManyValues, before the body is parsed.
+    """
     values = await count_values(text, ANSWER_VALUES)
     if values > ANSWER_VALUES:
         raise TooManyValues(ANSWER_VALUES)
     found = await in_thread(partial(_json, text)) if is_heavy(len(text), values) else _json(text)
-    return found is not None
+    return None if found is None else values
 
 
 def _json(text: bytes) -> Any:

@@ -28,8 +28,9 @@ from streamkit.rewrite.given import EventStage, given_stages
 from streamkit.text.quoting import quoted
 from streamkit.web.budget import BUDGET, Budget
 from streamkit.web.compactions import Compaction, first_compaction
-from streamkit.web.exchange import UNFIT, Exchange
+from streamkit.web.exchange import Exchange
 from streamkit.web.hosts import is_foreign
+from streamkit.web.opening import UNFIT
 from streamkit.web.refusals import Refused
 from streamkit.web.reply import DEFAULT_DELIVERY, LIVE, Delivery, Reply, end_streams_on_shutdown, reply_to
 from streamkit.web.resume.answer import keeping, resumable_outlet

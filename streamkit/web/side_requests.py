@@ -13,7 +13,7 @@ from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import StreamError
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
-from streamkit.web.exchange import open_answer
+from streamkit.web.opening import Sending
 from streamkit.web.source import whole_body
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream, hidden
@@ -45,9 +45,9 @@ class SideRequest(ABC, Generic[T]):
     async def fetch(self) -> T | ProviderFailed:
         """Return the result, or the failure as a value."""
         request = evolve(self.ask.request, model=self.model or self.ask.model, stream=None, stream_usage=None)
-        opened = await open_answer(
-            self.session, self.upstream, request, self.ask, self.client_headers, asked=self.asked, report=self.report
-        )
+        opened = await Sending(
+            self.session, self.upstream, request, self.ask, self.client_headers, self.asked, self.report
+        ).open()
         self.status, self.upstream_headers = opened.status, opened.upstream_headers
         if isinstance(opened.answer, ProviderFailed):
             return opened.answer

@@ -34,7 +34,7 @@ from streamkit.conversation.messages import Media, Reasoning, Refusal, Request, 
 from streamkit.dialects import client_named
 from streamkit.errors import UsageError
 from streamkit.events import Aside, ProviderFailed
-from streamkit.web.exchange import UNFIT
+from streamkit.web.opening import UNFIT
 from streamkit.web.refusals import Refused, no_count
 from streamkit.web.side_requests import SideRequest
 from streamkit.web.surfaces import Ask, surfaces

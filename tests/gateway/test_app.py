@@ -566,7 +566,7 @@ async def test_a_whole_answers_own_spelling_and_unknown_members_pass_byte_for_by
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("where", ["streamkit.web.service.read_ask", "streamkit.web.exchange.encode_request"])
+@pytest.mark.parametrize("where", ["streamkit.web.service.read_ask", "streamkit.web.opening.encode_request"])
 async def test_a_fault_of_the_gateways_own_is_told_in_the_dialect_and_only_the_log_has_the_rest(
     where, client, running, monkeypatch, caplog
 ):

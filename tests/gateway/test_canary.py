@@ -459,8 +459,7 @@ async def test_the_log_has_no_line_of_what_is_no_http(line, everything, signing,
 
 
 @pytest.mark.parametrize(
-    "where",
-    ["streamkit.web.exchange.encode_request", "streamkit.web.exchange.transcode", "streamkit.web.exchange.send"],
+    "where", ["streamkit.web.opening.encode_request", "streamkit.web.exchange.transcode", "streamkit.web.opening.send"]
 )
 async def test_an_exception_that_shows_the_gateways_objects_shows_no_secret(
     where, everything, signing, tmp_path, monkeypatch

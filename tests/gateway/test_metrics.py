@@ -472,7 +472,7 @@ async def test_a_leg_that_fails_of_the_gateways_own_fault_says_so(monkeypatch):
     def broken(*_values, **_named):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("streamkit.web.exchange.encode_request", broken)
+    monkeypatch.setattr("streamkit.web.opening.encode_request", broken)
     async with behind(as_asked("openai-chat")) as running:
         assert (await running.asked("anthropic")).status == 500
         assert await running.outcomes() == {("one", "failed"): 1}

@@ -22,7 +22,7 @@ from streamkit.gateway.routing import RouteStage
 from streamkit.http_errors import decode_error, is_retryable
 from streamkit.translation.bodies import decode_response, encode_response
 from streamkit.web.answered_by import ATTEMPTS, UPSTREAM
-from streamkit.web.exchange import UNFIT
+from streamkit.web.opening import UNFIT
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Secret
 from tests.gateway.running import Leg, Running, in_turn, leg

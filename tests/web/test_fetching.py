@@ -22,7 +22,7 @@ from attrs import evolve
 from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest
 from streamkit.translation.bodies import decode_request, encode_request
-from streamkit.web import exchange
+from streamkit.web import opening
 from streamkit.web.budget import UNCOUNTED_BYTES, Budget, Hold
 from streamkit.web.fetching import HELD_TIMES, Fetcher, FetchLimits, is_public, with_fetched_media
 from streamkit.web.refusals import Refused
@@ -276,7 +276,7 @@ async def test_a_request_gives_back_what_its_files_took_and_is_told_where_there_
     body = {"model": "m", "messages": [{"role": "user", "content": content}]}
     async with pictures(certificate) as (_, fetcher), EvilUpstream(as_asked("ollama")) as evil:
         large, holds, most = evolve(fetcher, limits=evolve(fetcher.limits, file_bytes=10**6)), [], []
-        fetch = exchange.with_fetched_media
+        fetch = opening.with_fetched_media
 
         async def fetched(*given, hold):
             holds.append(hold)
@@ -285,7 +285,7 @@ async def test_a_request_gives_back_what_its_files_took_and_is_told_where_there_
             finally:
                 most.append(hold.budget.held_bytes)
 
-        monkeypatch.setattr(exchange, "with_fetched_media", fetched)
+        monkeypatch.setattr(opening, "with_fetched_media", fetched)
         monkeypatch.setattr("streamkit.web.budget.UNCOUNTED_BYTES", 0)
         config = config_of([upstream_at(evil, "ollama", linked_media="fetch")])
         for bound, status in ((10**6, 200), (39_000, 503)):

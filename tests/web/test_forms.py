@@ -7,6 +7,7 @@ import pytest
 from streamkit.dialects import DIALECTS
 from streamkit.errors import BodyTooLong, SourceFailed
 from streamkit.translation.bodies import encode_response
+from streamkit.web import forms
 from streamkit.web.forms import Came, form_of
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, _Body
 from tests.web.faults import said, speech
@@ -125,6 +126,13 @@ async def test_a_long_body_sets_few_timers(monkeypatch):
     text = b'{"a":"' + b"a" * 5000 + b'"}'
     assert await looked("openai-chat", *(text[at : at + 1] for at in range(len(text)))) == ("body", text, b"")
     assert len(timers) <= 4
+
+
+async def test_a_body_is_parsed_once_and_its_values_are_counted(monkeypatch):
+    parsed, read = [], forms._json
+    monkeypatch.setattr(forms, "_json", lambda text: parsed.append(text) or read(text))
+    came = await form_of(TimedSource(Bytes(b'{"a":[1,2]}', b"\n"), DEFAULT_TIMEOUTS), DIALECTS["openai-chat"])
+    assert (came.form, came.values, len(parsed)) == ("body", 3, 1)
 
 
 async def test_blanks_behind_a_body_that_is_left_open_do_not_delay_its_end():

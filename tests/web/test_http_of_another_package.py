@@ -13,8 +13,8 @@ from streamkit.dialects import DIALECTS, dialect_named, key_headers
 from streamkit.dialects.http import HTTP, Endpoint, Models, Surface, TokenCount
 from streamkit.web import ModelCard, Secret, Upstream, add_inventory, setup
 from streamkit.web.surfaces import surfaces
-from streamkit.web.upstream.hiding import _public
 from streamkit.web.upstream.requests import _passed
+from streamkit.web.upstream.value import _public
 
 ANSWER = {
     "id": "1",

@@ -13,14 +13,15 @@ Source: limits.md T6.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
+from aiohttp import ClientResponse
 from attrs import evolve
 
-from streamkit.dialects import endpoints
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 from streamkit.text.known_keys import KEY_CHARS, spelled
@@ -30,13 +31,12 @@ from streamkit.web.upstream.value import Upstream
 
 Cut: TypeAlias = Callable[[str], str]
 
-#: Operator headers that are never secret, in addition to feature headers. The values of all others may be secret.
-PUBLIC: Final = frozenset({"accept", "http-referer", "referer", "user-agent", "x-title"})
 #: The longest text that is searched for beginnings of keys: in longer ones this search could take too long.
 EXCERPT_CHARS: Final = 16 * 1024
 _END: Final = re.compile(r"\\*['\"…]|\Z")
 #: The header with the session token of an AWS signature. Hidden, because a reader could use the token until the session ends.
 SESSION: Final = "x-amz-security-token"
+_SECRETS: Final = attrgetter("secrets")
 
 
 def redactor(upstreams: Iterable[Upstream], sent: Mapping[str, str] = NO_HEADERS, *, keys: Iterable[str] = ()) -> Cut:
@@ -44,17 +44,17 @@ def redactor(upstreams: Iterable[Upstream], sent: Mapping[str, str] = NO_HEADERS
 
     Values of the operator's headers count as keys, except those of public headers.
     """
-    known = [*(key for upstream in upstreams for key in keys_of(upstream)), *keys, sent.get(SESSION, "")]
-    return _cutter(frozenset(key for key in known if len(key) >= KEY_CHARS))
+    return _cutter(frozenset(keys).union([sent.get(SESSION, "")], *map(_SECRETS, upstreams)))
 
 
-@cache
-def _public() -> frozenset[str]:
-    return PUBLIC.union(*(endpoint.features for endpoint in endpoints()))
+def redactor_for(upstream: Upstream, response: ClientResponse) -> Cut:
+    """Return the function of ``redactor`` for a response of ``upstream``."""
+    return redactor([upstream], response.request_info.headers if upstream.auth == "sigv4" else NO_HEADERS)
 
 
 @lru_cache(maxsize=256)  # compiling takes a millisecond, and every response needs it
-def _cutter(keys: frozenset[str]) -> Cut:
+def _cutter(texts: frozenset[str]) -> Cut:
+    keys = {text for text in texts if len(text) >= KEY_CHARS}
     if not keys:
         return str
     known = sorted(keys | {quote(key, safe="") for key in keys}, key=len, reverse=True)
@@ -66,17 +66,6 @@ def _cutter(keys: frozenset[str]) -> Cut:
         return begun.sub(_cut_at_end, text) if len(text) <= EXCERPT_CHARS else text
 
     return cut
-
-
-def keys_of(upstream: Upstream) -> Iterator[str]:
-    """Yield an upstream's keys, the password of its proxy, and the values of its operator's headers, which may be keys."""
-    yield from upstream.connection.secrets
-    for key in upstream.every_key:
-        yield key.reveal()
-    for name, value in upstream.headers.items():
-        if name not in _public():
-            yield value
-            yield value.rpartition(" ")[2]  # the part after `Bearer`
 
 
 def _begun(key: str) -> str:
@@ -111,6 +100,17 @@ def _value(value: Any, cut: Cut) -> Any:
     if isinstance(value, dict):
         return {cut(name): _value(inner, cut) for name, inner in value.items()}
     return value
+
+
+def without_keys_in(headers: dict[str, str], cut: Cut) -> dict[str, str]:
+    """Return the headers with keys removed from their values.
+
+    The values are searched as one text. The quotation marks between them end the beginning of a key, as a value's end does.
+    """
+    joined = '"'.join(headers.values())
+    if len(joined) <= EXCERPT_CHARS and cut(joined) == joined:
+        return headers
+    return {name: cut(value) for name, value in headers.items()}
 
 
 def without_keys(chunk: bytes, cut: Cut, report: StreamReport) -> bytes:

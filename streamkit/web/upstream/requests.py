@@ -27,7 +27,7 @@ import orjson
 from yarl import URL
 
 from streamkit import __version__
-from streamkit.dialects import client_named, endpoints, key_headers
+from streamkit.dialects import client_named, endpoints
 from streamkit.dialects.http import (
     RATE_LIMIT_PREFIXES,
     REQUEST_ID_HEADERS,
@@ -264,11 +264,7 @@ async def authorised(
         from streamkit.web.upstream import google  # noqa: PLC0415 - the extra `google`, and 0.2 s
 
         return {**headers, "authorization": f"Bearer {await google.token(upstream)}"}
-    keys = upstream.every_key
-    if not keys:
-        return dict(headers)
-    name, scheme = key_headers()[upstream.auth]
-    return {**headers, name: scheme + keys[0].reveal()}
+    return {**headers, **upstream.key_header}
 
 
 def refuses_key(failed: ProviderFailed) -> bool:

@@ -74,7 +74,7 @@ from streamkit.limits import DEFAULT_LIMITS
 from streamkit.sources import BROKE, because, is_reset
 from streamkit.web.observers import CLIENT_LEFT, TIMEOUT, WHOLE, ExchangeRecording
 from streamkit.web.source import READ_BYTES, TimedSource, Timeouts
-from streamkit.web.upstream.hiding import redactor
+from streamkit.web.upstream.hiding import redactor, redactor_for
 from streamkit.web.upstream.requests import NO_HEADERS, address, authorised, request_headers
 from streamkit.web.upstream.value import Upstream
 
@@ -227,8 +227,8 @@ async def send(
     if recording is not None:
         recording.request("POST", url.raw_path_qs, headers.items(), body)
 
-    async def post() -> ClientResponse:
-        return await session.post(
+    def post() -> Awaitable[ClientResponse]:
+        return session.post(
             url,
             # a large body as a file, which aiohttp sends in pieces: sending more than 1 MiB as bytes blocks the event loop
             data=body if len(body) <= PIECE_BYTES else io.BytesIO(body),
@@ -305,7 +305,7 @@ async def error_of(
     """
     body, whole = await _beginning(response, recording)
     if isinstance(source, Upstream):
-        hidden = redactor([source], response.request_info.headers)(body.decode("utf-8", "surrogateescape"))
+        hidden = redactor_for(source, response)(body.decode("utf-8", "surrogateescape"))
         body, source = hidden.encode("utf-8", "surrogateescape"), source.dialect
     failed = decode_error(response.status, body, source, response.headers)
     if 300 <= response.status < 400:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.util import find_spec
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -19,7 +19,7 @@ from attrs import Attribute, evolve, field, frozen
 from attrs.validators import ge, gt
 from yarl import URL
 
-from streamkit.dialects import key_headers, source_named
+from streamkit.dialects import endpoints, key_headers, source_named
 from streamkit.dialects.base import Dialect
 from streamkit.dialects.http import KEY_HEADERS, Compacting, Endpoint, SocketEndpoint, TokenCount
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Provider
@@ -81,6 +81,15 @@ Transport: TypeAlias = Literal["http", "websocket"]  #: how requests are sent
 _NAME: Final = re.compile(r"[\w.:-]+", re.ASCII)
 _AWS_NAME: Final = re.compile(r"[a-z0-9-]+")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 §5.6.2
+
+
+#: Operator headers that are never secret, in addition to feature headers. The values of all others may be secret.
+PUBLIC: Final = frozenset({"accept", "http-referer", "referer", "user-agent", "x-title"})
+
+
+@cache
+def _public() -> frozenset[str]:
+    return PUBLIC.union(*(endpoint.features for endpoint in endpoints()))
 
 
 def auths() -> tuple[Auth, ...]:
@@ -293,6 +302,21 @@ class Upstream:
     def every_key(self) -> tuple[Secret, ...]:
         """All keys of this upstream."""
         return self.keys if self.key is None else (self.key,)
+
+    @cached_property
+    def key_header(self) -> Mapping[str, str]:
+        """The header with the key. Empty if there is no key."""
+        if not self.every_key:
+            return {}
+        name, scheme = key_headers()[self.auth]
+        return {name: scheme + self.every_key[0].reveal()}
+
+    @cached_property
+    def secrets(self) -> tuple[str, ...]:
+        """The keys, the password of the proxy, and the values of the operator's headers, which may be keys."""
+        private = [value for name, value in self.headers.items() if name not in _public()]
+        without_scheme = [value.rpartition(" ")[2] for value in private]  # the part after `Bearer`
+        return (*self.connection.secrets, *(key.reveal() for key in self.every_key), *private, *without_scheme)
 
     @cached_property
     def accounts(self) -> tuple[Upstream, ...]:

@@ -10,7 +10,7 @@ from streamkit.recipes import transcode
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
 from streamkit.web.upstream import Secret, Upstream, hidden, redactor
-from streamkit.web.upstream.hiding import without_keys
+from streamkit.web.upstream.hiding import without_keys, without_keys_in
 from tests.web.faults import _written, failure, speech
 
 KEY = "Zq7/canary+0123456789=abcdefghij"
@@ -142,3 +142,18 @@ def test_a_hostile_text_is_gone_through_once(piece):
 def test_a_redactor_is_made_once_for_the_same_keys():
     assert redactor([upstream()]) is redactor([upstream()])
     assert redactor([upstream("another-key-1")]) is not CUT
+
+
+@pytest.mark.parametrize(
+    ("values", "left"),
+    [
+        (("1", "req-1"), ("1", "req-1")),
+        ((f"a {KEY}", "req-1"), ("a [removed]", "req-1")),
+        ((KEY[:12], "req-1"), ("[removed]", "req-1")),  # the beginning of a key at the end of a value
+        ((*["x" * 4000] * 5, KEY[:12]), (*["x" * 4000] * 5, "[removed]")),
+    ],
+    ids=["no key", "a key", "the beginning of a key", "more text than is searched at once"],
+)
+def test_keys_in_headers_are_cut_out_of_each_value(values, left):
+    headers = {f"x-{number}": value for number, value in enumerate(values)}
+    assert tuple(without_keys_in(headers, CUT).values()) == left
