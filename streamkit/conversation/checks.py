@@ -344,6 +344,7 @@ _SHAPES: Final[Mapping[str, tuple[type, str]]] = {
     **dict.fromkeys(NAMED, (Mapping, "an object of schemas")),
     **dict.fromkeys(("allOf", "anyOf", "oneOf"), (list, "a list of schemas")),
 }
+_HOLDERS: Final = frozenset({*ONE, *MANY, *NAMED})  #: keywords that hold subschemas
 #: Keywords whose subschemas apply to the same value as the schema around them.
 HERE: Final = frozenset({"not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas"})
 #: Keywords that may define a property that is not in ``properties``.
@@ -470,6 +471,8 @@ class _Checker:
                 return
             self._left -= 1
             self._check_node(node, path, root=depth == 1, here=here)
+            if node.keys().isdisjoint(_HOLDERS):
+                continue
             taken = ((key, inner) for key, inner in _subschemas(node) if key[0] not in self.rules.whole)
             waiting += [(inner, (*path, *key), depth + 1, key[0] in HERE) for key, inner in reversed([*taken])]
 
@@ -482,17 +485,16 @@ class _Checker:
                     (*path, "type"),
                     f"{_described(kind)} is not a type; write one of {', '.join(TYPES)}",
                 )
-        for keyword, (shape, needed) in _SHAPES.items():
+        for keyword, (shape, needed) in () if node.keys().isdisjoint(_SHAPES.keys()) else _SHAPES.items():
             if keyword in node and not isinstance(node[keyword], shape):
                 self._error(
                     "schema_invalid", (*path, keyword), f"{keyword} must be {needed}, not {_described(node[keyword])}"
                 )
         self._check_required(node, path, root=root, here=here)
         allowed = self.rules.root_keywords if root and self.rules.root_keywords is not None else self.rules.keywords
-        for keyword in node:
-            if allowed is not None and keyword not in allowed:
-                word = shortened(keyword, STEP_CHARS)
-                self._note("keyword_unsupported", (*path, keyword), f"the dialect does not support {word}")
+        for keyword in () if allowed is None else [keyword for keyword in node if keyword not in allowed]:
+            word = shortened(keyword, STEP_CHARS)
+            self._note("keyword_unsupported", (*path, keyword), f"the dialect does not support {word}")
 
     def _check_required(self, node: Mapping[str, Any], path: Path, *, root: bool, here: bool) -> None:
         required = node.get("required")
