@@ -478,7 +478,10 @@ def no_blank_texts(request: Request, to: Lowering) -> None:
 
 
 def _has_blank(turn: Turn) -> bool:
-    return any(is_blank(each) for part in turn.parts for each in (part, *getattr(part, "parts", ())))
+    parts = turn.parts
+    return any(map(is_blank, parts)) or any(
+        any(map(is_blank, part.parts)) for part in parts if isinstance(part, ToolResult)
+    )
 
 
 @when(lambda takes: not takes.model.prefill)

@@ -165,7 +165,8 @@ class Fields:
 
     def needed(self, name: str) -> str:
         """Take a string. Raises BadRequest if it is missing."""
-        return self._there(name, self.string(name), str)
+        value = self.string(name)
+        return value if value is not None else self._there(name, value, str)
 
     def integer(self, name: str) -> int | None:
         value = self.number(name)
