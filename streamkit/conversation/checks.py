@@ -339,11 +339,13 @@ ONE: Final = (
 MANY: Final = ("allOf", "anyOf", "oneOf", "prefixItems", "items")  #: keywords that hold a list of subschemas
 #: Keywords that hold a mapping of names to subschemas.
 NAMED: Final = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
+_OBJECT: Final = (dict, Mapping)  #: the test for a Mapping alone is slow, and nearly all schemas are dicts
 #: The required type of these keywords' values.
-_SHAPES: Final[Mapping[str, tuple[type, str]]] = {
-    **dict.fromkeys(NAMED, (Mapping, "an object of schemas")),
+_SHAPES: Final[Mapping[str, tuple[type | tuple[type, ...], str]]] = {
+    **dict.fromkeys(NAMED, (_OBJECT, "an object of schemas")),
     **dict.fromkeys(("allOf", "anyOf", "oneOf"), (list, "a list of schemas")),
 }
+_HOLDERS: Final = frozenset({*ONE, *MANY, *NAMED})  #: keywords that hold subschemas
 #: Keywords whose subschemas apply to the same value as the schema around them.
 HERE: Final = frozenset({"not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas"})
 #: Keywords that may define a property that is not in ``properties``.
@@ -459,7 +461,7 @@ class _Checker:
             node, path, depth, here = waiting.pop()
             if isinstance(node, bool):
                 continue
-            if not isinstance(node, Mapping):
+            if not isinstance(node, _OBJECT):
                 self._error("schema_invalid", path, f"a schema must be an object or a boolean, not {_described(node)}")
                 continue
             if depth > self.limits.json_depth:
@@ -470,8 +472,13 @@ class _Checker:
                 return
             self._left -= 1
             self._check_node(node, path, root=depth == 1, here=here)
-            taken = ((key, inner) for key, inner in _subschemas(node) if key[0] not in self.rules.whole)
-            waiting += [(inner, (*path, *key), depth + 1, key[0] in HERE) for key, inner in reversed([*taken])]
+            if node.keys().isdisjoint(_HOLDERS):
+                continue
+            waiting += [
+                (inner, (*path, *key), depth + 1, key[0] in HERE)
+                for key, inner in reversed([*_subschemas(node)])
+                if key[0] not in self.rules.whole
+            ]
 
     def _check_node(self, node: Mapping[str, Any], path: Path, *, root: bool, here: bool) -> None:
         kinds = None if root else node.get("type")  # the root's type is already checked
@@ -482,17 +489,16 @@ class _Checker:
                     (*path, "type"),
                     f"{_described(kind)} is not a type; write one of {', '.join(TYPES)}",
                 )
-        for keyword, (shape, needed) in _SHAPES.items():
+        for keyword, (shape, needed) in () if node.keys().isdisjoint(_SHAPES.keys()) else _SHAPES.items():
             if keyword in node and not isinstance(node[keyword], shape):
                 self._error(
                     "schema_invalid", (*path, keyword), f"{keyword} must be {needed}, not {_described(node[keyword])}"
                 )
         self._check_required(node, path, root=root, here=here)
         allowed = self.rules.root_keywords if root and self.rules.root_keywords is not None else self.rules.keywords
-        for keyword in node:
-            if allowed is not None and keyword not in allowed:
-                word = shortened(keyword, STEP_CHARS)
-                self._note("keyword_unsupported", (*path, keyword), f"the dialect does not support {word}")
+        for keyword in () if allowed is None else [keyword for keyword in node if keyword not in allowed]:
+            word = shortened(keyword, STEP_CHARS)
+            self._note("keyword_unsupported", (*path, keyword), f"the dialect does not support {word}")
 
     def _check_required(self, node: Mapping[str, Any], path: Path, *, root: bool, here: bool) -> None:
         required = node.get("required")
@@ -514,10 +520,14 @@ class _Checker:
 
 def _subschemas(node: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
     for keyword, value in node.items():
-        if keyword in NAMED and isinstance(value, Mapping):
-            yield from (((keyword, name), inner) for name, inner in value.items())
+        if keyword not in _HOLDERS:
+            continue
+        if keyword in NAMED and isinstance(value, _OBJECT):
+            for name, inner in value.items():
+                yield (keyword, name), inner
         elif keyword in MANY and isinstance(value, list):
-            yield from (((keyword, number), inner) for number, inner in enumerate(value))
+            for number, inner in enumerate(value):
+                yield (keyword, number), inner
         elif keyword in ONE:
             yield (keyword,), value
 

@@ -226,8 +226,10 @@ def dialect_named(name: str, *others: Literal["provider", "client"]) -> Dialect:
 
 def source_named(name: str) -> tuple[Dialect, Provider | None]:
     """Return the source dialect, by its name or the name of a provider that speaks it (``"deepseek"``). Raises UsageError."""
-    if (named := DIALECTS.get(name)) is not None:
-        return named, None
+    try:
+        return DIALECTS[name], None
+    except KeyError:
+        pass
     known = ((dialect, each) for dialect in DIALECTS.values() for each in dialect.providers if each.name == name)
     return next(known, None) or (dialect_named(name, "provider"), None)
 
@@ -240,8 +242,10 @@ def prefill_of(name: str) -> Prefill | None:
 
 def client_named(name: str) -> tuple[Dialect, Profile]:
     """Return the target dialect, by its name or the name of a client that reads it (``"claude-code"``). Raises UsageError."""
-    if (named := DIALECTS.get(name)) is not None:
-        return named, DEFAULT_PROFILE
+    try:
+        return DIALECTS[name], DEFAULT_PROFILE
+    except KeyError:
+        pass
     known = ((dialect, each) for dialect in DIALECTS.values() for each in dialect.clients if each.name == name)
     return next(known, None) or (dialect_named(name, "client"), DEFAULT_PROFILE)
 

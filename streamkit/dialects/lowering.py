@@ -233,10 +233,18 @@ class OfParts:
     """A pass that applies, to each part, the steps for the part's type, in order. Parts in a tool result are changed first."""
 
     steps: Mapping[type, Sequence[PartPass]]
+    #: The types of parts that may change; a result may contain one of the others.
+    _types: frozenset[type] = field(init=False)
+
+    @_types.default
+    def _types_in_steps(self) -> frozenset[type]:
+        return frozenset({ToolResult, *self.steps})
 
     def __call__(self, request: Request, to: Lowering) -> None:
         changed: list[Turn] | None = None
         for number, turn in enumerate(request.turns):
+            if self._types.isdisjoint(map(type, turn.parts)):
+                continue
             parts = _stepped(turn.parts, turn.role, to, self.steps)
             if parts is not None:
                 changed = changed or [*request.turns]
@@ -293,7 +301,7 @@ def _stepped(
     parts: Sequence[Part], place: Place, to: Lowering, steps: Mapping[type, Sequence[PartPass]]
 ) -> list[Part] | None:
     """Return the parts after these steps; None if the steps changed nothing."""
-    made = list[Part]()
+    made: list[Part] = []
     for part in parts:
         new: Part = part
         if isinstance(part, ToolResult) and (inner := _stepped(part.parts, "result", to, steps)) is not None:

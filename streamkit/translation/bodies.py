@@ -147,10 +147,13 @@ def _reachable(request: Request, dialect: Dialect, linked_media: LinkedMedia, re
 
     Each dropped item is a loss. If ``linked_media`` is ``refuse``, raises BadRequest for the first one instead.
     """
+    elsewhere = _elsewhere(request)
+    if not elsewhere:
+        return request
     linked = linked_in(request, dialect)
     stored = [
         media
-        for media, place in _elsewhere(request)
+        for media, place in elsewhere
         if place != "assistant" and not _is_linked(media) and not dialect.reads_stored(media, request.dialect)
     ]
     if linked_media == "refuse" and linked:

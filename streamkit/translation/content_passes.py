@@ -166,10 +166,10 @@ def native_form(part: Part, _place: Place, _to: Lowering) -> Part:
 
 def extras(part: Part, _place: Place, to: Lowering) -> Part:
     """Drop the members of a part that only another dialect knows; each is a loss."""
-    if isinstance(part, Aside):
+    if isinstance(part, Aside) or part.extras is None:
         return part
     fit = to.takes.part_extras
-    if fit is None or part.extras is None:
+    if fit is None:
         return without_extras(part, to)
     kept, rest = fit(part, part.extras)
     return evolve(without_extras(evolve(part, extras=rest), to), extras=kept or None)
@@ -220,7 +220,8 @@ def _object_text(call: ToolCall, to: Lowering) -> str:
 
 def cache_mark(part: Part, _place: Place, to: Lowering) -> Part:
     """Keep a part's cache mark if the dialect has a place for it. Count a loss if the mark is dropped or means less there."""
-    return cast("Part", with_mark(part, to))
+    kept: Part = with_mark(part, to)
+    return kept
 
 
 def with_mark(value: Any, to: Lowering, what: str | None = None) -> Any:
@@ -236,7 +237,7 @@ def with_mark(value: Any, to: Lowering, what: str | None = None) -> Any:
 
 def portable_words(part: Part, _place: Place, to: Lowering) -> Part:
     """Rewrite the ids of calls and the names of tools to what the dialect takes, in the same way everywhere."""
-    if isinstance(part, ToolCall | ToolResult) and part.item is not None:
+    if isinstance(part, (ToolCall, ToolResult)) and part.item is not None:
         return part
     if isinstance(part, ToolCall):
         made = portable_call_id(part.id, to), portable_tool_name(part.name, to)
@@ -261,19 +262,19 @@ def portable_tool_name(name: str, to: Lowering) -> str:
 
 def is_blank(part: Part) -> bool:
     """Return whether a part is an unsigned text that is empty or only white space."""
-    return isinstance(part, Text | Refusal) and not part.text.strip() and getattr(part, "signature", None) is None
+    return isinstance(part, (Text, Refusal)) and not part.text.strip() and getattr(part, "signature", None) is None
 
 
 def without_blank_texts(parts: Sequence[Part], to: Lowering) -> list[Part]:
     """Drop blank texts. If ``blank_texts`` is ``some``, keep white space next to a part that is not blank."""
     keeps_space = to.takes.blank_texts == "some" and not all(map(is_blank, parts))
-    kept = list[Part]()
+    kept: list[Part] = []
     for part in parts:
         if isinstance(part, ToolResult) and any(map(is_blank, part.parts)):
             inner = without_blank_texts(cast("list[Part]", part.parts), to)
             kept.append(evolve(part, parts=cast("Any", inner)))
         elif (
-            not isinstance(part, Text | Refusal)
+            not isinstance(part, (Text, Refusal))
             or part.text.strip()
             or getattr(part, "item", None)
             or (part.text and keeps_space)
@@ -409,7 +410,8 @@ def _telling(parts: Sequence[P], to: Lowering, *, all_blank: bool = True) -> lis
     White space next to other text is kept: it may be the space between two words of a model.
     """
     words = any(map(_has_text, parts))
-    kept, blank = list[P](), list[P]()
+    kept: list[P] = []
+    blank: list[P] = []
     for part in parts:
         (blank if is_blank(part) and not (words and cast("Text", part).text) else kept).append(part)
     if not kept and all_blank:
@@ -424,7 +426,8 @@ def no_silent_turns(request: Request, to: Lowering) -> None:
 
     If only system turns would be left, no turn is dropped: the writer of the dialect then decides about the request.
     """
-    silent, kept = list[Turn](), list[Turn]()
+    silent: list[Turn] = []
+    kept: list[Turn] = []
     for turn in request.turns:
         (silent if {Aside}.issuperset(map(type, turn.parts)) else kept).append(turn)
     if not silent or {"system"}.issuperset(map(_role, kept)):
@@ -475,7 +478,10 @@ def no_blank_texts(request: Request, to: Lowering) -> None:
 
 
 def _has_blank(turn: Turn) -> bool:
-    return any(is_blank(each) for part in turn.parts for each in (part, *getattr(part, "parts", ())))
+    parts = turn.parts
+    return any(map(is_blank, parts)) or any(
+        any(map(is_blank, part.parts)) for part in parts if isinstance(part, ToolResult)
+    )
 
 
 @when(lambda takes: not takes.model.prefill)
@@ -501,7 +507,7 @@ def answerable(request: Request, to: Lowering) -> None:
 
 
 def _has_text(part: Part) -> bool:
-    return isinstance(part, Text | Refusal) and bool(part.text.strip())
+    return isinstance(part, (Text, Refusal)) and bool(part.text.strip())
 
 
 @when(lambda takes: takes.is_claude)

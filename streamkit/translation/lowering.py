@@ -226,7 +226,7 @@ def _planned(
 
 def namespaces_lost(request: Request, to: Lowering) -> None:
     """Count each group of tools (namespace) as a loss; only Responses has them."""
-    counted = set[str]()
+    counted: set[str] = set()
     for tool in request.tools:
         if tool.namespace is not None and tool.namespace.name not in counted:
             counted.add(tool.namespace.name)

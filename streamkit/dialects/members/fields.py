@@ -165,7 +165,8 @@ class Fields:
 
     def needed(self, name: str) -> str:
         """Take a string. Raises BadRequest if it is missing."""
-        return self._there(name, self.string(name), str)
+        value = self.string(name)
+        return value if value is not None else self._there(name, value, str)
 
     def integer(self, name: str) -> int | None:
         value = self.number(name)
@@ -196,9 +197,11 @@ class Fields:
 
     def fields(self, name: str) -> Fields | None:
         """Take an object to read its members. Members that are not taken from it are in the ``rest`` of this object."""
-        value = self.mapping(name)
+        value = self._members.pop(name, None)
         if value is None:
             return None
+        if type(value) is not dict:
+            raise self._wrong(name, value, dict)
         opened = self._opened[name] = Fields(value, self._path_of(name), self.body, self._spell)
         return opened
 
@@ -208,7 +211,9 @@ class Fields:
 
     def fields_of_type(self, name: str, types: Container[str]) -> Fields | None:
         """Take an object if its ``type``, if any, is among ``types``. Others belong to the dialect, and stay."""
-        value = self.peek(name)
+        value = self._members.get(name)
+        if value is None:
+            return None
         kind = value.get("type") if isinstance(value, dict) else None
         return None if isinstance(kind, str) and kind not in types else self.fields(name)
 
@@ -217,7 +222,8 @@ class Fields:
         values = self._list(name)
         if not values:
             return []
-        opened, path = list[Fields](), self._path_of(name)
+        opened: list[Fields] = []
+        path = self._path_of(name)
         for value in values:
             if type(value) is not dict:
                 raise BadRequest(f"{self.at(name)}[{len(opened)}]", f"must be an object, not {kind_of(value)}")

@@ -42,7 +42,17 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.bodies import openai
 from streamkit.dialects.bodies.claude import CACHE_CONTROLS, MOST_MARKS
 from streamkit.dialects.bodies.openai import TOOLS, write_cache_mark
-from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, model_for, of_parts, of_tools, of_turns
+from streamkit.dialects.lowering import (
+    ANYBODY,
+    Capabilities,
+    Lowering,
+    OfParts,
+    Place,
+    model_for,
+    of_parts,
+    of_tools,
+    of_turns,
+)
 from streamkit.dialects.members.fields import BLANK_LINE, add_missing, plain_or_list, without_none
 from streamkit.dialects.openai_chat import wire
 from streamkit.dialects.openai_chat.providers import provider_of
@@ -108,7 +118,8 @@ def media_behind_results(turn: Turn, to: Lowering) -> Turn:
     """Move media from results to the user's parts directly after them, since a ``tool`` message is text only."""
     if ToolResult not in map(type, turn.parts) or as_it_came(to):
         return turn
-    parts, moved = list[Part](), list[Part]()
+    parts: list[Part] = []
+    moved: list[Part] = []
     for part in turn.parts:
         found = part.parts if isinstance(part, ToolResult) else ()
         media = [inner for inner in found if isinstance(inner, Media) and has_form(inner, to)]
@@ -127,8 +138,6 @@ def media_behind_results(turn: Turn, to: Lowering) -> Turn:
 @of_parts
 def text_alone(part: Part, place: Place, to: Lowering) -> Part | None:
     """Drop all content except text, for a provider that takes content as one string."""
-    if not provider_of(to.target.provider).text_only:
-        return part
     native = part.native if isinstance(part, Media) else part
     if isinstance(native, Aside) and (place != "assistant" or native.type.startswith("content.")):
         kind = native.raw.get("type")
@@ -144,13 +153,10 @@ def text_alone(part: Part, place: Place, to: Lowering) -> Part | None:
     return None
 
 
-@of_parts
-def result_marks(part: Part, _place: Place, to: Lowering) -> Part:
+def result_mark(part: Part, _place: Place, _to: Lowering) -> Part:
     """Move the cache mark of a result to the text at its end, for a provider that takes one there."""
     last = part.parts[-1] if isinstance(part, ToolResult) and part.parts else None
     if not isinstance(part, ToolResult) or part.cache is None or not isinstance(last, Text):
-        return part
-    if provider_of(to.target.provider).cache_marks != "anthropic":
         return part
     return evolve(part, cache=None, parts=[*part.parts[:-1], evolve(last, cache=part.cache)])
 
@@ -166,11 +172,7 @@ def tools_unmarked(tool: Tool, to: Lowering) -> Tool:
 
 def mark_in_words(part: Part, _place: Place, to: Lowering) -> Part:
     """Turn a part's cache mark into a member with the provider's name for it."""
-    if (
-        not isinstance(part, Text | Media | ToolCall | ToolResult)
-        or part.cache is None
-        or getattr(part, "native", None)
-    ):
+    if not isinstance(part, (Text, Media, ToolCall, ToolResult)) or part.cache is None or getattr(part, "native", None):
         return part
     words = provider_of(to.target.provider).cache_marks if isinstance(part, Text | Media) else ""
     if to.own and words != "openai" and not to.target.cache:  # else streamkit itself marked the part
@@ -184,6 +186,12 @@ def nameless(part: Part, _place: Place, to: Lowering) -> Part:
     if not isinstance(part, ToolResult) or part.name is None or (to.own and part.place):
         return part
     return evolve(part, name=None)
+
+
+#: Write cache marks as the provider does, and drop the names of results.
+MARKS_IN_WORDS: Final = OfParts(
+    {**dict.fromkeys((Text, Media, ToolCall), (mark_in_words,)), ToolResult: (mark_in_words, nameless)}
+)
 
 
 @of_turns
@@ -200,7 +208,7 @@ def reasoning_placed(turn: Turn, to: Lowering) -> Turn:
         field = turn.native_reasoning or (DETAILS if opaque else "reasoning_content")
     signed = visible[-1:] if opaque_member(field, visible) else []
     texts = [part for part in turn.parts if isinstance(part, Text) and part.signature is not None]
-    parts = list[Part]()
+    parts: list[Part] = []
     for part in turn.parts:
         match part:
             case Reasoning() | RedactedReasoning() | Aside():
@@ -264,7 +272,7 @@ def drop_empty_turns(request: Request, to: Lowering) -> None:
 
 
 def _says(part: Part) -> bool:
-    return not isinstance(part, Text | Refusal) or bool(part.text or part.extras or getattr(part, "signature", None))
+    return not isinstance(part, (Text, Refusal)) or bool(part.text or part.extras or getattr(part, "signature", None))
 
 
 def search(asked: WebSearch, _to: Lowering) -> dict[str, Any]:
@@ -345,9 +353,8 @@ FOREIGN: Final = Capabilities(
     needs_properties=True,
     options=frozenset({*wire.OPTIONS, "max_tokens", "thinking", "output"}),
     service_tiers=wire.SERVICE_TIERS,
-    first=(media_behind_results, result_marks, tools_unmarked, reasoning_placed, search_not_chosen),
-    said=(of_parts(mark_in_words, nameless), drop_empty_turns),
-    arranged=(text_alone,),
+    first=(media_behind_results, tools_unmarked, reasoning_placed, search_not_chosen),
+    said=(MARKS_IN_WORDS, drop_empty_turns),
     last=(openai.form_fits, options_in_fields),
 )
 #: What servers accept in a request that was read in Chat. OpenAI has no ``top_k``, but many other providers have.
@@ -360,8 +367,8 @@ OWN: Final = evolve(
     custom_tools=True,
     options=FOREIGN.options | {"top_k"},
     service_tiers=None,
-    first=(media_behind_results, result_marks, tools_unmarked, reasoning_placed),
-    said=(of_parts(mark_in_words, nameless),),
+    first=(media_behind_results, tools_unmarked, reasoning_placed),
+    said=(MARKS_IN_WORDS,),
     last=(options_in_fields,),
 )
 
@@ -373,8 +380,17 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
     marked = (Text, Media) if words else ()
     # the dialects whose marks mean the same: Anthropic's marks have two spans
     same_marks = frozenset({"anthropic", "bedrock"} if words == "anthropic" else {OWN.dialect})
+    marks = (OfParts({ToolResult: (result_mark,)}),) if words == "anthropic" else ()
+    arranged = (text_alone,) if chat.text_only else ()
     if source == OWN.dialect:
-        return evolve(OWN, marked=marked, same_marks=same_marks, needs_marks=words == "anthropic")
+        return evolve(
+            OWN,
+            marked=marked,
+            same_marks=same_marks,
+            needs_marks=words == "anthropic",
+            first=(*OWN.first, *marks),
+            arranged=arranged,
+        )
     model, is_openai = model_for(name, provider), chat.name in {"", "openai", "azure"}
     if is_openai and model.legacy_chat:
         model = evolve(model, efforts=tuple(effort for effort in model.efforts if effort != "max"))
@@ -391,7 +407,8 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
         excuses_unsigned=chat.signatures == "google",
         form_with_tools=model.signatures if chat.signatures == "google" else chat.form_with_tools,
         unthinking_tools=is_openai and model.legacy_chat,
-        first=(*FOREIGN.first, openai.strict_fits) if is_openai and source not in RELATIVES else FOREIGN.first,
+        first=(*FOREIGN.first, *marks, *((openai.strict_fits,) if is_openai and source not in RELATIVES else ())),
+        arranged=arranged,
         most_stops=4 if is_openai else None,
         request_extras=partial(openai.shared_members, verbosity_in_text=False) if related else None,
     )
@@ -439,7 +456,8 @@ def _thinking(thinking: Thinking) -> dict[str, Any]:
 
 def _tools(tools: Sequence[Tool]) -> dict[str, Any]:
     """Return the tools, and a web search as its own member of the request."""
-    members, written = dict[str, Any](), list[dict[str, Any]]()
+    members: dict[str, Any] = {}
+    written: list[dict[str, Any]] = []
     for tool in tools:
         if tool.raw is not None and SEARCH in tool.raw:
             members = dict(tool.raw)
@@ -548,8 +566,11 @@ class Messages:
     # -- the assistant ---------------------------------------------------------------------------------------------
 
     def assistant(self, turn: Turn) -> dict[str, Any]:
-        content, thought, calls = list[Part](), list[Thought](), list[ToolCall]()
-        members, refused = dict[str, Any](), list[str]()
+        content: list[Part] = []
+        thought: list[Thought] = []
+        calls: list[ToolCall] = []
+        members: dict[str, Any] = {}
+        refused: list[str] = []
         late = False  # whether reasoning came after another part
         for each in turn.parts:
             part = each.native if isinstance(each, Media) else each
@@ -636,7 +657,7 @@ def _block(part: Thought, field: str) -> dict[str, Any]:
 
 def _details(parts: Sequence[Thought], calls: Sequence[ToolCall]) -> dict[str, Any]:
     """Return OpenRouter's details; an empty list if only calls are signed, whose signatures are added later."""
-    details = list[dict[str, Any]]()
+    details: list[dict[str, Any]] = []
     for part in parts:
         detail = dict(part.raw) if isinstance(part, Aside) else wire.reasoning_detail(part)
         if isinstance(part, Aside) or detail:

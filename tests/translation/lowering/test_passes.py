@@ -29,7 +29,7 @@ from streamkit.conversation.messages import (
     Turn,
     WebSearch,
 )
-from streamkit.dialects.lowering import Capabilities, Lowering, PartPass, Pass, each_part
+from streamkit.dialects.lowering import Capabilities, Lowering, OfParts, PartPass, Pass, each_part
 from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.models import UNKNOWN
 from streamkit.errors import BadRequest
@@ -100,6 +100,11 @@ def part(step: PartPass, given: Part, left: Part | None, *counted: dict[str, int
 
 
 PARTS = {
+    "a text alone in a result": Row(
+        {"turns": [user(RESULT)]},
+        OfParts({Text: (lambda *_: HI,)}),
+        {"turns": [user(evolve(RESULT, parts=[HI]))]},
+    ),
     "a refusal is a text": part(content.refusal_as_text, Refusal("no"), Text("no"), {"refusal_as_text": 1}),
     "a refusal stays": part(content.refusal_as_text, Refusal("no"), Refusal("no"), refusals=True),
     "media that fit": part(content.media, Media("image", url="u"), Media("image", url="v"), media=lambda media, *_: evolve(media, url="v")),
