@@ -8,7 +8,6 @@ Source: clients.md §10.1, §10.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from typing import Any, TypeAlias
 
 import orjson
@@ -67,7 +66,6 @@ def _add(router: web.UrlDispatcher, inventory: Inventory, spelt: Callable[[str],
             serve(router.add_get, constant, _constant(answer))
 
 
-@cache
 def _listings() -> dict[str, Models]:
     return {name: surface.models for name, surface in surfaces().items() if surface.models is not None}
 
@@ -97,8 +95,9 @@ def keyless_paths() -> frozenset[str]:
 def untagged(model: str, dialect: str) -> str:
     """Return a model's name without its mark, and without the tag that clients of ``dialect`` may leave out."""
     model = unmarked(model)[0]
-    listing = _listings().get(dialect)
-    return model.removesuffix(listing.default_tag) if listing is not None and listing.default_tag else model
+    surface = surfaces().get(dialect)
+    tag = "" if surface is None or surface.models is None else surface.models.default_tag
+    return model.removesuffix(tag)
 
 
 class Inventory:

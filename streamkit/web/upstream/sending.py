@@ -103,11 +103,16 @@ class _Use:
 _USE: Final[ContextVar[_Use | None]] = ContextVar("streamkit-connection", default=None)
 
 
+#: Seconds after which an idle connection to an upstream is closed. An agent's next request often comes within a minute, and a
+#: new connection with TLS takes two round trips more. Servers and load balancers keep idle connections for 60 s or longer.
+KEPT_S: Final = 50.0
+
+
 class Connector(TCPConnector):
     """A connector without a limit on connections, since each open stream holds one: limit streams instead."""
 
     def __init__(self) -> None:
-        super().__init__(limit=0)
+        super().__init__(limit=0, keepalive_timeout=KEPT_S)
         self._factory = partial(cast("type[ResponseHandler]", _Protocol), self._loop)
 
     async def connect(
