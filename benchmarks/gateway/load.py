@@ -166,8 +166,8 @@ async def run(plan: Mapping[str, Any]) -> dict[str, Any]:
     asking = []
     for group in groups:
         turns = asyncio.Semaphore(group.at_once) if group.at_once else contextlib.nullcontext()
+        script = Script(**group.script, id=group.name)  # all ask for one model, as the clients of a service do
         for number in range(group.streams):
-            script = Script(**group.script, id=f"{group.name}-{number}")
             wait_s = group.spread_s * (number + letters.random()) / group.streams
             asking.append(ask(group, script, wait_s, plan.get("patience_s", 60.0), turns))
     done = await asyncio.gather(*asking)
