@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any, Final, Literal, TypeAlias
 
-from attrs import define, field, fields
+from attrs import define, field, fields, frozen
 
 from streamkit.events import (
     Aside,
@@ -240,6 +240,20 @@ class WebSearch:
     extras: Extras | None = None
 
 
+@frozen
+class CallForm:
+    """The item that a call of a tool is in the client's dialect, if it is not a function call."""
+
+    item: Extras  #: the members that every such item has
+    prefix: str  #: of the item's id
+    member: str  #: the member of the item that has the arguments
+    events: tuple[
+        Aside, ...
+    ]  #: the events of a stream with the item; ``raw`` has the members that the item has in them
+    own: frozenset[str] = frozenset()  #: arguments that are members of the item itself
+    defaults: Extras = field(factory=dict)  #: arguments that the item needs and a call may leave out
+
+
 @define
 class Tool:
     """A tool's definition. ``parameters`` is the JSON schema as received, or None.
@@ -258,8 +272,9 @@ class Tool:
     extras: Extras | None = None
     #: The whole definition, if the provider runs the tool (kind ``server``), or if its form is not that of a function.
     raw: Extras | None = None
-    #: The events that the client expects for a call of this tool, if it is not a function call; without id and arguments.
-    called: tuple[Aside, ...] = field(default=(), eq=False)
+    called: CallForm | None = field(
+        default=None, eq=False
+    )  #: what the client expects as a call, if it is not a function call
     search: WebSearch | None = field(default=None, eq=False)  #: the options in ``raw``, if the tool is a web search
     namespace: Namespace | None = None  #: the namespace of the tool
     qualified: QualifiedName | None = None  #: the name the client uses within the namespace

@@ -10,13 +10,13 @@ Source: dialects.md §1.8, §7.3.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import orjson
 from attrs import define, evolve, field, frozen
 
-from streamkit.conversation.messages import Part, Response, Tool, ToolCall
+from streamkit.conversation.messages import CallForm, Part, Response, Tool, ToolCall
 from streamkit.events import Aside, Event, QualifiedName, ToolCallArguments, ToolCallFinished, ToolCallStarted, Verdict
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Link
@@ -39,8 +39,7 @@ class ToolNames:
     _rewritten: dict[str, str]
     custom: frozenset[str]  #: the client's names of custom tools
     qualified: dict[str, QualifiedName]  #: the qualified names of tools in a namespace, keyed by the client's name
-    #: the items that replace a call that is no function call, keyed by the client's name
-    items: dict[str, tuple[Aside, ...]]
+    items: dict[str, tuple[CallForm, Any]]  #: the forms of calls that are no function calls, and the schemas, same keys
 
     @classmethod
     def of(cls, tools: Sequence[Tool]) -> ToolNames:
@@ -49,7 +48,7 @@ class ToolNames:
             {new: name for name in own if (new := portable_name(name)) not in own},
             frozenset(tool.name for tool in tools if tool.kind == "custom"),
             {tool.name: tool.qualified for tool in tools if tool.qualified is not None},
-            {tool.name: tool.called for tool in tools if tool.called},
+            {tool.name: (tool.called, tool.parameters) for tool in tools if tool.called is not None},
         )
 
     def __bool__(self) -> bool:
@@ -60,15 +59,23 @@ class ToolNames:
         return self._rewritten.get(name, name)
 
     def item_of(self, call: ToolCallFinished | ToolCall, number: int, choice: int = 0) -> list[Aside]:
-        """Return a whole call as an item of the client's dialect; empty for a function call or an incomplete call."""
-        whole = call.ended and call.verdict is not None and call.verdict.ok
-        value = _object(call.arguments) if whole else None
-        if value is None:
+        """Return a whole call as an item of the client's dialect; empty for a function call.
+
+        It is empty too for a call that is incomplete, or whose arguments the item cannot have: a client that cannot read
+        the item would wait for nothing.
+        """
+        form, schema = self.items.get(call.name, (None, None))
+        if form is None or not call.ended or call.verdict is None or not call.verdict.ok:
             return []
-        members = {"id": f"tsc_{hashed(call.id, 22)}", "call_id": call.id, "arguments": value}
+        value = _object(call.arguments)
+        if value is None or not _fits(value, schema):
+            return []
+        arguments = {**form.defaults, **value}
+        members = arguments if form.own and arguments.keys() <= form.own else {form.member: arguments}
+        item = {**form.item, "id": f"{form.prefix}_{hashed(call.id, 22)}", "call_id": call.id, **members}
         return [
-            evolve(form, raw={"type": form.type, "item": {**form.raw, **members}}, choice=choice, block=-number - 1)
-            for form in self.items.get(call.name, ())
+            evolve(event, raw={"type": event.type, "item": {**event.raw, **item}}, choice=choice, block=-number - 1)
+            for event in form.events
         ]
 
 
@@ -188,6 +195,20 @@ def _object(text: str) -> dict[str, Any] | None:
     except orjson.JSONDecodeError:
         return None
     return value if isinstance(value, dict) else None
+
+
+_TYPES: Final[Mapping[str, type]] = {"array": list, "object": dict, "string": str}
+
+
+def _fits(arguments: Mapping[str, Any], schema: Any) -> bool:
+    """Return whether arguments have what the schema requires, in the right JSON types."""
+    if not isinstance(schema, Mapping):
+        return True
+    for name in schema.get("required", ()):
+        kind = _TYPES.get(str(schema.get("properties", {}).get(name, {}).get("type")), object)
+        if not isinstance(arguments.get(name), kind) or arguments[name] is None:
+            return False
+    return True
 
 
 def restore_response_calls(response: Response, offered: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> None:

@@ -59,12 +59,13 @@ from streamkit.dialects.lowering import (
 )
 from streamkit.dialects.members.values import has_value
 from streamkit.dialects.profiles import Provider, Target
+from streamkit.dialects.vocabulary.client_tools import row_of, unknown_version
 from streamkit.dialects.vocabulary.model_names import LONGEST
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import PORTABLE_IDS, hashed, portable_name
-from streamkit.text.quoting import quoted_all
+from streamkit.text.quoting import quoted, quoted_all
 from streamkit.translation import content_passes as content
 from streamkit.translation.cache_marks import prompt_marked, tools_marked
 from streamkit.translation.content_passes import portable_tool_name, with_mark, without_extras
@@ -356,9 +357,22 @@ def tools_fit(request: Request, to: Lowering) -> None:
 
 
 def _function(tool: Tool, to: Lowering) -> Tool:
+    tool = _without_form(tool, to)
     tool = _not_custom(with_mark(without_extras(tool, to), to, tool.name), to)
     name = portable_tool_name(tool.name, to)
     return tool if name == tool.name else evolve(tool, name=name)
+
+
+def _without_form(tool: Tool, to: Lowering) -> Tool:
+    """Return a tool that another vendor defines and the client runs as a plain function."""
+    if tool.raw is None:
+        return tool
+    if (row := row_of(tool)) is not None:
+        kind = tool.raw["type"]
+        to.lose("client_tool", kind)
+        for name in row.untold(tool.raw):
+            to.lose("parameter", f"{kind}.{name}")
+    return evolve(tool, raw=None)
 
 
 def _not_custom(tool: Tool, to: Lowering) -> Tool:
@@ -376,6 +390,9 @@ def _hosted(tool: Tool, to: Lowering) -> Tool | None:
     """Return another dialect's web search as this dialect's; None for any other tool that a provider runs."""
     search, written = tool.search, to.takes.search
     if search is None or tool is not to.search or written is None:
+        kind = str((tool.raw or {}).get("type"))
+        if wrong := unknown_version(kind):
+            raise BadRequest("tools", f"{quoted(kind)}: {wrong}; use one of these, or a function of your own")
         to.lose("tool_definition", tool.name)
         return None
     for option in fields(WebSearch):

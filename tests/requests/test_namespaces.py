@@ -284,7 +284,6 @@ def test_many_namespaces_and_late_tools_take_linear_time():
 #: What else Codex and its kind define: the rule is a counted loss, and tools beside it stay.
 TOOLS = [
     {"type": "web_search", "external_web_access": False},
-    {"type": "local_shell"},
     {"type": "tool_search", "execution": "server"},
     {"type": "image_generation", "output_format": "png"},
     {"type": "namespace", "name": "empty", "description": "d", "tools": []},

@@ -70,6 +70,7 @@ from streamkit.dialects.members.fields import (
 )
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.streams.compactions import INSTEAD, OPENAIS, openais_in
+from streamkit.dialects.vocabulary.client_tools import ANTHROPIC
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.dialects.vocabulary.web_search import location_out, read_search
 from streamkit.events import Aside, Opaque
@@ -144,6 +145,11 @@ class AnthropicRequestReader(RequestReader):
     def tool(self, tool: Fields) -> Tool:
         kind = tool.string("type")
         if kind is not None and kind != "custom":
+            if (row := ANTHROPIC.get(kind)) is not None:
+                raw = {"type": kind, **tool.peek_all()}
+                cache = cache_mark(tool)
+                tool.rest()
+                return row.tool(raw, cache)
             read = server_tool(kind, tool)
             if kind.startswith(wire.WEB_SEARCH):
                 options = {key: value for key, value in (read.raw or {}).items() if key not in {"type", "name"}}
@@ -590,8 +596,8 @@ def _output_config(options: Options) -> dict[str, Any]:
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
-    if tool.kind == "server":
-        return dict(tool.raw or {})
+    if tool.raw is not None:
+        return dict(tool.raw)
     written = without_none(
         name=tool.name, description=tool.description, input_schema=tool.parameters, strict=tool.strict
     )

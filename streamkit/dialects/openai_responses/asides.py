@@ -18,7 +18,7 @@ from streamkit.dialects.base import CitationForm, SearchForm
 from streamkit.dialects.bodies.openai import WEB, read_url_citation, write_annotations
 from streamkit.dialects.members.values import details_of, others_of
 from streamkit.dialects.openai_responses.wire import VENDOR
-from streamkit.dialects.streams.client_calls import ADDED, DONE
+from streamkit.dialects.vocabulary.client_tools import ADDED, DONE
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.dialects.vocabulary.web_search import read_pages
 from streamkit.events import Aside, MediaGenerated, WireEvent

@@ -22,8 +22,8 @@ from streamkit.dialects.openai_responses.asides import as_it_came
 from streamkit.dialects.openai_responses.items import ITEM_FIELDS, ItemReader
 from streamkit.dialects.openai_responses.texts import placeless
 from streamkit.dialects.streams.alike import Said
-from streamkit.dialects.streams.client_calls import ADDED, DONE
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS
+from streamkit.dialects.vocabulary.client_tools import ADDED, DONE
 from streamkit.dialects.vocabulary.error_bodies import error_in
 from streamkit.dialects.vocabulary.stop_reasons import meaning
 from streamkit.events import (

@@ -25,7 +25,8 @@ from streamkit.dialects.openai_responses.texts import (
     placeless,
 )
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, OWN_ITEMS, SPEECHES, VENDOR, Speech
-from streamkit.dialects.streams.client_calls import DONE, is_clients
+from streamkit.dialects.streams.client_calls import is_clients
+from streamkit.dialects.vocabulary.client_tools import DONE
 from streamkit.dialects.vocabulary.roles import is_other_role
 from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, AsideKind, ToolCallDelta, ToolCallEnded, ToolCallWhole, ToolKind

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from streamkit.conversation.messages import Extras, Part, Reasoning, ToolCall
 from streamkit.dialects.members.values import Growing
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, CONTENT, ITEM
-from streamkit.dialects.streams.client_calls import ADDED, DONE
+from streamkit.dialects.vocabulary.client_tools import ADDED, DONE
 from streamkit.events import Aside, QualifiedName
 from streamkit.report import StreamReport
 

@@ -53,7 +53,7 @@ from streamkit.dialects.openai_responses import wire
 from streamkit.dialects.openai_responses.asides import is_made, read_image
 from streamkit.dialects.openai_responses.client_items import ANSWERS, answered, call_id_of, call_of, result_of
 from streamkit.dialects.openai_responses.items import aside_kind
-from streamkit.dialects.openai_responses.tools import LOADING, ToolNames, ToolReader
+from streamkit.dialects.openai_responses.tools import LOADING, ToolNames, ToolReader, function_of
 from streamkit.dialects.streams.client_calls import is_clients
 from streamkit.dialects.streams.compactions import COMPACTION, INSTEAD, block_in
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, unseal
@@ -200,7 +200,7 @@ class ResponsesRequestReader(RequestReader):
             return self.names.within(tool.needed("name"))
         if kind is None or kind in NAMED:
             return (self.names.chosen(tool.string("namespace"), tool.needed("name")),)
-        return (kind,)
+        return (function_of(kind),)
 
     def read_input(self, fields: Fields) -> None:
         if isinstance(fields.peek("input"), str):

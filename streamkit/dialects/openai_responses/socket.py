@@ -30,7 +30,7 @@ from streamkit.dialects.members.fields import fields_of
 from streamkit.dialects.members.values import CONTAINERS, is_deep, json_value
 from streamkit.dialects.openai_responses.decode import OTHER_TERMINAL, known_status
 from streamkit.dialects.openai_responses.wire import ERROR_TYPES, ERRORS, VENDOR, encode_error
-from streamkit.dialects.streams.client_calls import DONE
+from streamkit.dialects.vocabulary.client_tools import DONE
 from streamkit.dialects.vocabulary.context_overflow import is_overflow
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.errors import BadRequest

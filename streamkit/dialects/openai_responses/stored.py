@@ -40,7 +40,7 @@ from streamkit.dialects.openai_responses.socket import (
     typed,
     value_of,
 )
-from streamkit.dialects.streams.client_calls import DONE
+from streamkit.dialects.vocabulary.client_tools import DONE
 from streamkit.errors import BadRequest
 from streamkit.events import ProviderFailed
 from streamkit.framing.sse import SSEParser, serialize_sse

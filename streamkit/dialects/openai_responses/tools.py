@@ -5,7 +5,7 @@ unique names: ``read`` in ``mcp__files`` becomes ``mcp__files__read`` (``flat_na
 names is appended, so that later requests get the same name without a table.
 
 Tools that were loaded in the conversation (``additional_tools``, the output of a tool search) are also tools of the request.
-In other dialects, a tool search that the client runs is a function (``conversation/restore.py``).
+In other dialects, a tool that the client runs is a function: a tool search, or a row of ``vocabulary/client_tools.py``.
 
 Source: dialects.md §2.2, §2.3; the types of openai 2.x; requests recorded from Codex 0.169.
 """
@@ -20,10 +20,10 @@ from attrs import define, evolve, field
 from streamkit.conversation.messages import Namespace, Tool, WebSearch
 from streamkit.dialects.members.fields import Fields, server_tool
 from streamkit.dialects.members.values import objects_in
-from streamkit.dialects.openai_responses.wire import VENDOR
-from streamkit.dialects.streams.client_calls import ADDED, DONE, EXECUTION, SEARCH
+from streamkit.dialects.streams.client_calls import EXECUTION
+from streamkit.dialects.vocabulary.client_tools import RESPONSES, SEARCHED
 from streamkit.dialects.vocabulary.web_search import read_search
-from streamkit.events import Aside, QualifiedName
+from streamkit.events import QualifiedName
 from streamkit.text.identifiers import flat_name, hashed
 
 SEARCHES: Final = frozenset(
@@ -31,12 +31,6 @@ SEARCHES: Final = frozenset(
 )
 #: Input items that define tools, perhaps tools that the request defines nowhere else.
 LOADING: Final = frozenset({"additional_tools", "tool_search_output"})
-#: The members of a client's tool search call, except the model's arguments.
-_SEARCHED: Final = {"type": SEARCH, EXECUTION: "client"}
-CALLED: Final = (
-    Aside(VENDOR, "client_tool", ADDED, {**_SEARCHED, "status": "in_progress"}),
-    Aside(VENDOR, "client_tool", DONE, {**_SEARCHED, "status": "completed"}),
-)
 
 
 @define
@@ -124,9 +118,11 @@ class ToolReader:
                 read.format = tool.mapping("format")
             case "tool_search" if tool.peek(EXECUTION) == "client":
                 raw = {"type": kind, **tool.peek_all()}
-                read = Tool(kind, tool.string("description"), tool.mapping("parameters"), raw=raw, called=CALLED)
+                read = Tool(kind, tool.string("description"), tool.mapping("parameters"), raw=raw, called=SEARCHED)
                 tool.rest()
                 return read
+            case _ if kind in RESPONSES and not _is_hosted(tool.peek("environment")):
+                return RESPONSES[kind].tool({"type": kind, **tool.rest()})
             case _:
                 read = server_tool(kind, tool)
                 if kind in SEARCHES:
@@ -142,6 +138,17 @@ def _search(raw: Mapping[str, Any]) -> WebSearch:
     if isinstance(raw.get("filters"), dict):
         options |= options.pop("filters")
     return read_search(options)
+
+
+def function_of(kind: str) -> str:
+    """Return the name of the tool that a choice means by its type."""
+    kind = "computer" if kind == "computer_use" else kind
+    return RESPONSES[kind].name if kind in RESPONSES else kind
+
+
+def _is_hosted(environment: Any) -> bool:
+    """Return whether the provider runs a shell, in a container."""
+    return isinstance(environment, Mapping) and environment.get("type") != "local"
 
 
 def _is_group(tool: Mapping[str, Any]) -> bool:

@@ -13,9 +13,10 @@ from attrs import evolve
 
 from streamkit.conversation.messages import Choice, Part, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.dialects.members.values import has_value
-from streamkit.dialects.streams.client_calls import ADDED, DONE, WAITS, ClientCallReader, waiting_message
+from streamkit.dialects.streams.client_calls import WAITS, ClientCallReader, waiting_message
 from streamkit.dialects.streams.compactions import FORMS, PROGRESS, CompactionReader
 from streamkit.dialects.streams.spoken import TRANSCRIPT, code_of, transcript_of
+from streamkit.dialects.vocabulary.client_tools import ADDED, DONE
 from streamkit.events import (
     Aside,
     Event,

@@ -19,6 +19,7 @@ from typing import Any, Final
 import orjson
 
 from streamkit.dialects.members.values import has_value
+from streamkit.dialects.vocabulary.client_tools import ADDED, DONE
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.events import Aside, Event, ToolCallArguments, ToolCallFinished, ToolCallStarted
 from streamkit.limits import Limits
@@ -26,7 +27,6 @@ from streamkit.report import StreamReport
 from streamkit.text.identifiers import hashed
 from streamkit.tool_calls.check import check_arguments
 
-ADDED, DONE = "response.output_item.added", "response.output_item.done"
 #: For each type of item, the name of the tool in the call.
 NAMES: Final[Mapping[str, str]] = {
     "apply_patch_call": "apply_patch",

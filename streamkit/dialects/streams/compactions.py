@@ -20,7 +20,7 @@ from typing import Any, Final, Literal
 import orjson
 
 from streamkit.dialects.members.values import has_value, json_value
-from streamkit.dialects.streams.client_calls import ADDED, DONE
+from streamkit.dialects.vocabulary.client_tools import ADDED, DONE
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, seal, unseal
 from streamkit.events import Aside, Event, ReasoningOpaque, TextDelta
 from streamkit.report import StreamReport
