@@ -20,7 +20,7 @@ Source: dialects.md §1.3, §1.8, §3.0, §7.3, §7.4; the providers' pages on e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final, cast
@@ -59,7 +59,7 @@ from streamkit.dialects.lowering import (
 )
 from streamkit.dialects.members.values import has_value
 from streamkit.dialects.profiles import Provider, Target
-from streamkit.dialects.vocabulary.client_tools import row_of, unknown_version
+from streamkit.dialects.vocabulary.client_tools import form_lost, unknown_version
 from streamkit.dialects.vocabulary.model_names import LONGEST
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
@@ -342,6 +342,8 @@ def no_strict_tools(tool: Tool, to: Lowering) -> Tool:
 def tools_fit(request: Request, to: Lowering) -> None:
     """Adapt tools: drop other providers' tools, make names portable, and turn custom tools into functions where needed."""
     tools, names = [], {}
+    for loss in losses_of_forms(request.tools):
+        to.lose(*loss)
     for tool in request.tools:
         fit = _hosted(tool, to) if tool.kind == "server" else _function(tool, to)
         if fit is not None:
@@ -357,22 +359,19 @@ def tools_fit(request: Request, to: Lowering) -> None:
 
 
 def _function(tool: Tool, to: Lowering) -> Tool:
-    tool = _without_form(tool, to)
+    tool = tool if tool.raw is None else evolve(tool, raw=None)
     tool = _not_custom(with_mark(without_extras(tool, to), to, tool.name), to)
     name = portable_tool_name(tool.name, to)
     return tool if name == tool.name else evolve(tool, name=name)
 
 
-def _without_form(tool: Tool, to: Lowering) -> Tool:
-    """Return a tool that another vendor defines and the client runs as a plain function."""
-    if tool.raw is None:
-        return tool
-    if (row := row_of(tool)) is not None:
-        kind = tool.raw["type"]
-        to.lose("client_tool", kind)
-        for name in row.untold(tool.raw):
-            to.lose("parameter", f"{kind}.{name}")
-    return evolve(tool, raw=None)
+def losses_of_forms(tools: Sequence[Tool]) -> Iterator[tuple[str, str]]:
+    """Yield what tools lose that another vendor defines and the client runs. Functions of one definition count once."""
+    before: Any = None
+    for tool in tools:
+        if tool.raw is not None and tool.raw is not before and tool.kind != "server":
+            yield from form_lost(tool.raw)
+        before = tool.raw
 
 
 def _not_custom(tool: Tool, to: Lowering) -> Tool:

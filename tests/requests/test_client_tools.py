@@ -234,7 +234,7 @@ def test_a_shell_in_a_container_is_the_providers(environment, to):
 @pytest.mark.parametrize("to", [name for name in DIALECTS if name != "anthropic"])
 @pytest.mark.parametrize(
     "kind",
-    ["bash_20270101", "text_editor_20270101", "memory_20270101", "computer_20270101", "computer_toolset_20260801"],
+    ["bash_20270101", "text_editor_20270101", "memory_20270101", "computer_20270101", "computer_toolset_20270801"],
 )
 def test_an_unknown_version_is_refused_by_its_name(kind, to):
     whole = body("anthropic", {"type": kind, "name": "x"})
@@ -249,3 +249,37 @@ def test_members_of_a_definition_that_no_function_has_are_counted():
     _, report = translate(body("anthropic", tool), "anthropic", "openai-chat")
     assert ("parameter", "bash_20250124.defer_loading") in report.lost
     assert unknown_version("code_execution_20250825") == ""
+
+
+TOOLSET = {"type": "computer_toolset_20260801", "configs": {"zoom": {"enabled": False}}}
+CLICKED = {
+    "type": "tool_use", "id": "t1", "name": "left_click", "toolset_name": "computer", "input": {"coordinate": [1, 2]},
+}  # fmt: skip
+SEEN = {"type": "tool_result", "tool_use_id": "t1", "content": "done"}
+USED = [{"role": "assistant", "content": [CLICKED]}, {"role": "user", "content": [SEEN]}]
+
+
+def test_within_anthropic_a_toolset_stays_as_it_came():
+    whole = body("anthropic", TOOLSET, {"type": "bash_20250124", "name": "bash"}, history=USED)
+    written, report = translate(whole, "anthropic", "anthropic")
+    assert (written, report.losses) == (whole, {})
+
+
+@pytest.mark.parametrize("to", [name for name in DIALECTS if name != "anthropic"])
+async def test_a_toolset_is_a_function_for_each_of_its_tools_that_is_on(to):
+    whole = body("anthropic", TOOLSET, history=USED)
+    written, report = translate(whole, "anthropic", to, emulate=True)
+    assert faults(to, written) == []
+    request = decode_request(orjson.dumps(written), to)
+    names = {tool.name for tool in request.tools}
+    assert len(names) == 16
+    assert "computer__left_click" in names
+    assert "computer__zoom" not in names
+    (call,) = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
+    assert call.name == "computer__left_click"
+    assert report.losses["client_tool"] == 1
+    for stream in [True] + [False] * (to in ANSWERING_WHOLE):
+        response = answer("computer__left_click", '{"coordinate":[1,2]}')
+        got = await told("anthropic", to, response, whole, stream=stream)
+        (block,) = [block for block in got["content"] if block["type"] == "tool_use"]
+        assert {**block, "id": "t1"} == {**CLICKED, "caller": {"type": "direct"}}, stream

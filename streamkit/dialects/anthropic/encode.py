@@ -24,7 +24,8 @@ from streamkit.dialects.members.fields import add_missing
 from streamkit.dialects.members.values import details_of, unknown_event
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder, BlockQueue, Key, QueuedBlock
 from streamkit.dialects.streams.event_encoder import only_choice
-from streamkit.events import Aside, ProviderFailed, ResponseStarted, TextDelta, ToolCallStarted
+from streamkit.dialects.vocabulary.client_tools import COMPUTER
+from streamkit.events import Aside, ProviderFailed, QualifiedName, ResponseStarted, TextDelta, ToolCallStarted
 
 # Templates for whole events, except ``DELTA`` and ``ARGUMENTS``. The index of the block is filled in.
 DELTA = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":'
@@ -142,8 +143,11 @@ class AnthropicEncoder(BlockEncoder):
         self._blocks.end(self._blocks.add(("redacted_thinking", number), start))
 
     def call_start(self, event: ToolCallStarted) -> bytes:
-        start = CALL % (dumps(event.id), dumps(event.name))
-        return dumps({**loads(start), **self.own_extras(event.extras)}) if event.extras else start
+        name, members = _called(event.name, event.qualified)
+        start = CALL % (dumps(event.id), dumps(name))
+        if event.extras:
+            members = {**members, **self.own_extras(event.extras)}
+        return dumps({**loads(start), **members}) if members else start
 
     def aside(self, event: Aside) -> None:
         if event.type == "citations_delta":
@@ -247,7 +251,8 @@ class AnthropicResponseWriter(BlockResponseWriter):
         return {"type": "redacted_thinking", "data": data}
 
     def use(self, call: ToolCall, arguments: bytes, extras: Mapping[str, Any]) -> Block:
-        block = {"type": "tool_use", "id": call.id, "name": call.name, "input": orjson.Fragment(arguments)}
+        name, members = _called(call.name, call.qualified)
+        block = {"type": "tool_use", "id": call.id, "name": name, "input": orjson.Fragment(arguments), **members}
         return wire.with_defaults(add_missing(block, extras), wire.CALL_DEFAULTS)
 
     def beside(self, part: Aside) -> bool:
@@ -255,3 +260,10 @@ class AnthropicResponseWriter(BlockResponseWriter):
             return False
         self.members[part.type.partition(".")[2]] = part.raw
         return True
+
+
+def _called(name: str, qualified: QualifiedName | None) -> tuple[str, dict[str, Any]]:
+    """Return the name of a call, and the members that name the toolset of its tool."""
+    if qualified is None or qualified.namespace != COMPUTER:
+        return name, {}
+    return qualified.name, {"toolset_name": qualified.namespace}

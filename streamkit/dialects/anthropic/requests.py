@@ -70,11 +70,12 @@ from streamkit.dialects.members.fields import (
 )
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.streams.compactions import INSTEAD, OPENAIS, openais_in
-from streamkit.dialects.vocabulary.client_tools import ANTHROPIC
+from streamkit.dialects.vocabulary.client_tools import ANTHROPIC, TOOLSETS, toolset
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.dialects.vocabulary.web_search import location_out, read_search
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
+from streamkit.text.identifiers import flat_name
 from streamkit.text.quoting import quoted
 
 #: Blocks that are allowed in messages of one role only.
@@ -142,14 +143,21 @@ class AnthropicRequestReader(RequestReader):
             raise form.wrong("is missing; must be a JSON schema", "schema")
         return OutputFormat("schema", form.take("schema"))
 
+    def tools(self, fields: Fields) -> list[Tool]:
+        return [read for tool in fields.each("tools") for read in self._tools(tool)]
+
+    def _tools(self, tool: Fields) -> list[Tool]:
+        """Return a tool, or the functions of a toolset."""
+        kind = str(tool.peek("type"))
+        if (row := ANTHROPIC.get(kind)) is None and kind not in TOOLSETS:
+            return [self.tool(tool)]
+        raw, cache = dict(tool.peek_all()), cache_mark(tool)
+        tool.rest()
+        return toolset(raw, cache) if row is None else [row.tool(raw, cache)]
+
     def tool(self, tool: Fields) -> Tool:
         kind = tool.string("type")
         if kind is not None and kind != "custom":
-            if (row := ANTHROPIC.get(kind)) is not None:
-                raw = {"type": kind, **tool.peek_all()}
-                cache = cache_mark(tool)
-                tool.rest()
-                return row.tool(raw, cache)
             read = server_tool(kind, tool)
             if kind.startswith(wire.WEB_SEARCH):
                 options = {key: value for key, value in (read.raw or {}).items() if key not in {"type", "name"}}
@@ -242,6 +250,8 @@ class BlockReader(claude.BlockParts):
 
     def _call(self, block: Fields) -> ToolCall:
         call = claude.call_of(block, "id")
+        if isinstance(block.peek("toolset_name"), str):
+            call.name = flat_name(block.peek("toolset_name"), call.name)
         call.cache = cache_mark(block)
         call.extras = wire.without_defaults(block.rest()) or None
         return call
@@ -508,7 +518,7 @@ def write(request: Request, target: Target, report: StreamReport) -> dict[str, A
             add_missing({"role": turn.role, "content": plain_or_list(blocks)}, turn.extras)
             for turn, blocks in turns[leading:]
         ],
-        tools=[_tool(tool) for tool in request.tools] or None,
+        tools=_tools(request.tools) or None,
         tool_choice=_choice(request.tool_choice),
         thinking=claude.write_thinking(options.thinking),
         output_config=_output_config(options) or None,
@@ -552,7 +562,9 @@ def _block(part: Part, report: StreamReport) -> Block:
             return _marked(without_none(type=kind, source=_source(part), title=part.name), part)
         case ToolCall():
             arguments = orjson.Fragment(part.arguments)
-            return _marked({"type": "tool_use", "id": part.id, "name": part.name, "input": arguments}, part)
+            toolset = (part.extras or {}).get("toolset_name")  # the name of a call in a toolset has no prefix
+            name = part.name.removeprefix(f"{toolset}__") if isinstance(toolset, str) else part.name
+            return _marked({"type": "tool_use", "id": part.id, "name": name, "input": arguments}, part)
         case ToolResult():
             blocks = _content(part.parts, report)
             written = without_none(
@@ -593,6 +605,12 @@ def _output_config(options: Options) -> dict[str, Any]:
         effort=None if thinking is None else thinking.effort,
         format=None if output is None else {"type": "json_schema", "schema": output.schema},
     )
+
+
+def _tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
+    """Return the definitions. Functions of one toolset have one."""
+    before = [None, *(tool.raw for tool in tools)]
+    return [_tool(tool) for tool, raw in zip(tools, before, strict=False) if tool.raw is None or tool.raw is not raw]
 
 
 def _tool(tool: Tool) -> dict[str, Any]:

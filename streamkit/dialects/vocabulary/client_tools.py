@@ -22,7 +22,8 @@ from attrs import field, frozen
 
 from streamkit.conversation.messages import CacheMark, CallForm, Extras, Tool
 from streamkit.dialects.members.values import has_value
-from streamkit.events import Aside
+from streamkit.events import Aside, QualifiedName
+from streamkit.text.identifiers import flat_name
 
 ADDED, DONE = "response.output_item.added", "response.output_item.done"
 RESPONSES_VENDOR: Final = "openai-responses"
@@ -46,25 +47,23 @@ class ClientTool:
         description = " ".join([self.description, *told])
         return Tool(self.name, description, self.parameters, cache=cache, raw=raw, called=self.called)
 
-    def untold(self, raw: Extras) -> list[str]:
-        """Return the members of the definition ``raw`` that the function does not express."""
-        expressed = {"type", "name", "cache_control", *self.told}
-        return [name for name, value in raw.items() if name not in expressed and has_value(value)]
 
-
-def row_of(tool: Tool) -> ClientTool | None:
-    """Return the row of a tool; None for a tool that is no row."""
-    kind = str(tool.raw.get("type")) if tool.raw is not None and tool.kind == "function" else ""
-    return ANTHROPIC.get(kind) or RESPONSES.get(kind)
+def form_lost(raw: Extras) -> list[tuple[str, str]]:
+    """Return what a definition loses if it becomes a function, as losses; empty for a definition that has a schema."""
+    kind = str(raw.get("type"))
+    row = ANTHROPIC.get(kind) or RESPONSES.get(kind)
+    if row is None and kind not in TOOLSETS:
+        return []
+    expressed = {"type", "name", "cache_control", *(("configs",) if row is None else row.told)}
+    members = [name for name, value in raw.items() if name not in expressed and has_value(value)]
+    return [("client_tool", kind), *(("parameter", f"{kind}.{name}") for name in members)]
 
 
 def unknown_version(kind: str) -> str:
     """Return what is wrong with a type that looks like another version of a tool in the tables; "" for any other type."""
     family = _VERSION.sub("", kind)
-    known = [each for each in ANTHROPIC if _VERSION.sub("", each) == family]
-    if family in TOOLSETS:
-        known = list(TOOLSETS[family])
-    if not known or kind in ANTHROPIC:
+    known = [each for each in (*ANTHROPIC, *TOOLSETS) if _VERSION.sub("", each) == family]
+    if not known or kind in known:
         return ""
     return f"no function is known for this version; known are {', '.join(known)}"
 
@@ -193,8 +192,60 @@ ANTHROPIC: Final[Mapping[str, ClientTool]] = {
         region=_numbers("For `zoom`: the left, top, right and bottom coordinate of the part to show.", 4),
     ),
 }  # fmt: skip
-#: Tools that are several functions in calls, which have no row: by the beginning of the type, what to offer instead.
-TOOLSETS: Final[Mapping[str, tuple[str, ...]]] = {"computer_toolset": ("computer_20251124", "computer_20250124")}
+_CLICK: Final = {"coordinate": _POINT, "text": _text("Keys to hold, such as ctrl+shift.")}
+_SECONDS: Final = _number("The seconds.")
+#: The functions of Anthropic's computer toolset, by the name that a call has next to the toolset's name.
+_COMPUTER_TOOLS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
+    "cursor_position": ("Tell where the cursor is.", _object([])),
+    "double_click": ("Click twice with the left button.", _object([], **_CLICK)),
+    "hold_key": ("Hold keys down for a time.", _object(["text", "duration"], text=_text("The keys."), duration=_SECONDS)),
+    "key": (
+        "Press a key, or keys together, such as ctrl+s.",
+        _object(["text"], text=_text("The keys."), repeat=_number("How many times; 1 if left out.")),
+    ),
+    "left_click": ("Click with the left button.", _object([], **_CLICK)),
+    "left_click_drag": (
+        "Drag with the left button.",
+        _object(["start_coordinate", "coordinate"], start_coordinate=_POINT, **_CLICK),
+    ),
+    "left_mouse_down": ("Press the left button, and hold it.", _object([])),
+    "left_mouse_up": ("Release the left button.", _object([])),
+    "middle_click": ("Click with the middle button.", _object([], **_CLICK)),
+    "mouse_move": ("Move the cursor.", _object(["coordinate"], coordinate=_POINT)),
+    "right_click": ("Click with the right button.", _object([], **_CLICK)),
+    "screenshot": ("Show the screen.", _object([])),
+    "scroll": (
+        "Scroll at a place.",
+        _object(
+            ["scroll_direction", "scroll_amount"], **_CLICK, scroll_direction=_one_of("up", "down", "left", "right"),
+            scroll_amount=_number("The clicks of the wheel."),
+        ),
+    ),
+    "triple_click": ("Click three times with the left button.", _object([], **_CLICK)),
+    "type": ("Type a text.", _object(["text"], text=_text("The text."))),
+    "wait": ("Wait for a time.", _object(["duration"], duration=_SECONDS)),
+    "zoom": (
+        "Show a part of the screen enlarged.",
+        _object(["region"], region=_numbers("The left, top, right and bottom coordinate of the part.", 4)),
+    ),
+}  # fmt: skip
+COMPUTER: Final = "computer"
+#: The definitions of Anthropic that are several functions: ``toolset_name`` and ``name`` of a call.
+TOOLSETS: Final = frozenset({"computer_toolset_20260801"})
+
+
+def toolset(raw: Extras, cache: CacheMark | None = None) -> list[Tool]:
+    """Return the functions of the toolset that the definition ``raw`` defines. All have that definition as ``raw``."""
+    configs = raw.get("configs") or {}
+    off = {name for name, config in configs.items() if isinstance(config, Mapping) and config.get("enabled") is False}
+    return [
+        Tool(
+            flat_name(COMPUTER, name), f"On the computer: {description}", parameters, cache=cache, raw=raw,
+            qualified=QualifiedName(COMPUTER, name),
+        )
+        for name, (description, parameters) in _COMPUTER_TOOLS.items()
+        if name not in off
+    ]  # fmt: skip
 
 
 # -- OpenAI Responses --------------------------------------------------------------------------------------------------
