@@ -69,7 +69,8 @@ def unknown_version(kind: str) -> str:
 
 
 def _object(required: Iterable[str], **properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": [*required]}
+    names = [*required]
+    return {"type": "object", "properties": properties, **({"required": names} if names else {})}
 
 
 def _one_of(*values: str, description: str = "") -> dict[str, Any]:
