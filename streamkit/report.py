@@ -122,7 +122,7 @@ STREAM_LOSSES: Final[Mapping[str, str]] = {
     "citation": "citations and annotations",
     "compaction": "the form of a summary of earlier messages: only its text is written, if it can be read",
     "server_tool": "blocks of tools that the provider ran",
-    "client_tool": "the form of a tool that the client runs or approves (a shell, a computer): it becomes a function or a call",
+    "client_tool": "the form of a tool that the client runs or approves (a shell, a computer): it is a function or a call",
     "audio": "audio output",
     "media_output": "an image, a film or a file that the model made (the dialect has no place for it)",
     "metadata": "a field that the dialect has no place for (content filter results, timings, …)",

@@ -29,7 +29,8 @@ DIALECTS = [
 ]  # fmt: skip
 SCREEN = {"display_width_px": 800, "display_height_px": 600}
 DEFINED: dict[str, dict[str, Any]] = {
-    "computer_use_preview": {"display_width": 8, "display_height": 6, "environment": "linux"}
+    "shell": {"environment": {"type": "local"}},
+    "computer_use_preview": {"display_width": 8, "display_height": 6, "environment": "linux"},
 }
 CLICK = {"type": "click", "button": "left", "x": 1, "y": 2}
 #: For each type of definition: what a model calls, and in Responses the item that this is.
@@ -67,7 +68,7 @@ def body(dialect: str, *tools: dict[str, Any], history: list[Any] = []) -> dict[
     if dialect == "openai-responses":
         return {"model": "m", "tools": [*tools], "input": [{"role": "user", "content": "Go"}, *history]}
     messages = [{"role": "user", "content": "Go"}, *history]
-    return {"model": "m", "max_tokens": 9, "tools": [*tools], "messages": messages}
+    return {"model": "m", "max_tokens": 99, "tools": [*tools], "messages": messages}
 
 
 def asked(dialect: str, kind: str) -> dict[str, Any]:
@@ -90,7 +91,7 @@ def test_elsewhere_the_definition_is_a_function_that_the_vendors_types_take(dial
     assert (tool.name, tool.kind, tool.raw) == (row.name, "function", None)
     assert tool.description.startswith(row.description)
     assert report.losses["client_tool"] == 1
-    assert "tool_definition" not in report.losses
+    assert not report.losses.keys() & {"tool_definition", "parameter"}
     if "display_width_px" in definition(dialect, kind):
         assert "800 pixels wide" in tool.description
 

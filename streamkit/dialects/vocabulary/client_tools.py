@@ -37,13 +37,13 @@ class ClientTool:
     name: str
     description: str
     parameters: Mapping[str, Any]
-    #: What the description says of a member of the definition, by the member's name.
+    #: What the description says of a member of the definition, by the member's name; "": nothing, since it is implied.
     told: Mapping[str, str] = field(factory=dict)
     called: CallForm | None = None  #: the item that a call is in the vendor's dialect; None: a function call
 
     def tool(self, raw: Extras, cache: CacheMark | None = None) -> Tool:
         """Return the tool that the definition ``raw`` defines."""
-        told = [words.format(raw[name]) for name, words in self.told.items() if has_value(raw.get(name))]
+        told = [words.format(raw[name]) for name, words in self.told.items() if words and has_value(raw.get(name))]
         description = " ".join([self.description, *told])
         return Tool(self.name, description, self.parameters, cache=cache, raw=raw, called=self.called)
 
@@ -341,7 +341,8 @@ RESPONSES: Final[Mapping[str, ClientTool]] = {
             max_output_length=_number("The most characters of each command's output."),
             **_LIMITS,
         ),
-        called=_called("shell_call", "sh", "action"),
+        {"environment": ""},  # a container is none of the client's
+        _called("shell_call", "sh", "action"),
     ),
 }
 #: How Responses writes a call of the tool search that a client runs.
