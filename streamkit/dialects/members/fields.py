@@ -295,16 +295,18 @@ def _found(value: Any, known: Any, path: tuple[str | int, ...], spell: Spelling 
     if isinstance(known, dict) and isinstance(value, str):
         known = known.get("", known)
     if isinstance(known, list):
+        [inner] = known
         for number, each in enumerate(value if isinstance(value, list) else ()):
-            yield from _found(each, known[0], (*path, number), spell)
+            if spell is not None or (isinstance(each, dict) and not inner.keys().isdisjoint(each)):  # rarely
+                yield from _found(each, inner, (*path, number), spell)
     elif not isinstance(known, dict):
         if has_value(value):
             yield shown(path), known
     elif isinstance(value, dict):
         names = {(name if spell is None else spell(name)): name for name in value}
-        for name in known:
+        for name, inner in known.items():
             if name in names:
-                yield from _found(value[names[name]], known[name], (*path, names[name]), spell)
+                yield from _found(value[names[name]], inner, (*path, names[name]), spell)
 
 
 def media_of(uri: str, path: str) -> tuple[str, str]:
