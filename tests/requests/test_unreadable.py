@@ -142,6 +142,10 @@ ASKED = [
     ("openai-responses", responses(**container(skills=[{"type": "inline", "name": "n", "description": "d"}]))),
     ("openai-responses", responses(**tool(type="file_search", vector_store_ids=[]))),
     ("openai-responses", responses({"type": "image_generation_call", "id": "ig_1", "result": "AAAA"})),
+    (
+        "openai-responses",
+        responses({"type": "image_generation_call", "id": "ig_1", "status": "failed", "result": None}),
+    ),
     ("gemini", gemini(tools=[{"codeExecution": {}}, {"fileSearch": {}}])),
     ("bedrock", BEDROCK | {"guardrailConfig": {"guardrailIdentifier": "g", "guardrailVersion": "1"}}),
 ]

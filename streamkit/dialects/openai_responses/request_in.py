@@ -273,7 +273,7 @@ class ResponsesRequestReader(RequestReader):
                 if kind == "item_reference":
                     self.stored = True
                     self.unreadable.append(evolve(ITEM, path=item.place, reader=self.dialect))
-                if kind == IMAGE_ITEM and "result" not in item:
+                if kind == IMAGE_ITEM and item.names == ["id"]:  # one that failed has no result either
                     self.unreadable.append(evolve(_IMAGE, path=item.place, reader=self.dialect))
                 raw = {"type": kind, **item.rest()}
                 if kind in LOADING:
