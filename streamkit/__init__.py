@@ -54,7 +54,13 @@ if TYPE_CHECKING:
     from streamkit.tool_calls.output import check_output
     from streamkit.tool_calls.partial_arguments import PartialArguments, PartialJSON, partial_arguments, partial_output
     from streamkit.tool_calls.schema import ToolSchemas
-    from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
+    from streamkit.translation.bodies import (
+        decode_request,
+        decode_response,
+        drop_unreadable,
+        encode_request,
+        encode_response,
+    )
     from streamkit.translation.tool_loop import error_result, request_with_results
 
 __all__ = [
@@ -102,6 +108,7 @@ __all__ = [
     "decode_request",
     "decode_response",
     "detect",
+    "drop_unreadable",
     "encode",
     "encode_request",
     "encode_response",
@@ -168,7 +175,7 @@ _NAMES: Final = {
     "tool_calls.output": "check_output",
     "tool_calls.partial_arguments": "PartialArguments PartialJSON partial_arguments partial_output",
     "tool_calls.schema": "ToolSchemas",
-    "translation.bodies": "decode_request decode_response encode_request encode_response",
+    "translation.bodies": "decode_request decode_response drop_unreadable encode_request encode_response",
     "translation.tool_loop": "error_result request_with_results",
 }
 #: Old names, each with its new name, by the module that users import them from. They work for one release, with a warning.

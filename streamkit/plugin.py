@@ -29,6 +29,7 @@ from streamkit.conversation.messages import (
     ToolChoice,
     ToolResult,
     Turn,
+    Unreadable,
 )
 from streamkit.dialects.base import Bodies, Dialect, Errors, ModelPlace
 from streamkit.dialects.bodies.responses import ResponseWriter
@@ -214,6 +215,7 @@ __all__ = [
     "ToolResult",
     "Turn",
     "TurnReader",
+    "Unreadable",
     "UsageReported",
     "WholeCallEncoder",
     "WireEvent",

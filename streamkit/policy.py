@@ -26,6 +26,8 @@ TextCalls: TypeAlias = Literal["hermes", "qwen", "glm", "kimi", "deepseek", "min
 ThinkTags: TypeAlias = Literal["auto", "on", "opened", "off"]  #: see ``Policy.think_tags``
 #: For media at a URL, in a dialect without such media. ``refuse``: reject the request. ``drop``: count the media as lost.
 LinkedMedia: TypeAlias = Literal["refuse", "drop"]
+#: For what only another provider can read (a file by its id). ``refuse``: reject the request. ``drop``: count it as lost.
+UnreadableParts: TypeAlias = Literal["refuse", "drop"]
 #: Whether streamkit marks a prompt for the provider's cache.
 CacheMarks: TypeAlias = Literal["off", "auto"]
 PolicyName: TypeAlias = Literal["strict", "tolerant", "lenient"]

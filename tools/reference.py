@@ -65,6 +65,7 @@ STAGES = {
     "Requests and whole responses": [
         streamkit.decode_request,
         streamkit.encode_request,
+        streamkit.drop_unreadable,
         streamkit.decode_response,
         streamkit.encode_response,
         streamkit.restore_response_calls,
@@ -84,6 +85,7 @@ VALUES = [
     streamkit.Policy,
     streamkit.ReadOptions,
     messages.Request,
+    messages.Unreadable,
     messages.Turn,
     messages.Text,
     messages.Tool,

@@ -10,10 +10,10 @@ from streamkit.cli.options import ONE, OTHER, add_dialects, client, source
 from streamkit.cli.streams import add_body, body_of, refuse, title_of, write_body
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS
 from streamkit.errors import BadRequest
-from streamkit.policy import AssistantFirst, AssistantLast, LinkedMedia
+from streamkit.policy import AssistantFirst, AssistantLast, LinkedMedia, UnreadableParts
 from streamkit.report import Status, StreamReport
 from streamkit.text.quoting import quoted
-from streamkit.translation.bodies import decode_request, encode_request
+from streamkit.translation.bodies import decode_request, drop_unreadable, encode_request
 
 HELP = "translate one request body for a provider of another dialect"
 DETAIL = f"""\
@@ -62,7 +62,14 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--linked-media",
         choices=get_args(LinkedMedia),
         default="refuse",
-        help="for media at a URL or in a vendor's store, if the dialect takes none: fail, or drop them (default: refuse)",
+        help="for media at a URL, if the dialect takes none: fail, or drop them (default: refuse)",
+    )
+    add(
+        "--unreadable",
+        choices=get_args(UnreadableParts),
+        default="refuse",
+        help="for what only another provider can read (files by id, containers, prompts by id, vector stores): fail, or "
+        "drop it (default: refuse)",
     )
     add_body(command)
 
@@ -80,6 +87,8 @@ async def run(options: argparse.Namespace) -> Status:
     try:
         request = decode_request(body, options.source, report=report)
         request.model = options.model or request.model
+        if options.unreadable == "drop":
+            request = drop_unreadable(request, options.target, report=report)
         written = encode_request(
             request,
             options.target,

@@ -357,6 +357,18 @@ class Options:
     native_max_tokens: str | None = field(default=None, eq=False)  #: the dialect's field, if it has two
 
 
+@frozen
+class Unreadable:
+    """A part of a request that only its provider can read: a reference to its store, or text that it encrypted."""
+
+    what: str  #: with an article: ``a container by its id``
+    instead: str  #: what the client can send instead: ``send its files in the messages``
+    path: str = ""  #: ``tools[1].container``
+    reader: str = ""  #: the dialect whose providers can read it
+    #: Whether earlier messages, which the request lacks, are meant. A server that keeps no conversations can't read it.
+    of_conversation: bool = False
+
+
 @define
 class Request:
     """A request to a model. ``stream`` and ``model`` are None in dialects that have them in the URL."""
@@ -372,10 +384,8 @@ class Request:
     extras: dict[str, Any] = field(factory=dict)  #: fields that only this dialect knows
     #: Metadata of the exchange, which the model never sees. Dialects with such fields repeat them in the response.
     exchange: dict[str, Any] = field(factory=dict, eq=False)
-    #: References to conversation data in the provider's store: the path of each, and what to send instead.
-    stored: list[tuple[str, str]] = field(factory=list)
-    #: Parts of the conversation that only their vendor can read: path, what to send instead, and the dialect that can read it.
-    unreadable: list[tuple[str, str, str]] = field(factory=list)
+    #: What only one provider can read. Media by an id are not in this list: see ``Media.file_id``.
+    unreadable: list[Unreadable] = field(factory=list)
 
     def copy(self) -> Request:
         """Return a shallow copy, in a tenth of the time of ``attrs.evolve``."""

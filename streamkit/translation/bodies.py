@@ -27,7 +27,7 @@ from streamkit.conversation.checks import (
     repair_pairing,
 )
 from streamkit.conversation.collector import Collector
-from streamkit.conversation.messages import Media, Request, Response, ToolResult
+from streamkit.conversation.messages import Media, Request, Response, ToolResult, Unreadable
 from streamkit.dialects import client_named, source_named
 from streamkit.dialects.base import Bodies, Dialect
 from streamkit.dialects.bodies.google import is_own_uri
@@ -83,8 +83,9 @@ def encode_request(
 
     Calls and results must be paired. If they are not, BadRequest names the turn and the id; with ``repair`` they are paired
     and the repair is counted. Tools of another dialect whose definitions this dialect would refuse raise an error that names
-    all of them (within one dialect, call ``check_tools``). A reference to something in another provider's store
-    (``previous_response_id``) is an error, too. Everything else that the dialect can't express is a counted loss.
+    all of them (within one dialect, call ``check_tools``). What only another provider can read (``Request.unreadable``, media
+    in its store) is an error, too, which says what to send instead (``drop_unreadable`` drops it). Everything else that the
+    dialect can't express is a counted loss.
 
     ``max_tokens`` is written where the dialect demands a bound and the request has none. ``emulate`` imitates features that
     the dialect lacks instead of refusing them. Where a dialect refuses a history that begins with the assistant,
@@ -113,16 +114,16 @@ def encode_request(
         request = repair_pairing(request, report)
     else:
         check_pairing(request)
-    for path, instead, reader in request.unreadable:
-        if reader != named.name:
-            raise BadRequest(path, f"only the provider that created this can read it; {instead}")
-    if request.stored and is_foreign:
-        path, instead = request.stored[0]
-        raise BadRequest(path, f"this is stored at another provider, and {named.name} cannot read it; {instead}")
-    if is_foreign:  # within one dialect, the provider judges what its clients send and define
+    elsewhere = _elsewhere(request) if is_foreign else []
+    stored = [_by_reference(media) for media in _stored(elsewhere, request, named)]
+    for each in (*request.unreadable, *stored):
+        if each.reader != named.name:
+            what = f"{named.name} cannot read {each.what}, which only another provider can"
+            raise BadRequest(each.path, f"{what}; {each.instead}, or set unreadable to 'drop'")
+    if elsewhere:
         request = _reachable(request, named, linked_media, report)
-        if request.tools:
-            refuse_tools([found for found in check_tools(request.tools, named.tools) if found.rule not in REPAIRED])
+    if is_foreign and request.tools:  # within one dialect, the provider judges what its clients define
+        refuse_tools([found for found in check_tools(request.tools, named.tools) if found.rule not in REPAIRED])
     target = Target(
         provider=provider,
         max_tokens=max_tokens,
@@ -142,34 +143,57 @@ def encode_request(
     return orjson.dumps(body)
 
 
-def _reachable(request: Request, dialect: Dialect, linked_media: LinkedMedia, report: StreamReport) -> Request:
-    """Return the request without media that the dialect can't read: at a URL, or in another vendor's store.
+def drop_unreadable(request: Request, dialect: str, *, report: StreamReport | None = None) -> Request:
+    """Return the request without what no provider of ``dialect`` can read, which ``encode_request`` refuses otherwise.
 
-    Each dropped item is a loss. If ``linked_media`` is ``refuse``, raises BadRequest for the first one instead.
+    Media are counted as lost here. The rest is no longer marked as unreadable: when the request is written, it is counted like
+    all that the dialect can't express. Raises UsageError for an unknown name.
     """
-    elsewhere = _elsewhere(request)
-    if not elsewhere:
-        return request
-    linked = linked_in(request, dialect)
-    stored = [
+    named, _ = source_named(dialect)
+    kept = [each for each in request.unreadable if each.reader == named.name]
+    report = report if report is not None else StreamReport()
+    stored = _stored(_elsewhere(request), request, named) if request.dialect != named.name else []
+    return evolve(_without_media(request, stored, report), unreadable=kept)
+
+
+def _stored(elsewhere: Sequence[tuple[Media, str]], request: Request, dialect: Dialect) -> list[Media]:
+    """Return those media of another dialect's request that are in a vendor's store, where the dialect can't read them."""
+    return [
         media
         for media, place in elsewhere
         if place != "assistant" and not _is_linked(media) and not dialect.reads_stored(media, request.dialect)
     ]
+
+
+def _by_reference(media: Media) -> Unreadable:
+    article = "an" if media.kind in {"image", "audio"} else "a"
+    where = "at a URL of a provider's store" if media.url else "by its id"
+    return Unreadable(f"{article} {media.kind} {where}", "send its bytes", media.place or "messages")
+
+
+def _reachable(request: Request, dialect: Dialect, linked_media: LinkedMedia, report: StreamReport) -> Request:
+    """Return the request without media at a URL that the dialect can't read. Each is a loss.
+
+    If ``linked_media`` is ``refuse``, raises BadRequest for the first one instead.
+    """
+    linked = linked_in(request, dialect)
     if linked_media == "refuse" and linked:
         instead = "send its bytes, or set linked_media to 'drop' (in a gateway, also 'fetch')"
         fault = f"{dialect.name} does not accept {linked[0].kind} input at a URL; {instead}"
         raise BadRequest(linked[0].place or "messages", fault)
-    if linked_media == "refuse" and stored:
-        where = f"{stored[0].kind} {'at a URL' if stored[0].url else 'with an id'} of another provider's store"
-        fault = f"{dialect.name} cannot read {where}; send its bytes, or set linked_media to 'drop'"
-        raise BadRequest(stored[0].place or "messages", fault)
-    if not linked and not stored:
-        return request
-    for media in [*linked, *stored]:
+    return _without_media(request, linked, report)
+
+
+def _without_media(request: Request, dropped: Sequence[Media], report: StreamReport) -> Request:
+    """Return the request without the media ``dropped``, each of which is a loss."""
+    for media in dropped:
         report.lose("media", what=media.media_type or media.kind)
-    dropped = {id(media) for media in [*linked, *stored]}
-    return evolve(request, turns=[evolve(turn, parts=_without(turn.parts, dropped)) for turn in request.turns])
+    ids = {id(media) for media in dropped}
+    return (
+        evolve(request, turns=[evolve(turn, parts=_without(turn.parts, ids)) for turn in request.turns])
+        if ids
+        else request
+    )
 
 
 def _without(parts: Sequence[Any], dropped: Collection[int]) -> list[Any]:

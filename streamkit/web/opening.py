@@ -27,7 +27,7 @@ from streamkit.errors import BadRequest, SourceFailed, StreamError
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 from streamkit.sources import causes
-from streamkit.translation.bodies import encode_request
+from streamkit.translation.bodies import drop_unreadable, encode_request
 from streamkit.translation.changes import Change
 from streamkit.translation.refused_members import refused_members
 from streamkit.web.budget import Hold
@@ -133,6 +133,8 @@ class Sending:
     def _body(self, changes: Sequence[Change], report: StreamReport) -> bytes:
         """Return the request for a response in the upstream's dialect, with ``changes``; ``report`` counts its losses."""
         upstream, request = self.upstream, self.request
+        if upstream.unreadable == "drop":
+            request = drop_unreadable(request, upstream.dialect, report=report)
         return encode_request(
             evolve(request, stream=None) if self._over_socket else request,  # there every response is a stream
             upstream.dialect,

@@ -20,7 +20,7 @@ from streamkit.dialects.gemini_interactions.encode import InteractionsEncoder
 from streamkit.dialects.gemini_interactions.lint import InteractionsLinter
 from streamkit.events import Aside
 from streamkit.framing.sse import SSEParser
-from streamkit.translation.bodies import decode_request, encode_request
+from streamkit.translation.bodies import decode_request, drop_unreadable, encode_request
 from tests.clients.read_interactions import fold
 from tests.clients.replay import ReplayServer
 from tests.clients.test_official_clients import raised_by
@@ -174,6 +174,7 @@ def test_the_types_of_the_client_take_every_request(source: str):
     for recording in requests(source):
         request = decode_request(orjson.dumps(recording.body), source)
         request.model = request.model or "m"
+        request = drop_unreadable(request, DIALECT)
         body = orjson.loads(encode_request(request, DIALECT, repair=True, emulate=True, linked_media="drop"))
         checked = types.CreateModelInteraction.model_validate(body)
         steps = body["input"] if isinstance(body["input"], list) else []

@@ -40,7 +40,7 @@ from streamkit.dialects.vocabulary.model_names import model_of
 from streamkit.dialects.vocabulary.model_table import ROWS
 from streamkit.errors import BadRequest
 from streamkit.events import Aside, Opaque
-from streamkit.translation.bodies import decode_request, encode_request
+from streamkit.translation.bodies import decode_request, drop_unreadable, encode_request
 from tests.corpora import requests
 from tests.requests.model_judge import name_of, overstepped
 from tests.requests.sdk_types import faults
@@ -80,6 +80,7 @@ def test_recorded_requests(source, target, part):
 def judged(request: Request, target: str) -> list[str]:
     """The faults of a request in a target's words, where all that can be imitated is; a refusal has a path and no faults."""
     try:
+        request = drop_unreadable(request, target)
         body = orjson.loads(encode_request(request, target, repair=True, emulate=True, linked_media="drop"))
     except BadRequest as refused:
         return [] if refused.path else [f"no path: {refused}"]

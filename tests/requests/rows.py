@@ -20,7 +20,7 @@ from attrs import evolve, frozen
 from streamkit.conversation.messages import Part, Request, Text, Turn
 from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
-from streamkit.translation.bodies import decode_request, encode_request
+from streamkit.translation.bodies import decode_request, drop_unreadable, encode_request
 from tests.requests.sdk_types import faults
 
 #: Members of a body or of a request by their names; ``...`` stands for a member that is not there.
@@ -77,6 +77,8 @@ def rows(about: str, table: Mapping[str, Any] | list[Any], make: Callable[..., R
 def write(request: Request, to: str, report: StreamReport | None = None, **target: Any) -> tuple[Any, StreamReport]:
     """The body that is written of a request, and what was counted."""
     report = report or StreamReport()
+    if target.pop("unreadable", "refuse") == "drop":
+        request = drop_unreadable(request, to, report=report)
     return orjson.loads(encode_request(request, to, report=report, **target)), report
 
 
@@ -178,8 +180,7 @@ class Dialect:
         request = row.given if isinstance(row.given, Request) else self.read(report, **row.given)
         if row.read is not None:
             # what another dialect refuses of it, rows of refusals say
-            others = {"stored": request.stored, "unreadable": request.unreadable}
-            assert request == evolve(self.plain, **{**others, **row.read})
+            assert request == evolve(self.plain, **{"unreadable": request.unreadable, **row.read})
         if row.change is not None:
             row.change(request)
         if row.to:

@@ -154,7 +154,7 @@ MESSAGES: dict[str, tuple[Blocks, list[Turn]]] = {
         [by_user(aside({"type": "document", "source": {"type": "content", "content": [text("a")]}}))],
     ),
     "search result": (user(text("a"), SEARCH), [by_user(Text("a"), aside(SEARCH, 1))]),
-    "upload": (user({"type": "container_upload", "file_id": "f"}), [by_user(aside({"type": "container_upload", "file_id": "f"}))]),
+    "upload": (user({"type": "container_upload", "file_id": "f"}), [by_user(Media("file", file_id="f"))]),
     "a call and its result": (answered(), turns(ToolResult("toolu_1", [Text("done")]))),
     "a result with text behind": (answered(text("and?")), turns(ToolResult("toolu_1", [Text("done")]), Text("and?"))),
     "a result that is an error": (answered(is_error=True), turns(ToolResult("toolu_1", [Text("done")], is_error=True))),

@@ -863,7 +863,7 @@ ROWS = {
         "openai-chat", {"tools": [{"functionDeclarations": [FUNCTION]}], **calling(mode="VALIDATED")}, {"tool_choice": "auto"}, [("metadata", "mode")]
     ),
     "contents that only Google's cache has": GEMINI.refused(CACHED, "cachedContent", "send the cached contents in `contents`", to="openai-chat"),
-    "they stay in its dialect": GEMINI.kept(CACHED, extras=CACHED, stored=[("cachedContent", "send the cached contents in `contents`")]),
+    "they stay in its dialect": GEMINI.kept(CACHED, extras=CACHED),
 }  # fmt: skip
 
 #: Rows with something that Google's own client does not let its user write.

@@ -232,7 +232,7 @@ def test_a_request(name):
 
 
 def test_what_only_a_server_has_is_a_reference():
-    places = [path for path, _ in INTERACTIONS.read(**STORED).stored]
+    places = [each.path for each in INTERACTIONS.read(**STORED).unreadable]
     assert places == ["previous_interaction_id", "continuation_token", "cached_content", "environment"]
 
 

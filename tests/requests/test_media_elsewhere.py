@@ -99,15 +99,19 @@ STORED = [
 
 @pytest.mark.parametrize(("source", "body", "readers"), STORED)
 def test_what_only_a_vendors_store_has_goes_to_who_can_read_it_and_is_refused_for_others(source, body, readers):
-    for to in set(TARGETS) - {source, "ai-sdk", "ag-ui"}:
+    for to in set(TARGETS) - {source, "ai-sdk", "ag-ui"}:  # they take such URLs: their application decides
         if to in readers:
             _, report = translate(body, source, to)
             assert "media" not in report.losses, to
             continue
-        with pytest.raises(BadRequest, match=f"{to} cannot read .* of another provider's store") as raised:
+        with pytest.raises(
+            BadRequest, match=f"{to} cannot read .*, which only another provider can; send its bytes"
+        ) as raised:
             translate(body, source, to)
         assert raised.value.path.startswith(("messages[0].content[0]", "contents[0].parts[0]", "input[0]"))
-        _, report = translate(body, source, to, linked_media="drop")
+        with pytest.raises(BadRequest, match="unreadable"):
+            translate(body, source, to, linked_media="drop")
+        _, report = translate(body, source, to, unreadable="drop")
         assert report.losses["media"] == 1, to
 
 

@@ -12,7 +12,13 @@ from streamkit.dialects.streams.compactions import CompactionReader
 from streamkit.errors import BadRequest
 from streamkit.events import Aside, TextDelta
 from streamkit.report import StreamReport
-from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
+from streamkit.translation.bodies import (
+    decode_request,
+    decode_response,
+    drop_unreadable,
+    encode_request,
+    encode_response,
+)
 from tests.vectors.field.compaction import BLOCK, SUMMARY
 from tests.whole_answers import ANSWERING_WHOLE
 
@@ -127,9 +133,12 @@ def test_an_item_of_openai_is_a_block_for_anthropic_and_the_item_again():
     item, *_ = orjson.loads(encode_request(request, "openai-responses"))["input"]
     assert item == {"type": "compaction", "encrypted_content": BLOB}
     for target in ("anthropic", "openai-chat", "gemini"):
-        with pytest.raises(BadRequest, match=r"only the provider that created this") as refused:
+        with pytest.raises(BadRequest, match=r"compaction of OpenAI, which only another") as refused:
             encode_request(request, target, max_tokens=9)
         assert refused.value.path == "messages[0].content[0]"
+        report = StreamReport()
+        encode_request(drop_unreadable(request, target), target, max_tokens=9, report=report)
+        assert report.losses["reasoning_opaque"] == 1
 
 
 @pytest.mark.parametrize("client", OTHERS)

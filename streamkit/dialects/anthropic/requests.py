@@ -43,6 +43,7 @@ from streamkit.conversation.messages import (
     ToolChoice,
     ToolResult,
     Turn,
+    Unreadable,
     WebSearch,
 )
 from streamkit.dialects.anthropic import wire
@@ -69,7 +70,7 @@ from streamkit.dialects.members.fields import (
     without_none,
 )
 from streamkit.dialects.profiles import Provider, Target
-from streamkit.dialects.streams.compactions import INSTEAD, OPENAIS, openais_in
+from streamkit.dialects.streams.compactions import OPENAIS, SUMMARY, openais_in
 from streamkit.dialects.vocabulary.client_tools import ANTHROPIC, TOOLSETS, toolset
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.dialects.vocabulary.web_search import location_out, read_search
@@ -84,6 +85,15 @@ ONLY: Final = {**dict.fromkeys(("thinking", "redacted_thinking", "tool_use"), "a
 SOURCES: Final = {
     "image": frozenset({"base64", "url", "file"}),
     "document": frozenset({"base64", "url", "file", "text"}),
+}
+_CONTAINER: Final = Unreadable("a container by its id", "send its files in the messages")
+#: What only Anthropic's servers can read.
+STORES: Final = {
+    "container": {
+        "": _CONTAINER,
+        "id": _CONTAINER,
+        "skills": [{"skill_id": Unreadable("a skill by its id", "send the text of the skill as `system`")}],
+    }
 }
 #: Members of the compaction edit that a streamkit ``Compaction`` can hold.
 READ: Final = frozenset({"type", "trigger", "pause_after_compaction", "instructions"})
@@ -102,6 +112,7 @@ class AnthropicRequestReader(RequestReader):
     """Reads one request, member by member."""
 
     dialect = "anthropic"
+    stores = STORES
 
     def read_turns(self, fields: Fields) -> None:
         """Read the member ``system``, which is a string or text blocks, and the messages."""
@@ -200,6 +211,8 @@ class BlockReader(claude.BlockParts):
                 self._text_block(block, number)
             case "image" | "document" if _source_kind(block) in SOURCES[kind]:
                 self.parts.append(self._media(block, kind))
+            case "container_upload" if self.place != "assistant":
+                self.parts.append(self._upload(block, kind))
             case "thinking":
                 text, signature = block.string("thinking") or "", self.signature(block.string("signature"))
                 self.parts.append(Reasoning(text, "summary", signature, block.rest() or None, number))
@@ -207,7 +220,7 @@ class BlockReader(claude.BlockParts):
                 data = block.needed("data")
                 self.redacted(data, number, block.rest() or None)
             case "compaction" if (blob := openais_in(block.peek("encrypted_content"))) is not None:
-                self.unreadable.append((block.place, INSTEAD, "openai-responses"))
+                self.unreadable.append(evolve(SUMMARY, path=block.place, reader="openai-responses"))
                 block.rest()
                 self.parts.append(RedactedReasoning(Opaque(OPENAIS, blob), block=number))
             case "compaction" if isinstance(block.peek("content"), str):
@@ -247,6 +260,11 @@ class BlockReader(claude.BlockParts):
         media.cache = cache_mark(block)
         media.extras = block.rest() or None
         return media
+
+    def _upload(self, block: Fields, kind: str) -> Media:
+        file_id = block.needed("file_id")
+        block.replace("file_id", file_id)  # the same dialect writes the whole block
+        return Media("file", file_id=file_id, place=block.place, native=unknown_part(wire.VENDOR, kind, block))
 
     def _call(self, block: Fields) -> ToolCall:
         call = claude.call_of(block, "id")

@@ -42,6 +42,7 @@ from streamkit.conversation.messages import (
     ToolChoice,
     ToolResult,
     Turn,
+    Unreadable,
 )
 from streamkit.dialects.anthropic.requests import AnthropicRequestReader
 from streamkit.dialects.bedrock import wire
@@ -90,10 +91,17 @@ EXTENSION: Final = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
+#: What only Bedrock can read. The prompt itself is named by the model's ARN.
+STORES: Final = {
+    "promptVariables": Unreadable("a prompt by its ARN", "send the text of the prompt in `system` and `messages`")
+}
+
+
 class BedrockRequestReader(RequestReader):
     """Reads one request, member by member."""
 
     dialect = "bedrock"
+    stores = STORES
 
     _model: Fields | None = None  # the member ``additionalModelRequestFields``
     _config: Fields | None = None  # the member ``toolConfig``

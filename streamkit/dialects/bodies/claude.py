@@ -38,6 +38,7 @@ from streamkit.conversation.messages import (
     ToolCall,
     ToolResult,
     Turn,
+    Unreadable,
 )
 from streamkit.dialects.lowering import Lowering, Place, model_for, of_tools
 from streamkit.dialects.members.fields import Fields, kind_of, without_none
@@ -233,7 +234,7 @@ class BlockParts:
         self.place = place
         self.parts: list[Part] = []
         self.last_text: Text | None = None
-        self.unreadable: list[tuple[str, str, str]] = []  #: see ``Request.unreadable``
+        self.unreadable: list[Unreadable] = []  #: see ``Request.unreadable``
         self._calls = 0
         self._signature: Opaque | None = None  # signature of the next call, from a sealed block
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from streamkit.conversation.messages import Media, Part, Request, Text, ToolChoice, ToolResult, Turn
+from streamkit.conversation.messages import Media, Part, Request, Text, ToolChoice, ToolResult, Turn, Unreadable
 from streamkit.dialects.lowering import Lowering, Place, has_part, of_turns
 from streamkit.dialects.members import values
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
@@ -24,6 +24,11 @@ VENDOR = "google"
 OWN_URIS: Final = ("https://generativelanguage.googleapis.com/", "gs://")
 #: Beginnings of video URLs that Google reads itself. Such media need no media type.
 FILMS: Final = ("https://www.youtube.com/", "https://youtube.com/", "https://youtu.be/")
+#: What only Google's servers can read, in requests of both of its dialects.
+FILE_STORE: Final = Unreadable(
+    "a file search store by its name", "send the texts that matter, or offer a function that searches them"
+)
+DATA_STORE: Final = evolve(FILE_STORE, what="a data store of Google Cloud")
 FUNCTION_NAMES: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")  #: the names that functions may have
 #: The words for levels of thinking.
 LEVELS: Final = frozenset({"minimal", "low", "medium", "high", "xhigh"})

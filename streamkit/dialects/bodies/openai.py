@@ -25,6 +25,7 @@ from streamkit.conversation.messages import (
     Text,
     Thinking,
     ToolChoice,
+    Unreadable,
 )
 from streamkit.dialects.http import ModelCard, Models, with_root
 from streamkit.dialects.lowering import Lowering, asked_effort
@@ -242,6 +243,9 @@ IDS: Final = re.compile(r"(?s).{1,64}")
 USERS: Final = re.compile(r"[ -~]{1,64}")
 #: Members of a request that both dialects have, with the same name.
 SHARED: Final = ("prompt_cache_key", "prompt_cache_retention", "safety_identifier", "store", "metadata")
+VECTOR_STORE: Final = Unreadable(
+    "a vector store by its id", "send the texts that matter, or offer a function that searches them"
+)
 #: Keywords of a schema, and formats of a string, with which OpenAI does or does not hold a model to the schema.
 UNENFORCED: Final = frozenset({
     "allOf", "contains", "default", "dependentRequired", "dependentSchemas", "else", "if", "maxContains", "maxProperties",

@@ -56,6 +56,7 @@ from streamkit.conversation.messages import (
     ToolChoice,
     ToolResult,
     Turn,
+    Unreadable,
 )
 from streamkit.dialects.bodies import google
 from streamkit.dialects.bodies.google import FILMS, LEVELS, SERVICE_TIERS, VENDOR, is_own_uri, standard_base64
@@ -104,10 +105,23 @@ MEDIA_TYPES: Final = re.compile(
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
+#: What only Google's servers can read.
+STORES: Final[Mapping[str, Any]] = {
+    "cachedContent": Unreadable("cached contents by their name", "send the cached contents in `contents`"),
+    "tools": [
+        {
+            "fileSearch": {"fileSearchStoreNames": google.FILE_STORE},
+            "retrieval": {"vertexAiSearch": google.DATA_STORE, "vertexRagStore": google.DATA_STORE},
+        }
+    ],
+}
+
+
 class GeminiRequestReader(RequestReader):
     """Reads one request, member by member."""
 
     dialect = "gemini"
+    stores = STORES
 
     def __init__(self, report: StreamReport) -> None:
         super().__init__(report)
@@ -121,8 +135,6 @@ class GeminiRequestReader(RequestReader):
         return super().decode_request(fields.spelled(camel_case), report)
 
     def begun(self, fields: Fields) -> Request:
-        if "cachedContent" in fields:
-            self.references.append(("cachedContent", "send the cached contents in `contents`"))
         return Request(self.dialect, fields.string("model"))
 
     def read_turns(self, fields: Fields) -> None:

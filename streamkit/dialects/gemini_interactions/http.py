@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from streamkit.conversation.messages import Request
 from streamkit.dialects.base import STATUSES, Errors
-from streamkit.dialects.gemini_interactions.requests import STORED
 from streamkit.dialects.gemini_interactions.wire import ERROR_TYPES, VENDOR, encode_error, is_error
 from streamkit.dialects.http import HTTP, STATELESS, Address, Endpoint, RequestLine, Surface, model_in_body
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
@@ -40,9 +39,9 @@ def _address(line: RequestLine, request: Request) -> Address:
 
 def _refuse_state(request: Request) -> None:
     """Raise BadRequest if the request refers to kept responses: none are kept here."""
-    for path, instead in request.stored:
-        if path in STORED:  # other references, such as files, may exist on a server of this dialect
-            raise BadRequest(path, f"{STATELESS}; {instead}")
+    for each in request.unreadable:
+        if each.of_conversation:  # other references, such as files, may exist on a server of this dialect
+            raise BadRequest(each.path, f"{STATELESS}; {each.instead}")
     if request.extras.get("background"):
         raise BadRequest("background", f"{STATELESS}; omit `background`, and set `stream` to true for a long response")
 

@@ -45,6 +45,7 @@ from streamkit.conversation.messages import (
     ToolChoice,
     ToolResult,
     Turn,
+    Unreadable,
 )
 from streamkit.dialects.bodies import google
 from streamkit.dialects.bodies.google import FILMS, LEVELS, OWN_URIS, SERVICE_TIERS, is_own_uri, standard_base64
@@ -74,15 +75,26 @@ from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
-#: What a client must send instead of each reference to data on the server.
-REMEDIES: Final[Mapping[str, str]] = {
-    "previous_interaction_id": "send all earlier steps in `input` with each request, without an interaction id",
-    "continuation_token": "send the request again with the whole `input`",
-    "cached_content": "send the cached contents in `input`",
-    "environment": "send the files in `input`",
+#: What only a server of this dialect can read.
+STORES: Final[Mapping[str, Any]] = {
+    "previous_interaction_id": Unreadable(
+        "an earlier interaction by its id",
+        "send all earlier steps in `input` with each request, without an interaction id",
+        of_conversation=True,
+    ),
+    "continuation_token": Unreadable(
+        "an earlier request by its token", "send the request again with the whole `input`", of_conversation=True
+    ),
+    "cached_content": Unreadable("cached contents by their name", "send the cached contents in `input`"),
+    "environment": Unreadable("an environment of Google", "send the files in `input`"),
+    "tools": [
+        {
+            "file_search_store_names": google.FILE_STORE,
+            "vertex_ai_search_config": google.DATA_STORE,
+            "rag_store_config": google.DATA_STORE,
+        }
+    ],
 }
-#: Members that refer to a part of the conversation which only the server has.
-STORED: Final = ("previous_interaction_id", "continuation_token")
 CHOICES: Final[Mapping[str, Literal["auto", "none", "required"]]] = {
     wire.VALIDATED: "auto",
     **{word: ours for ours, word in wire.MODES.items()},
@@ -100,6 +112,7 @@ class InteractionsRequestReader(RequestReader):
     """Reads one request, member by member."""
 
     dialect = "gemini-interactions"
+    stores = STORES
 
     def __init__(self, report: StreamReport) -> None:
         super().__init__(report)
@@ -113,14 +126,10 @@ class InteractionsRequestReader(RequestReader):
         self._user: Turn | None = None  # the turn that the next result, or the next content outside a step, joins
         self._user_kind = ""  # which of the two
 
-    def begun(self, fields: Fields) -> Request:
-        self.references += [(name, REMEDIES[name]) for name in REMEDIES if name in fields]
-        return super().begun(fields)
-
     def read_turns(self, fields: Fields) -> None:
         if instruction := fields.string("system_instruction"):
             self.turns.append(Turn("system", [Text(instruction)]))
-        self._stored = any(name in fields for name in STORED)
+        self._stored = any(each.of_conversation for each in self.unreadable)
         given = fields.peek("input")
         if isinstance(given, str):
             text = fields.needed("input")

@@ -17,10 +17,11 @@ import base64
 import binascii
 import re
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar, get_origin
 
 import orjson
+from attrs import evolve
 
 from streamkit.conversation.messages import (
     Media,
@@ -33,8 +34,9 @@ from streamkit.conversation.messages import (
     ToolChoice,
     ToolResult,
     Turn,
+    Unreadable,
 )
-from streamkit.dialects.members.values import CONTAINERS, DEPTH, is_deep
+from streamkit.dialects.members.values import CONTAINERS, DEPTH, has_value, is_deep
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
 from streamkit.report import StreamReport
@@ -263,6 +265,16 @@ class Fields:
                 rest[name] = left
         return rest
 
+    def find(self, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+        """Yield the path and the leaf of ``known`` for each of its leaves that is in this object, without taking anything.
+
+        ``known`` has the shape of the object: a dict for an object, a list of one element for a list, and a leaf for any value
+        that is not empty. The leaf at ``""`` in a dict is for a string in place of the object.
+        """
+        for name, inner in known.items():
+            if name in self._members:
+                yield from _found(self._members[name], inner, self._path_of(name), self._spell)
+
     def wrong(self, reason: str, name: str | None = None) -> BadRequest:
         """Return the error for a wrong value of a member, or of the whole object."""
         return BadRequest(shown(self.path) if name is None else self.at(name), reason)
@@ -277,6 +289,24 @@ class Fields:
 
     def _wrong(self, name: str, value: Any, kind: type) -> BadRequest:
         return BadRequest(self.at(name), f"must be {_NAMES[kind]}, not {kind_of(value)}")
+
+
+def _found(value: Any, known: Any, path: tuple[str | int, ...], spell: Spelling | None) -> Iterator[tuple[str, Any]]:
+    if isinstance(known, dict) and isinstance(value, str):
+        known = known.get("", known)
+    if isinstance(known, list):
+        [inner] = known
+        for number, each in enumerate(value if isinstance(value, list) else ()):
+            if spell is not None or (isinstance(each, dict) and not inner.keys().isdisjoint(each)):  # rarely
+                yield from _found(each, inner, (*path, number), spell)
+    elif not isinstance(known, dict):
+        if has_value(value):
+            yield shown(path), known
+    elif isinstance(value, dict):
+        names = {(name if spell is None else spell(name)): name for name in value}
+        for name, inner in known.items():
+            if name in names:
+                yield from _found(value[names[name]], inner, (*path, names[name]), spell)
 
 
 def media_of(uri: str, path: str) -> tuple[str, str]:
@@ -365,14 +395,16 @@ class RequestReader:
 
     dialect: ClassVar[str]  #: the dialect's name
 
+    #: What only a provider of this dialect can read, in the shape of a request: see ``Fields.find``.
+    stores: ClassVar[Mapping[str, Any]] = {}
+
     #: Members that identify the exchange, or are part of the conversation for the client. The response repeats them.
     exchange: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, report: StreamReport) -> None:
         self.report = report
         self.turns: list[Turn] = []
-        self.references: list[tuple[str, str]] = []  #: references to data that the server keeps: see ``Request.stored``
-        self.unreadable: list[tuple[str, str, str]] = []  #: see ``Request.unreadable``
+        self.unreadable: list[Unreadable] = []  #: see ``Request.unreadable``
 
     @classmethod
     def decode_request(cls, fields: Fields, report: StreamReport) -> Request:
@@ -406,6 +438,8 @@ class RequestReader:
 
     def request(self, fields: Fields) -> Request:
         """Read the whole request. Raises BadRequest."""
+        for path, stored in fields.find(self.stores):
+            self.unreadable.append(evolve(stored, path=path, reader=self.dialect))
         request = self.begun(fields)
         request.exchange = {name: fields.peek(name) for name in self.exchange if fields.peek(name) is not None}
         self.read_turns(fields)
@@ -417,7 +451,7 @@ class RequestReader:
         request.extras = fields.rest()
         for name in self.exchange:
             request.extras.pop(name, None)
-        request.stored, request.unreadable = self.references, self.unreadable
+        request.unreadable = self.unreadable
         return request
 
 

@@ -39,6 +39,7 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.dialects.bodies.openai import VECTOR_STORE
 from streamkit.dialects.lowering import (
     Capabilities,
     Lowering,
@@ -73,6 +74,9 @@ from streamkit.report import StreamReport
 from streamkit.text.identifiers import NINE
 from streamkit.text.quoting import quoted
 
+#: What only Mistral's servers can read.
+STORES: Final = {"tools": [{"library_ids": evolve(VECTOR_STORE, what="a document library by its id")}]}
+
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
@@ -80,6 +84,7 @@ class MistralRequestReader(ChatRequestReader):
     """Reads one request."""
 
     dialect = "mistral"
+    stores = STORES
     vendor: ClassVar[str] = VENDOR
 
     stream_usage = RequestReader.stream_usage  # every stream ends with token counts, unasked

@@ -11,7 +11,7 @@ Source: dialects.md §1.3, §1.6, §7.3, §7.4 (requests of Chat and its provide
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Final, cast
 
 from attrs import evolve
 
@@ -31,6 +31,7 @@ from streamkit.conversation.messages import (
     ToolChoice,
     ToolResult,
     Turn,
+    Unreadable,
 )
 from streamkit.conversation.response_events import part_of
 from streamkit.dialects.bodies import openai
@@ -62,12 +63,19 @@ from streamkit.text.quoting import quoted
 ADDRESSES = ("http:", "https:", "gs:", "s3:")
 CHOICES = frozenset({"function", "custom", "allowed_tools"})  #: types of ``tool_choice`` that name tools of the client
 INPUTS = {"function": "arguments", "custom": "input"}  #: the member with a call's input, by the call's kind
+#: What only a server of OpenAI can read.
+STORES: Final[Mapping[str, Any]] = {
+    "data_sources": Unreadable("a data source of Azure", "send the texts that matter in the messages"),
+    "tools": [{"vector_store_ids": openai.VECTOR_STORE}],
+}
+SPEECH: Final = Unreadable("speech by its id", "send its transcript as the content of the message")
 
 
 class ChatRequestReader(TurnReader):
     """Reads one request."""
 
     dialect = "openai-chat"
+    stores = STORES
     vendor: ClassVar[str] = wire.VENDOR
 
     def __init__(self, report: StreamReport) -> None:
@@ -284,7 +292,10 @@ class ChatRequestReader(TurnReader):
             content.append(Refusal(refusal))
         calls = self.calls(message)
         asides = [Aside(self.vendor, "citation", "annotation", raw) for raw in message.listed("annotations")]
-        if (audio := message.take("audio")) is not None:
+        if (audio := message.peek("audio")) is not None:
+            if not content and isinstance(audio, dict) and audio.get("id") and not audio.get("transcript"):
+                self.unreadable.append(evolve(SPEECH, path=message.at("audio"), reader=self.dialect))
+            message.take("audio")
             asides.append(Aside(self.vendor, "audio", "audio", audio))
         images = [part_of(image) for image in wire.read_images(message.peek(wire.IMAGES), self.vendor, 0)]
         if images:

@@ -73,6 +73,8 @@ def result_of(item: Fields, raw: Extras) -> ToolResult:
             shown = Media("image", *media_of(url, item.place)) if is_data_uri(url) else Media("image", url=url)
             shown.place = item.place
             result.parts = [shown]
+        case "computer_call_output" if isinstance(output, dict) and isinstance(output.get("file_id"), str):
+            result.parts = [Media("image", file_id=output["file_id"], place=item.place)]
         case _:
             text = output if isinstance(output, str) else orjson.dumps(output).decode() if output is not None else ""
             result.parts = [Text(text)] if text else []

@@ -51,10 +51,11 @@ def _usage_of(body: bytes) -> UsageReported | None:
 
 def _refuse_state(request: Request) -> None:
     """Raise BadRequest for a reference to data that are not kept. References to kept data were already replaced (§2.3)."""
-    for path, instead in request.stored:
-        if path != "prompt":  # a stored prompt is no conversation; the upstream may have it
-            why = "this gateway stores no conversations" if path == "conversation" else f"{STATELESS}, {STATE_SETTING}"
-            raise BadRequest(path, f"{why}; {instead}")
+    for each in request.unreadable:
+        if each.of_conversation:  # the upstream may have others: files, a prompt
+            is_whole = each.path == "conversation"
+            why = "this gateway stores no conversations" if is_whole else f"{STATELESS}, {STATE_SETTING}"
+            raise BadRequest(each.path, f"{why}; {each.instead}")
 
 
 HTTP_HALF = HTTP(

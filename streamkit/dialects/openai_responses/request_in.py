@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import orjson
+from attrs import evolve
 
 from streamkit.conversation.messages import (
     Compaction,
@@ -36,6 +37,7 @@ from streamkit.conversation.messages import (
     ToolChoice,
     ToolResult,
     Turn,
+    Unreadable,
 )
 from streamkit.conversation.response_events import part_of
 from streamkit.dialects.bodies import openai
@@ -50,12 +52,12 @@ from streamkit.dialects.members.fields import (
 )
 from streamkit.dialects.members.values import objects_in
 from streamkit.dialects.openai_responses import wire
-from streamkit.dialects.openai_responses.asides import is_made, read_image
+from streamkit.dialects.openai_responses.asides import IMAGE_ITEM, is_made, read_image
 from streamkit.dialects.openai_responses.client_items import ANSWERS, answered, call_id_of, call_of, result_of
 from streamkit.dialects.openai_responses.items import aside_kind
 from streamkit.dialects.openai_responses.tools import LOADING, ToolNames, ToolReader, function_of
 from streamkit.dialects.streams.client_calls import is_clients
-from streamkit.dialects.streams.compactions import COMPACTION, INSTEAD, block_in
+from streamkit.dialects.streams.compactions import COMPACTION, SUMMARY, block_in
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, unseal
 from streamkit.events import Aside, Opaque, QualifiedName
 from streamkit.report import StreamReport
@@ -69,10 +71,34 @@ PROGRAMS: Final = frozenset(
 SETTINGS: Final = "AI SDK: providerOptions.openai.store = false; openai-agents: ModelSettings(store=False)"
 #: For error messages: what a client must send instead of each reference to stored data.
 WHOLE: Final = f"send the whole input with each request, and store: false ({SETTINGS})"
-REMEDIES: Final = {
-    "previous_response_id": f"{WHOLE}, without the id of a response",
-    "conversation": f"{WHOLE}, without a conversation",
-    "prompt": "send the text of the prompt as instructions or input",
+ITEM: Final = Unreadable(
+    "an item by its id", f"send the item itself, and store: false ({SETTINGS})", of_conversation=True
+)
+_CONTAINER: Final = Unreadable("a container by its id", "send the contents of its files as input")
+_COMPUTER: Final = {
+    "": _CONTAINER,
+    "container_id": _CONTAINER,
+    "file_ids": Unreadable("files by their ids", "send their contents as input"),
+    "skills": [{"skill_id": Unreadable("a skill by its id", "send the text of the skill as instructions")}],
+}
+_IMAGE: Final = Unreadable("an image by its id", "send its bytes")
+_TOOLS: Final = [
+    {
+        "vector_store_ids": openai.VECTOR_STORE,
+        "container": _COMPUTER,
+        "environment": _COMPUTER,
+        "input_image_mask": {"file_id": _IMAGE},
+    }
+]
+#: What only OpenAI's servers can read.
+STORES: Final[Mapping[str, Any]] = {
+    "previous_response_id": Unreadable(
+        "an earlier response by its id", f"{WHOLE}, without the id of a response", of_conversation=True
+    ),
+    "conversation": Unreadable("a conversation by its id", f"{WHOLE}, without a conversation", of_conversation=True),
+    "prompt": Unreadable("a prompt by its id", "send the text of the prompt as instructions or input"),
+    "tools": _TOOLS,
+    "input": [{"tools": _TOOLS}],
 }
 NAMED: Final = frozenset({"function", "custom"})  #: types of ``tool_choice`` that name a tool of the client
 
@@ -81,6 +107,7 @@ class ResponsesRequestReader(RequestReader):
     """Reads one request."""
 
     dialect = "openai-responses"
+    stores = STORES
 
     def __init__(self, report: StreamReport) -> None:
         super().__init__(report)
@@ -99,8 +126,7 @@ class ResponsesRequestReader(RequestReader):
 
     def read_turns(self, fields: Fields) -> None:
         """Read the tools of the request, which its items may name, then the instructions and the input."""
-        self.stored = "previous_response_id" in fields or "conversation" in fields
-        self.references += [(name, REMEDIES[name]) for name in REMEDIES if name in fields]
+        self.stored = any(each.of_conversation for each in self.unreadable)
         self._defined = self._tools.tools(fields)
         if instructions := fields.string("instructions"):
             self.turns.append(Turn("system", [Text(instructions)]))
@@ -243,10 +269,12 @@ class ResponsesRequestReader(RequestReader):
                 self._programs().append(result)
             case _:
                 if kind in {"compaction", "compaction_summary", "context_compaction"}:
-                    self.unreadable.append((item.place, INSTEAD, wire.VENDOR))
+                    self.unreadable.append(evolve(SUMMARY, path=item.place, reader=self.dialect))
                 if kind == "item_reference":
                     self.stored = True
-                    self.references.append((item.place, f"send the item itself, and store: false ({SETTINGS})"))
+                    self.unreadable.append(evolve(ITEM, path=item.place, reader=self.dialect))
+                if kind == IMAGE_ITEM and item.names == ["id"]:  # one that failed has no result either
+                    self.unreadable.append(evolve(_IMAGE, path=item.place, reader=self.dialect))
                 raw = {"type": kind, **item.rest()}
                 if kind in LOADING:
                     self._tools.load(Fields(raw, item.path, item.body))

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal
 
 import orjson
 
+from streamkit.conversation.messages import Unreadable
 from streamkit.dialects.members.values import has_value, json_value
 from streamkit.dialects.vocabulary.client_tools import ADDED, DONE
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, seal, unseal
@@ -39,8 +40,8 @@ FRAME: Final = frozenset({"type", "index", "content_block", "delta"})
 SAID: Final = frozenset({"type", "content", "encrypted_content", "signature", "tool_changes"})
 #: Members of OpenAI's item that are not counted as lost. Its id is useless to other servers.
 ITEM: Final = frozenset({"type", "id", "status", "encrypted_content"})
-#: For error messages: what the client can send instead of a compaction.
-INSTEAD: Final = "send the messages that it replaces, or a summary of them"
+#: OpenAI's item in a request.
+SUMMARY: Final = Unreadable("a compaction of OpenAI", "send the messages that it replaces, or a summary of them")
 PROGRESS: Final = "response.compaction.compacting"  #: the event which reports that a compaction is being made
 
 

@@ -100,7 +100,7 @@ class Recalling:
         if states is None:
             return None
         stored = await in_thread(partial(form.request, body)) if is_heavy(len(body), 0) else form.request(body)
-        if asked.stored and (stored.previous_id or stored.item_ids):
+        if any(each.of_conversation for each in asked.unreadable) and (stored.previous_id or stored.item_ids):
             with refusing(self.resuming):
                 body = await self._resolved(stored, states, _Growth(len(body), request.client_max_size, hold))
         kept = stored.input if stored.is_kept else b""

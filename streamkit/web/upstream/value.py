@@ -25,7 +25,7 @@ from streamkit.dialects.http import KEY_HEADERS, Compacting, Endpoint, SocketEnd
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Provider
 from streamkit.dialects.vocabulary.model_names import check_model_like
 from streamkit.errors import UsageError, check_type
-from streamkit.policy import AssistantFirst, AssistantLast, CacheMarks, TextCalls, ThinkTags
+from streamkit.policy import AssistantFirst, AssistantLast, CacheMarks, TextCalls, ThinkTags, UnreadableParts
 from streamkit.text.quoting import quoted
 from streamkit.translation.changes import Change, operator_changes
 from streamkit.web.source import DEFAULT_TIMEOUTS, Timeouts
@@ -159,6 +159,7 @@ _KINDS: Final[Mapping[str, tuple[Any, str]]] = {
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("assistant_first", "assistant_last"), get_args(AssistantFirst)),
     "linked_media": get_args(FetchedMedia),
+    "unreadable": get_args(UnreadableParts),
     "cache": get_args(CacheMarks),
     "think_tags": get_args(ThinkTags),
     "transport": get_args(Transport),
@@ -213,6 +214,9 @@ class Upstream:
     #: What to do with media given as a URL, if the dialect takes none: return an error (``refuse``), fetch the media, over
     #: https and from public addresses only (``fetch``), or leave them out and count a loss (``drop``).
     linked_media: FetchedMedia = "refuse"
+    #: What to do with what only another provider can read, such as files by id, containers, prompts by id and vector stores:
+    #: try the next upstream of the route, or return an error (``refuse``), or leave it out and count a loss (``drop``).
+    unreadable: UnreadableParts = "refuse"
     #: The name of a known model that accepts the same as this upstream's models, if their own names say nothing: an Azure
     #: deployment may have any name. By default, a model is looked up by its own name.
     model_like: str | None = None

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import orjson
 import pytest
+from attrs import evolve
 from attrs import fields as members_of
 
-from streamkit.conversation.messages import Media, Options, Text, Thinking, Tool, Turn
+from streamkit.conversation.messages import Media, Options, Text, Thinking, Tool, Turn, Unreadable
 from streamkit.dialects.members.fields import (
     READERS,
     Fields,
@@ -31,12 +35,15 @@ def fields(**members: object) -> Fields:
     return fields_of(orjson.dumps(members))
 
 
+WHOLE = Unreadable("a prompt", "send it whole")
+
+
 class Reader(RequestReader):
     dialect = "cohere"
+    stores: ClassVar[Mapping[str, Any]] = {"prompt": WHOLE}
 
     def read_turns(self, fields: Fields) -> None:
         self.turns.append(Turn("user", [Text(fields.needed("prompt"))]))
-        self.references.append(("prompt", "send it whole"))
 
     def tool(self, tool: Fields) -> Tool:
         return function_tool(tool, tool)
@@ -51,7 +58,7 @@ def test_each_member_is_taken_and_the_rest_is_the_dialects_own():
     assert (request.dialect, request.model, request.stream, request.stream_usage) == ("cohere", "m", True, True)
     assert (request.turns, request.tools) == ([Turn("user", [Text("hi")])], [Tool("f")])
     assert (request.options, request.tool_choice, request.extras) == (Options(temperature=1), None, {"colour": "red"})
-    assert request.stored == [("prompt", "send it whole")]
+    assert request.unreadable == [evolve(WHOLE, path="prompt", reader="cohere")]
 
 
 def test_a_content_is_a_text_or_a_list_of_parts():
