@@ -86,7 +86,7 @@ _TOOLS: Final = [
     {
         "vector_store_ids": openai.VECTOR_STORE,
         "container": _COMPUTER,
-        "environment": _COMPUTER,
+        "environment": {name: stored for name, stored in _COMPUTER.items() if name},  # a string is a kind of computer
         "input_image_mask": {"file_id": _IMAGE},
     }
 ]
