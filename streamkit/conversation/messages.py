@@ -196,6 +196,7 @@ class Citation:
     end: int | None = None
     block: int = 0
     document: DocumentPlace | None = None  #: set for a document, whose ``url`` is empty
+    text: str | None = None  #: the text between ``start`` and ``end``, for a dialect that repeats it
 
 
 Part: TypeAlias = Text | Refusal | Reasoning | RedactedReasoning | Media | ToolCall | ToolResult | Aside
