@@ -49,7 +49,7 @@ class Text:
     cache: CacheMark | None = None
     extras: Extras | None = None
     block: int = field(default=0, eq=False)  #: the ``block`` label of its events, if it was streamed
-    #: The whole item as received, if the dialect has a special form for this text (a compaction).
+    #: The whole item, if the dialect has a special form for this text (a compaction as received, a document to cite).
     item: Extras | None = field(default=None, eq=False, kw_only=True)
 
 

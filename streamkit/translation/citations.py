@@ -1,16 +1,17 @@
 """Translate citations, and the web searches that a provider ran itself, from one dialect to another.
 
 A citation refers to a place in the model's text, and each dialect counts places differently: Anthropic cites with a whole
-text block, Responses counts characters of one part, Chat counts characters of the whole text, and Gemini counts bytes and
-sends all citations at the end. So the text is measured while it passes. A citation of a whole block is held until the block
-ends, and a citation for Gemini until the choice ends. A citation whose block is already closed is a counted loss. So is a
-citation of a document, where the target dialect can't cite documents.
+text block, Responses counts characters of one part, Chat and Cohere count characters of the whole text, and Gemini counts
+bytes and sends all citations at the end. So the text is measured while it passes. A citation of a whole block is held until
+the block ends, and a citation for Gemini until the choice ends. A citation whose block is already closed is a counted loss.
+So is a citation of a document, where the target dialect can't cite documents. From Cohere to a dialect that cites with
+blocks, the text is cut into blocks (``CitedBlocks``).
 
 A client that asked for a search counts searches and lists their pages: Claude Code takes its links only from them. So each
 search that has ended is written once, as a whole; its progress is not written. Clients run none of these searches. Where the
 source's dialect sends a search in several frames, they are collected; a search without an end is a counted loss.
 
-Source: dialects.md §1.2, §2.1, §2.2, §3.1, §5.2 (citations and searches of Chat, Responses, Anthropic and Gemini).
+Source: dialects.md §1.2, §2.1, §2.2, §3.1, §5.2, §6.1, §6.2 (citations and searches of each dialect).
 """
 
 from __future__ import annotations

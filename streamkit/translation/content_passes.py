@@ -89,8 +89,11 @@ def aside(part: Part, place: Place, to: Lowering) -> Part | None:
     """Drop an aside (a part that only one vendor knows), unless the dialect is that vendor's and takes it here."""
     if not isinstance(part, Aside):
         return part
-    if to.own and part.vendor == to.takes.vendor and (to.takes.asides is None or to.takes.asides(part, place)):
-        return part
+    if part.vendor == to.takes.vendor:
+        if to.own and (to.takes.asides is None or to.takes.asides(part, place)):
+            return part
+        if to.takes.cites and part.kind == "citation":  # of a document: ``documents_cited`` has translated it
+            return part
     to.lose(part.kind, part.type)
     return None
 

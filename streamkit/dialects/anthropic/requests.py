@@ -324,7 +324,8 @@ def features_of(request: Request) -> dict[str, str]:
     compaction = request.options.compaction
     betas = [] if compaction is None else [SUMMARY_BETA if compaction.now else EDIT_BETA]
     parts = [part for turn in request.turns for part in turn.parts]
-    summaries = [part.item for part in parts if isinstance(part, Text) and part.item is not None]
+    items = [part.item for part in parts if isinstance(part, Text) and part.item is not None]
+    summaries = [item for item in items if item.get("type") == "compaction"]
     betas += [SUMMARY_BETA if summary.get("signature") else EDIT_BETA for summary in summaries]
     return {"anthropic-beta": ",".join(dict.fromkeys(betas))} if betas else {}
 
@@ -421,6 +422,8 @@ FOREIGN: Final = Capabilities(
     vendor=wire.VENDOR,
     title="Anthropic",
     is_claude=True,
+    cites=True,
+    part_extras=claude.document_extras,
     ids=re.compile(r"[A-Za-z0-9_-]+"),
     names=wire.TOOLS.names,
     users=re.compile(r"[^@]{1,256}"),  # addresses with @ are refused
@@ -526,8 +529,10 @@ def _content(parts: Sequence[Part], report: StreamReport) -> list[Block]:
     blocks = AnthropicBlocks(report)
     for part in parts:
         match part:
-            case Text(item=item) if item is not None:  # a compaction that a client of any dialect sent back
-                blocks.add(dict(item))
+            case Text(item=item) if (
+                item is not None
+            ):  # a document, or a compaction that a client of any dialect sent back
+                blocks.add(_marked(dict(item), part))
             case Text():
                 blocks.add_text(_marked({"type": "text", "text": part.text}, part), part.block)
             case Aside():

@@ -56,7 +56,7 @@ def id_of(place: DocumentPlace) -> str:
 
 
 def write_citations(
-    citations: Sequence[Citation], choice: int, id_of: Callable[[DocumentPlace], str] = id_of
+    citations: Sequence[Citation], choice: int, id_of: Callable[[DocumentPlace], str | None] = id_of
 ) -> list[Aside]:
     """Return the citations of a choice as asides; citations of the same span are sources of one citation."""
     asides = []
@@ -68,9 +68,9 @@ def write_citations(
     return asides
 
 
-def _source(citation: Citation, id_of: Callable[[DocumentPlace], str]) -> Mapping[str, Any]:
+def _source(citation: Citation, id_of: Callable[[DocumentPlace], str | None]) -> Mapping[str, Any]:
     place = citation.document
-    name = citation.url if place is None else id_of(place)
+    name = citation.url if place is None else id_of(place) or place_id(place)
     document = without_none(
         id=name,
         url=citation.url or None,
