@@ -346,7 +346,7 @@ class CitedBlocks(Link):
         self._vendor, self._read, self._to = source.vendor, source.read, to
         self._window = window  # None: hold all text until a citation, or the end of the text
         self._report = report if report is not None else StreamReport()
-        self._held = ""
+        self._held, self._from = "", 0  # the text, and how much of it was written
         self._choice = self._block = 0  # of the latest text
         self._length = 0  # characters of the choice's text that were written
         self._begin: int | None = None  # where the last block begins; None if it is closed
@@ -370,7 +370,7 @@ class CitedBlocks(Link):
         if (choice, block) != (self._choice, self._block):
             self._flush()
             self._choice, self._block = choice, block
-        self._held += text
+        self._held, self._from = self._held[self._from :] + text, 0
         if self._window is not None and len(self._held) > self._window:
             self._release(len(self._held) - self._window)
 
@@ -388,7 +388,7 @@ class CitedBlocks(Link):
     push_rest = push_end
 
     def _flush(self) -> None:
-        self._release(len(self._held))
+        self._release(len(self._held) - self._from)
         self._begin, self._grows = None, False
 
     def _release(self, chars: int) -> None:
@@ -400,7 +400,8 @@ class CitedBlocks(Link):
             if self._block in self._blocks:
                 self._label, self._next_label = self._next_label, self._next_label + 1
             self._blocks.add(self._block)
-        text, self._held = self._held[:chars], self._held[chars:]
+        text = self._held[self._from : self._from + chars]
+        self._from += chars
         self._length += chars
         self.next.push_text(text, self._choice, self._label)
 
@@ -412,7 +413,7 @@ class CitedBlocks(Link):
         if not cited:
             self._report.lose("citation", what=event.type)
             return
-        start, end = cited[0].start or 0, min(cited[0].end or 0, self._length + len(self._held))
+        start, end = cited[0].start or 0, min(cited[0].end or 0, self._length + len(self._held) - self._from)
         if max(start, self._length) < end:  # at least the end of the cited span is held
             self._release(max(start - self._length, 0))
             self._grows = False
@@ -483,22 +484,22 @@ def carried_parts(
     """Return the parts of a whole message with its citations translated."""
     carrier = _carrier(source, to, report)
     cuts = isinstance(carrier, CitedBlocks)
-    #: Citations with positions follow all of the text. Each is read after the text that it cites.
-    late = sorted((part for part in parts if cuts and _is_citation(part)), key=_span)
+    #: Citations with positions follow all of the text. Each is read after the text with its end.
+    late = sorted((part for part in parts if cuts and _is_citation(part)), key=_end)
     made: list[Any] = []
-    chars = 0
+    chars = taken = 0
     for part in parts:
         if not isinstance(part, Text):
             made += () if cuts and _is_citation(part) else carrier.feed([part])
             continue
         new = carrier.feed([TextDelta(part.text, choice, part.block)])
-        chars += len(part.text)
-        if isinstance(carrier, CitedBlocks):
-            new += carrier.feed([aside for aside in late if _span(aside)[1] <= chars])
-            late = [aside for aside in late if _span(aside)[1] > chars]
+        if cuts:
+            chars += len(part.text)
+            first, taken = taken, bisect_right(late, chars, lo=taken, key=_end)
+            new += carrier.feed(sorted(late[first:taken], key=_start))
             new += carrier.finish()
         made += _with_texts(part, new)
-    made += carrier.feed([*late, ResponseFinished("stop", choice=choice)])[:-1]
+    made += carrier.feed([*late[taken:], ResponseFinished("stop", choice=choice)])[:-1]
     return made
 
 
@@ -523,10 +524,14 @@ def _is_citation(part: Any) -> TypeGuard[Aside]:
     return isinstance(part, Aside) and part.kind == "citation"
 
 
-def _span(aside: Aside) -> tuple[int, int]:
-    raw = aside.raw if isinstance(aside.raw, dict) else {}
-    start, end = raw.get("start"), raw.get("end")
-    return (start, end) if type(start) is int and type(end) is int else (0, 0)
+def _start(aside: Aside) -> int:
+    start = aside.raw.get("start") if isinstance(aside.raw, dict) else None
+    return start if type(start) is int else 0
+
+
+def _end(aside: Aside) -> int:
+    end = aside.raw.get("end") if isinstance(aside.raw, dict) else None
+    return end if type(end) is int else 0
 
 
 # -- web searches ------------------------------------------------------------------------------------------------------

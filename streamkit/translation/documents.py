@@ -15,6 +15,7 @@ Source: dialects.md §3.2, §6.1, §6.2, §7.4; Anthropic, "Citations", "Search 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
@@ -36,7 +37,6 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.base import CitationForm
-from streamkit.dialects.bodies.claude import CACHE_SPANS
 from streamkit.dialects.cohere.asides import read_citation, write_citations
 from streamkit.dialects.lowering import Lowering
 from streamkit.dialects.members.fields import CONTENT, without_none
@@ -93,9 +93,8 @@ def _read(part: Part) -> Document | None:
             return None
         title = text_of(raw.get("title")) or text_of(raw.get("name"))
         document = Document("block" if is_document else "search", texts, title, text_of(raw.get("source")))
-        document.cache = (
-            CACHE_SPANS.get(details_of(raw, "cache_control").get("ttl"), "short") if raw.get("cache_control") else None
-        )
+        if mark := details_of(raw, "cache_control"):
+            document.cache = "long" if mark.get("ttl") == "1h" else "short"
     else:
         return None
     document.context = text_of(raw.get("context"))
@@ -206,7 +205,7 @@ def has_documents(request: Request) -> bool:
 def documents_cited(request: Request, to: Lowering) -> None:
     """Write documents, and citations in the history, in the form of a dialect that can cite them."""
     source, dialect = to.source, to.takes.dialect
-    if source == "cohere" and request.extras.get("documents"):
+    if source == "cohere" and isinstance(request.extras.get("documents"), list):
         known = _from_cohere(request, to)
         if to.takes.cites:
             _history(request, to, partial(read_citation, place_of=known.get))
@@ -239,11 +238,18 @@ def _from_cohere(request: Request, to: Lowering) -> dict[str, DocumentPlace]:
     request.extras = extras
     if mode in {"FAST", "ACCURATE"}:
         to.lose("parameter", "citation_options.mode")
-    found = (
-        _of_cohere(raw, number, cited=mode not in OFF)
-        for number, raw in enumerate(listed if isinstance(listed, list) else ())
-    )
-    documents = [document for document in found if document is not None]
+    cited = mode not in OFF
+    if cited and to.takes.cites and request.options.output is not None and request.options.output.kind == "schema":
+        to.lose("parameter", "citation_options")  # Claude's servers refuse citations next to a schema for the output
+        cited = False
+    documents: list[Document] = []
+    for number, raw in enumerate(listed):
+        if (document := _of_cohere(raw, number, cited=cited)) is not None:
+            documents.append(document)
+        else:
+            to.lose("parameter", "documents")
+    if not documents:
+        return {}
     if to.takes.cites:
         parts: list[Part] = [_block(document, to.takes.dialect) for document in documents]
     else:
@@ -302,13 +308,14 @@ def _to_cohere(request: Request, to: Lowering) -> Callable[[DocumentPlace], str 
         turns.append(turn)
     request.turns = turns
 
+    of_document: dict[tuple[str, int], list[DocumentPlace]] = {}
+    for place in places:  # in the order of their starts
+        of_document.setdefault((place.kind, place.index), []).append(place)
+
     def id_at(place: DocumentPlace) -> str | None:
-        for each in places:
-            if (each.kind, each.index) == (place.kind, place.index) and (each.start or 0) <= (place.start or 0) < (
-                each.end or 0
-            ):
-                return place_id(each)
-        return None
+        start, known = place.start or 0, of_document.get((place.kind, place.index), [])
+        number = bisect_right(known, start, key=lambda each: each.start or 0) - 1
+        return place_id(known[number]) if number >= 0 and start < (known[number].end or 0) else None
 
     return id_at
 

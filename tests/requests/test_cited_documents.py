@@ -13,6 +13,7 @@ from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_request, encode_request
 from streamkit.translation.documents import PIECE_CHARS, has_documents
 from tests.requests.sdk_types import faults
+from tests.working import FACTOR, growth
 
 CLAUDE, NOVA = "anthropic.claude-sonnet-4-5", "amazon.nova-pro-v1:0"
 MODELS = {"anthropic": "claude-sonnet-4-5", "bedrock": CLAUDE, "cohere": "command-a-03-2025"}
@@ -126,6 +127,17 @@ ROWS: dict[str, tuple[str, dict[str, Any], str, dict[str, Any], Mapping[str, int
             {"type": "search_result", "source": "mine", "title": "mine", "content": [{"type": "text", "text": "x"}], "citations": {"enabled": False}}, ASK,
         ]}, {},
     ),
+    "Cohere, with a schema, next to which Claude does not cite": (
+        "cohere", cohere({"data": {"text": "x"}, "id": "mine"}, response_format={"type": "json_object", "json_schema": {"type": "object", "properties": {}, "additionalProperties": False}}),
+        "anthropic", {"content": [
+            {"type": "search_result", "source": "mine", "title": "mine", "content": [{"type": "text", "text": "x"}], "citations": {"enabled": False}}, ASK,
+        ]}, {"parameter": 1},
+    ),
+    "a document without text": (
+        "cohere", cohere({"data": {}}, "x"), "anthropic", {"content": [
+            {"type": "search_result", "source": "doc:1", "title": "doc:1", "content": [{"type": "text", "text": "x"}], **ON}, ASK,
+        ]}, {"parameter": 1},
+    ),
     "a document that is not cited stays a text": (
         "anthropic", claude({**PLAIN, "citations": {"enabled": False}, "context": None}, {**search(0, "x"), "citations": None}, ASK),
         "cohere", {"content": [
@@ -139,6 +151,24 @@ ROWS: dict[str, tuple[str, dict[str, Any], str, dict[str, Any], Mapping[str, int
     ),
     "a turn of documents alone, for Bedrock": (
         "anthropic", claude(BLOCKS), "bedrock", {"content": [BLOCKS_B, {"text": "(A document is attached.)"}]}, {},
+    ),
+    "a document that cannot be sent is counted, so that the next keeps its number": (
+        "anthropic", claude({**PLAIN, "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}}, BLOCKS, ASK),
+        "cohere", {"content": "How is it?", "documents": [
+            doc("block:1:0:1", title="Blocks", text="a"), doc("block:1:1:2", title="Blocks", text="b"),
+        ]}, {"block_order": 1, "media": 1},
+    ),
+    "a document in a form that is not accepted keeps its place": (
+        "bedrock", converse({"document": {"format": "docx", "name": "Letter", "source": {"bytes": "AAAA"}, **ON}}, BLOCKS_B, ASKED),
+        "anthropic", {"content": [
+            {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "(This document could not be sent.)"}, "title": "Letter", **ON},
+            BLOCKS, ASK,
+        ]}, {"media": 1},
+    ),
+    "a cache mark": (
+        "anthropic", claude({**BLOCKS, "cache_control": {"type": "ephemeral"}}, ASK), "cohere", {"content": "How is it?", "documents": [
+            doc("block:0:0:1", title="Blocks", text="a"), doc("block:0:1:2", title="Blocks", text="b"),
+        ]}, {"block_order": 1, "cache_mark": 1},
     ),
     "documents of one title": (
         "anthropic", claude(BLOCKS, {**BLOCKS, "cache_control": {"type": "ephemeral"}}, ASK), "bedrock", {"content": [
@@ -262,11 +292,12 @@ def test_an_answer_in_the_history_is_cited(source, to):
     assert not report.losses["citation"]
 
 
-@pytest.mark.parametrize("to", MODELS)
-@pytest.mark.parametrize("source", MODELS)
+#: Between Anthropic and Bedrock nothing is looked up: the numbers are the same.
+LOOKED_UP = [(source, to) for source in MODELS for to in MODELS if source != to and "cohere" in {source, to}]
+
+
+@pytest.mark.parametrize(("source", "to"), LOOKED_UP)
 def test_a_citation_of_a_document_that_is_gone_is_a_counted_loss(source, to):
-    if source == to or "cohere" not in {source, to}:  # between blocks, the index is the same
-        pytest.skip("nothing is looked up")
     body = conversation(source)
     if source == "cohere":
         body["documents"] = ["other"]
@@ -275,6 +306,15 @@ def test_a_citation_of_a_document_that_is_gone_is_a_counted_loss(source, to):
     written, report = lowered(source, body, to)
     turn = next(message for message in written["messages"] if message["role"] == "assistant")
     assert b"citations" not in orjson.dumps(turn)
+    assert report.losses["citation"] == 1
+
+
+def test_a_page_of_the_web_that_is_cited_next_to_a_document_is_a_counted_loss():
+    body = conversation("cohere")
+    web = {"type": "document", "id": "w", "document": {"url": "https://w.example"}}
+    body["messages"][1]["citations"][0]["sources"].append(web)
+    written, report = lowered("cohere", body, "anthropic")
+    assert written["messages"][1]["content"] == HISTORY["anthropic"]
     assert report.losses["citation"] == 1
 
 
@@ -287,3 +327,38 @@ def test_text_is_held_only_for_documents_that_are_cited():
     ]:
         assert has_documents(decode_request(orjson.dumps(body), "anthropic")) is cited
     assert has_documents(decode_request(orjson.dumps(converse(PLAIN_B)), "bedrock"))
+
+
+def many(dialect: str, count: int) -> bytes:
+    """A request with that many search results, all of which one answer of the history cites."""
+    body = conversation(dialect)
+    first, turn = body["messages"][0], body["messages"][1]
+    if dialect == "cohere":
+        (citation,) = turn["citations"]
+        body["documents"] = [{"id": f"s{number}", "data": {"text": "x"}} for number in range(count)]
+        turn["content"] = "slow " * count
+        turn["citations"] = [
+            {**citation, "start": 5 * number, "end": 5 * number + 4, "sources": [{"type": "document", "id": f"s{number}", "document": {}}]}
+            for number in range(count)
+        ]  # fmt: skip
+        return orjson.dumps(body)
+    first["content"] = [*map(search, range(count), ["x"] * count), ASK]
+    cited = turn["content"][1]
+    turn["content"] = [
+        {**cited, "citations": [{**cited["citations"][0], "search_result_index": number}]} for number in range(count)
+    ]
+    return orjson.dumps(body)
+
+
+@pytest.mark.parametrize(
+    ("source", "to"),
+    [("anthropic", "cohere"), ("anthropic", "bedrock"), ("cohere", "anthropic"), ("cohere", "bedrock")],
+)
+def test_documents_and_citations_take_work_in_proportion_to_their_number(source, to):
+    def writing(size: int) -> Any:
+        request = decode_request(many(source, size), source)
+        request.model = MODELS[to]
+        return lambda: encode_request(request, to)
+
+    assert writing(3)().count(b"slow") >= 3
+    assert growth(writing, 300) < FACTOR

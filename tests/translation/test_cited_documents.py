@@ -211,6 +211,26 @@ def test_what_was_not_sent_as_a_document_is_a_counted_loss():
     assert read.report.lost == [("citation", "citation-start"), ("metadata", "sources"), ("citation", "citation-start")]
 
 
+def test_a_tool_result_that_was_sent_as_a_document_is_cited():
+    """Cohere says of a document in a tool's result that its source is the tool."""
+    answer = body("cohere", "search")
+    for citation in answer["message"]["citations"]:
+        for source in citation["sources"]:
+            source |= {"type": "tool", "tool_output": source.pop("document")}
+    read = decode_response(orjson.dumps(answer), "cohere")
+    carry_citations_of(read, "anthropic")
+    written = orjson.loads(encode_response(read, "anthropic"))
+    assert said("anthropic", written) == said("anthropic", body("anthropic", "search"))
+
+
+async def test_a_citation_of_a_block_that_is_closed_is_a_counted_loss():
+    """A stream whose text is not held, and that cites a span again when more text was written behind its block."""
+    start, between, end = cohere_events("char").partition(b"event: content-end")
+    cited = b"event: citation-start" + start.split(b"event: citation-start")[1].partition(b"event: content-delta")[0]
+    _, report = await streamed(start + cited + between + end, "cohere", "anthropic", documents=False)
+    assert report.losses["citation"] == 1
+
+
 def test_spans_that_overlap_are_cited_as_far_as_blocks_can():
     answer = body("cohere", "char")
     answer["message"]["citations"][0] |= {"start": 12, "end": 23}

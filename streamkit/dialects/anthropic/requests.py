@@ -324,8 +324,7 @@ def features_of(request: Request) -> dict[str, str]:
     compaction = request.options.compaction
     betas = [] if compaction is None else [SUMMARY_BETA if compaction.now else EDIT_BETA]
     parts = [part for turn in request.turns for part in turn.parts]
-    items = [part.item for part in parts if isinstance(part, Text) and part.item is not None]
-    summaries = [item for item in items if item.get("type") == "compaction"]
+    summaries = [part.item for part in parts if isinstance(part, Text) and part.item is not None]
     betas += [SUMMARY_BETA if summary.get("signature") else EDIT_BETA for summary in summaries]
     return {"anthropic-beta": ",".join(dict.fromkeys(betas))} if betas else {}
 
