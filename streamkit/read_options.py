@@ -31,6 +31,9 @@ class ReadOptions:
     #: The output format of the request (``Request.options.output``): if it asks for JSON, the text of the response gets a
     #: verdict. A schema needs the extra ``schema``.
     output: OutputFormat | OutputCheck | None = None
+    #: Whether the request has documents to cite: where a dialect cites with whole blocks, some text is held until it is clear
+    #: whether it is cited (``translation/citations.py``).
+    documents: bool = False
     #: Makes an id with the given prefix for a call that has none on the wire. Pass a deterministic function for tests.
     make_id: Callable[[str], str] = random_id
 

@@ -96,7 +96,10 @@ def _translating(
     stages = reading_stages(dialect, provider, options, join=join)
     if offered and ToolNames.of(offered):
         stages.append(restore_calls(offered, limits=limits))
-    carried = carry_searches(dialect, target, offered, limits=limits), carry_citations(dialect, target, limits=limits)
+    carried = (
+        carry_searches(dialect, target, offered, limits=limits),
+        carry_citations(dialect, target, documents=options.documents, limits=limits),
+    )
     stages += [stage for stage in carried if stage is not None]
     return stages
 

@@ -49,7 +49,7 @@ class Text:
     cache: CacheMark | None = None
     extras: Extras | None = None
     block: int = field(default=0, eq=False)  #: the ``block`` label of its events, if it was streamed
-    #: The whole item as received, if the dialect has a special form for this text (a compaction).
+    #: The whole item, if the dialect has a special form for this text (a compaction as received, a document to cite).
     item: Extras | None = field(default=None, eq=False, kw_only=True)
 
 
@@ -196,6 +196,7 @@ class Citation:
     end: int | None = None
     block: int = 0
     document: DocumentPlace | None = None  #: set for a document, whose ``url`` is empty
+    text: str | None = None  #: the text between ``start`` and ``end``, for a dialect that repeats it
 
 
 Part: TypeAlias = Text | Refusal | Reasoning | RedactedReasoning | Media | ToolCall | ToolResult | Aside

@@ -140,6 +140,7 @@ class CitationForm:
     #: of another vendor. None: citations of this dialect have no position in a text, so no other dialect can use them.
     read: Callable[[Aside], tuple[Sequence[Citation], Sequence[str]]] | None = None
     documents: bool = False  #: Whether the dialect also cites documents of the request.
+    has_text: bool = False  #: Whether a citation repeats the text between its start and its end (``Citation.text``).
 
 
 class SearchReader(Protocol):

@@ -88,6 +88,9 @@ class Capabilities:
     marked: tuple[type, ...] = ()
     needs_marks: bool = False  #: the server caches no prompt without marks
 
+    #: Documents may be cited: they are written in the dialect's form (``translation/documents.py``).
+    cites: bool = False
+
     #: Split the extra members of another dialect's part or request: members that this dialect also has, renamed; and the rest.
     part_extras: Callable[[Part, Extras], tuple[Extras, Extras]] | None = None
     request_extras: Callable[[Extras], tuple[Extras, Extras]] | None = None
@@ -152,6 +155,7 @@ class Lowering:
     report: StreamReport
     source: str  #: the dialect that the request was read in
     search: Tool | None = None  #: another dialect's web search, which is defined in this dialect's form
+    documents: list[dict[str, Any]] = field(factory=list)  #: documents that a dialect has next to the messages
     _rewritten: set[tuple[str, str]] = field(factory=set)
 
     @property

@@ -1,27 +1,28 @@
 """Translate citations, and the web searches that a provider ran itself, from one dialect to another.
 
 A citation refers to a place in the model's text, and each dialect counts places differently: Anthropic cites with a whole
-text block, Responses counts characters of one part, Chat counts characters of the whole text, and Gemini counts bytes and
-sends all citations at the end. So the text is measured while it passes. A citation of a whole block is held until the block
-ends, and a citation for Gemini until the choice ends. A citation whose block is already closed is a counted loss. So is a
-citation of a document, where the target dialect can't cite documents.
+text block, Responses counts characters of one part, Chat and Cohere count characters of the whole text, and Gemini counts
+bytes and sends all citations at the end. So the text is measured while it passes. A citation of a whole block is held until
+the block ends, and a citation for Gemini until the choice ends. A citation whose block is already closed is a counted loss.
+So is a citation of a document, where the target dialect can't cite documents. From Cohere to a dialect that cites with
+blocks, the text is cut into blocks (``CitedBlocks``).
 
 A client that asked for a search counts searches and lists their pages: Claude Code takes its links only from them. So each
 search that has ended is written once, as a whole; its progress is not written. Clients run none of these searches. Where the
 source's dialect sends a search in several frames, they are collected; a search without an end is a counted loss.
 
-Source: dialects.md §1.2, §2.1, §2.2, §3.1, §5.2 (citations and searches of Chat, Responses, Anthropic and Gemini).
+Source: dialects.md §1.2, §2.1, §2.2, §3.1, §5.2, §6.1, §6.2 (citations and searches of each dialect).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeGuard
 
 from attrs import define, evolve, field
 
-from streamkit.conversation.messages import Citation, Response, Text, Tool
+from streamkit.conversation.messages import Citation, Part, Response, Text, Tool
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.base import CitationForm, Dialect, SearchForm
 from streamkit.events import Aside, Event, ResponseFinished, StreamEnded, TextDelta, UsageReported
@@ -34,6 +35,10 @@ CONSTANT: Final = frozenset({"metadata", "logprobs"})
 #: The most characters in one kept piece of a text. To count a place, one piece is read whole.
 PIECE_CHARS: Final = 1024
 CITATION_CHARS: Final = 100  #: the size of a citation without its texts, in characters
+#: The first label of the blocks into which ``CitedBlocks`` cuts a text: higher than any label of a decoder.
+NEW_LABEL: Final = 1 << 20
+#: How many characters of a text ``CitedBlocks`` holds in a stream: longer than the spans that models cite.
+CITED_CHARS: Final = 600
 
 
 @define
@@ -108,13 +113,15 @@ class CitationCarrier(Link):
         self._from, self._to, self._read = source, to, source.read
         self._limits = limits
         self._report = report if report is not None else StreamReport()
-        self._bytes = to.unit != "none" and "bytes" in {source.unit, to.unit}
+        self._keeps_text = to.has_text or (to.unit != "none" and "bytes" in {source.unit, to.unit})
         self._choices: dict[int, _CitedChoice] = {}
         self._is_open = False  # True if a text block may grow, or a citation waits for the block's end
         self._room = limits.held_chars  #: for citations that wait, in characters
         self._written: set[tuple[Any, ...]] = set()  #: citations written so far
         self._written_room = limits.held_chars
-        self._text_room = limits.held_chars if self._bytes else 0  #: for the kept texts of all choices, in characters
+        self._text_room = (
+            limits.held_chars if self._keeps_text else 0
+        )  #: for the kept texts of all choices, in characters
 
     def push(self, event: Any, /) -> None:
         kind = type(event)
@@ -174,7 +181,7 @@ class CitationCarrier(Link):
     def _keep(self, choice: _CitedChoice, kept: _KeptText, text: str) -> None:
         """Keep a text while there is room for the whole text of its choice; else drop what was kept."""
         if len(text) > self._text_room:
-            self._text_room += choice.length if self._bytes else 0
+            self._text_room += choice.length if self._keeps_text else 0
             choice.text = None
         else:
             self._text_room -= len(text)
@@ -183,7 +190,7 @@ class CitationCarrier(Link):
     def _choice(self, number: int) -> _CitedChoice:
         choice = self._choices.get(number)
         if choice is None:
-            choice = self._choices[number] = _CitedChoice(number, text=_KeptText() if self._bytes else None)
+            choice = self._choices[number] = _CitedChoice(number, text=_KeptText() if self._keeps_text else None)
         return choice
 
     # -- input -----------------------------------------------------------------------------------------------------
@@ -251,7 +258,7 @@ class CitationCarrier(Link):
                 self._report.lose("citation")
                 return
             start, end = text.chars_before(start), text.chars_before(end)
-        self._write(choice, evolve(citation, start=start, end=end, block=choice.last))
+        self._write(choice, [evolve(citation, start=start, end=end, block=choice.last)])
 
     def _close_all(self) -> None:
         self._is_open, self._at = False, None
@@ -262,6 +269,7 @@ class CitationCarrier(Link):
 
     def _close(self, choice: _CitedChoice, *, begins: int | None = None) -> None:
         """Write the citations of the whole last block, which has ended; keep those of the block that ``begins``."""
+        ended = list[Citation]()
         for citation in self._released(choice.waiting):
             if citation.block == begins:  # Anthropic sends some citations before the text that they cite
                 self._hold(choice.waiting, citation)
@@ -270,7 +278,8 @@ class CitationCarrier(Link):
             if begin is None:
                 self._report.lose("citation")
             else:
-                self._write(choice, evolve(citation, start=begin, end=choice.length))
+                ended.append(evolve(citation, start=begin, end=choice.length))
+        self._write(choice, ended)
 
     def _end(self, event: ResponseFinished | StreamEnded) -> None:
         number = None if isinstance(event, StreamEnded) else event.choice
@@ -287,18 +296,22 @@ class CitationCarrier(Link):
 
     # -- output ----------------------------------------------------------------------------------------------------
 
-    def _write(self, choice: _CitedChoice, citation: Citation) -> None:
-        """Write a citation whose place is in characters of the choice's text."""
-        if self._to.unit == "bytes":
-            self._hold(choice.held, citation)
-        elif self._to.unit == "choice":
-            self._tell(self._to.write([citation], choice.number))
-        elif citation.block != choice.last or not choice.open or (citation.start or 0) < choice.begins[choice.last]:
-            self._report.lose("citation")  # the block of this citation is closed
-        else:
-            begin = choice.begins[choice.last]
-            moved = evolve(citation, start=(citation.start or 0) - begin, end=(citation.end or 0) - begin)
-            self._tell(self._to.write([moved], choice.number))
+    def _write(self, choice: _CitedChoice, citations: Sequence[Citation]) -> None:
+        """Write citations whose places are in characters of the choice's text."""
+        if self._to.unit == "choice":
+            if (text := choice.text) is not None and self._to.has_text:
+                citations = [evolve(each, text=text.between(each.start or 0, each.end or 0)) for each in citations]
+            self._tell(self._to.write(citations, choice.number))
+            return
+        for citation in citations:
+            if self._to.unit == "bytes":
+                self._hold(choice.held, citation)
+            elif citation.block != choice.last or not choice.open or (citation.start or 0) < choice.begins[choice.last]:
+                self._report.lose("citation")  # the block of this citation is closed
+            else:
+                begin = choice.begins[choice.last]
+                moved = evolve(citation, start=(citation.start or 0) - begin, end=(citation.end or 0) - begin)
+                self._tell(self._to.write([moved], choice.number))
 
     def _measured(self, choice: _CitedChoice, citation: Citation) -> Citation:
         """Return a citation with its place in bytes, and its quote if there is room; with no place if the text is not kept."""
@@ -317,6 +330,104 @@ def _size(citation: Citation) -> int:
     return CITATION_CHARS + len(citation.url) + len(citation.title or "") + len(citation.quote or "")
 
 
+class CitedBlocks(Link):
+    """The machine of ``carry_citations`` from Cohere to a dialect that cites with a whole text block.
+
+    The text is cut into blocks, so that the cited span is a block of its own. Cohere sends a citation after its span: with
+    ``window``, that many characters of the text are held until it is clear whether they are cited. A citation of text that
+    was already written belongs to the block that has the end of that text, which is a loss of the boundary between blocks.
+    """
+
+    def __init__(
+        self, source: CitationForm, to: CitationForm, *, window: int | None = 0, report: StreamReport | None = None
+    ) -> None:
+        if source.read is None:
+            raise ValueError(f"streamkit cannot read citations of {source.vendor}")
+        self._vendor, self._read, self._to = source.vendor, source.read, to
+        self._window = window  # None: hold all text until a citation, or the end of the text
+        self._report = report if report is not None else StreamReport()
+        self._held, self._from = "", 0  # the text, and how much of it was written
+        self._choice = self._block = 0  # of the latest text
+        self._length = 0  # characters of the choice's text that were written
+        self._begin: int | None = None  # where the last block begins; None if it is closed
+        self._grows = False  # whether text may be added to the last block: it has no citation
+        self._label = 0  # of the last block
+        self._blocks: set[int] = set()  # labels of the source that were used
+        self._next_label = NEW_LABEL
+
+    def push(self, event: Any, /) -> None:
+        kind = type(event)
+        if kind is TextDelta:
+            self.push_text(event.text, event.choice, event.block)
+        elif kind is Aside and event.kind == "citation" and event.vendor == self._vendor:
+            self._take(event)
+        else:
+            if kind is not UsageReported and not (kind is Aside and event.kind in CONSTANT):
+                self._flush()
+            self.emit(event)
+
+    def push_text(self, text: str, choice: int, block: int, /) -> None:
+        if (choice, block) != (self._choice, self._block):
+            self._flush()
+            self._choice, self._block = choice, block
+        self._held, self._from = self._held[self._from :] + text, 0
+        if self._window is not None and len(self._held) > self._window:
+            self._release(len(self._held) - self._window)
+
+    def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
+        self._flush()
+        self.next.push_reasoning(text, choice, block, kind)
+
+    def push_arguments(self, call: int, text: str, choice: int, /) -> None:
+        self._flush()
+        self.next.push_arguments(call, text, choice)
+
+    def push_end(self) -> None:
+        self._flush()
+
+    push_rest = push_end
+
+    def _flush(self) -> None:
+        self._release(len(self._held) - self._from)
+        self._begin, self._grows = None, False
+
+    def _release(self, chars: int) -> None:
+        """Write the first characters of the held text, in the last block or in a new one."""
+        if not chars:
+            return
+        if not self._grows:
+            self._begin, self._grows, self._label = self._length, True, self._block
+            if self._block in self._blocks:
+                self._label, self._next_label = self._next_label, self._next_label + 1
+            self._blocks.add(self._block)
+        text = self._held[self._from : self._from + chars]
+        self._from += chars
+        self._length += chars
+        self.next.push_text(text, self._choice, self._label)
+
+    def _take(self, event: Aside) -> None:
+        read, beyond = self._read(event)
+        for name in beyond:
+            self._report.lose("metadata", what=name)
+        cited = [citation for citation in read if citation.document is None or self._to.documents]
+        if not cited:
+            self._report.lose("citation", what=event.type)
+            return
+        start, end = cited[0].start or 0, min(cited[0].end or 0, self._length + len(self._held) - self._from)
+        if max(start, self._length) < end:  # at least the end of the cited span is held
+            self._release(max(start - self._length, 0))
+            self._grows = False
+            self._release(end - self._length)
+        if self._begin is None or end <= self._begin:  # its block is closed
+            self._report.lose("citation", len(cited))
+            return
+        self._grows = False
+        if (self._begin, self._length) != (start, end):
+            self._report.lose("block_boundary")
+        for aside in self._to.write([evolve(citation, block=self._label) for citation in cited], event.choice):
+            self.emit(aside)
+
+
 def _citation_forms(source: Dialect, to: Dialect) -> tuple[CitationForm, CitationForm] | None:
     """Return how both dialects cite, or None where no citations are translated between them.
 
@@ -329,15 +440,32 @@ def _citation_forms(source: Dialect, to: Dialect) -> tuple[CitationForm, Citatio
 
 
 def carry_citations(
-    source: Dialect, to: Dialect, *, limits: Limits = DEFAULT_LIMITS
+    source: Dialect, to: Dialect, *, documents: bool = False, limits: Limits = DEFAULT_LIMITS
 ) -> Stage[list[Event], list[Event]] | None:
-    """Return the stage before ``encode`` that translates citations from ``source`` to ``to``; None if none is needed."""
+    """Return the stage before ``encode`` that translates citations from ``source`` to ``to``; None if none is needed.
+
+    ``documents``: the request had documents, so that text may be held until it is clear whether it is cited.
+    """
     forms = _citation_forms(source, to)
     if forms is None:
         return None
+    window = CITED_CHARS if documents else 0
     return stage_within(
-        "events", "carry_citations", lambda report: CitationCarrier(*forms, limits=limits, report=report)
+        "events", "carry_citations", lambda report: _carrier(*forms, report, limits=limits, window=window)
     )
+
+
+def _carrier(
+    source: CitationForm,
+    to: CitationForm,
+    report: StreamReport,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    window: int | None = None,
+) -> CitationCarrier | CitedBlocks:
+    if source.documents and source.unit == "choice" and to.documents and to.unit == "block":
+        return CitedBlocks(source, to, window=window, report=report)
+    return CitationCarrier(source, to, limits=limits, report=report)
 
 
 def carry_citations_of(response: Response, to: str) -> None:
@@ -346,15 +474,64 @@ def carry_citations_of(response: Response, to: str) -> None:
     if forms is None:
         return
     for choice in response.choices:
-        if not any(isinstance(part, Aside) for part in choice.parts):
+        if any(isinstance(part, Aside) for part in choice.parts):
+            choice.parts = carried_parts(choice.parts, *forms, response.report, choice.index)
+
+
+def carried_parts(
+    parts: Sequence[Part], source: CitationForm, to: CitationForm, report: StreamReport, choice: int = 0
+) -> list[Part]:
+    """Return the parts of a whole message with its citations translated."""
+    carrier = _carrier(source, to, report)
+    cuts = isinstance(carrier, CitedBlocks)
+    #: Citations with positions follow all of the text. Each is read after the text with its end.
+    late = sorted((part for part in parts if cuts and _is_citation(part)), key=_end)
+    made: list[Any] = []
+    chars = taken = 0
+    for part in parts:
+        if not isinstance(part, Text):
+            made += () if cuts and _is_citation(part) else carrier.feed([part])
             continue
-        carrier = CitationCarrier(*forms, report=response.report)
-        parts: list[Any] = []
-        for part in choice.parts:
-            fed: Any = TextDelta(part.text, choice.index, part.block) if isinstance(part, Text) else part
-            parts += [part if made == fed else made for made in carrier.feed([fed])]
-        parts += carrier.feed([ResponseFinished("stop", choice=choice.index)])[:-1]
-        choice.parts = parts
+        new = carrier.feed([TextDelta(part.text, choice, part.block)])
+        if cuts:
+            chars += len(part.text)
+            first, taken = taken, bisect_right(late, chars, lo=taken, key=_end)
+            new += carrier.feed(sorted(late[first:taken], key=_start))
+            new += carrier.finish()
+        made += _with_texts(part, new)
+    made += carrier.feed([*late[taken:], ResponseFinished("stop", choice=choice)])[:-1]
+    return made
+
+
+def _with_texts(part: Text, events: Sequence[Any]) -> list[Any]:
+    """Return the events with a part in place of each text. The last text keeps what else belongs to the whole part."""
+    texts = [number for number, event in enumerate(events) if isinstance(event, TextDelta)]
+    if not texts:
+        return [part, *events] if not part.text else [*events]
+    made = list(events)
+    for number in texts:
+        text = made[number]
+        if text.text == part.text and text.block == part.block:
+            made[number] = part
+        elif number == texts[-1]:
+            made[number] = evolve(part, text=text.text, block=text.block)
+        else:
+            made[number] = Text(text.text, block=text.block)
+    return made
+
+
+def _is_citation(part: Any) -> TypeGuard[Aside]:
+    return isinstance(part, Aside) and part.kind == "citation"
+
+
+def _start(aside: Aside) -> int:
+    start = aside.raw.get("start") if isinstance(aside.raw, dict) else None
+    return start if type(start) is int else 0
+
+
+def _end(aside: Aside) -> int:
+    end = aside.raw.get("end") if isinstance(aside.raw, dict) else None
+    return end if type(end) is int else 0
 
 
 # -- web searches ------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ S4; Anthropic, "Search results", "Tool search tool"; Bedrock, "GuardrailConverse
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, takewhile
@@ -58,6 +59,8 @@ P = TypeVar("P", bound=Part)
 V = TypeVar("V")
 #: Text before the output of a failed tool, for dialects without a member that marks an error.
 ERROR: Final = "Error: "
+#: The text in place of a document that may be cited and that the dialect does not accept.
+UNSENT: Final = b"(This document could not be sent.)"
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")  #: an escape that may be one half of a surrogate pair
 #: Classes of parts that may be in a form that only one dialect knows, or that may contain a part in such a form.
 FORMED: Final = frozenset({Aside, Media, ToolResult})
@@ -82,15 +85,24 @@ def refusal_as_text(part: Part, _place: Place, to: Lowering) -> Part:
 def media(part: Part, place: Place, to: Lowering) -> Part | None:
     """Return media as the servers take them; None to drop them."""
     fit = to.takes.media
-    return fit(part, place, to) if fit is not None and isinstance(part, Media) else part
+    if fit is None or not isinstance(part, Media):
+        return part
+    fitting = fit(part, place, to)
+    if fitting is None and to.takes.cites and to.takes.text_files and has_value((part.extras or {}).get("citations")):
+        # citations name documents by their numbers, so a dropped document would shift the numbers after it
+        return evolve(part, media_type="text/plain", data=base64.b64encode(UNSENT).decode(), url=None, file_id=None)
+    return fitting
 
 
 def aside(part: Part, place: Place, to: Lowering) -> Part | None:
     """Drop an aside (a part that only one vendor knows), unless the dialect is that vendor's and takes it here."""
     if not isinstance(part, Aside):
         return part
-    if to.own and part.vendor == to.takes.vendor and (to.takes.asides is None or to.takes.asides(part, place)):
-        return part
+    if part.vendor == to.takes.vendor:
+        if to.own and (to.takes.asides is None or to.takes.asides(part, place)):
+            return part
+        if to.takes.cites and part.kind == "citation":  # of a document: ``documents_cited`` has translated it
+            return part
     to.lose(part.kind, part.type)
     return None
 

@@ -69,6 +69,7 @@ from streamkit.text.quoting import quoted, quoted_all
 from streamkit.translation import content_passes as content
 from streamkit.translation.cache_marks import prompt_marked, tools_marked
 from streamkit.translation.content_passes import portable_tool_name, with_mark, without_extras
+from streamkit.translation.documents import documents_cited
 
 #: Getters of all members of a request and of its options, in the order of their constructors: they make the lowered copy.
 _options: Final = attrgetter(*(member.name for member in fields(Options)))
@@ -149,6 +150,7 @@ def foreign(takes: Capabilities) -> Sequence[Pass]:
         namespaces_lost,
         search_found,
         # content
+        documents_cited,
         content.readable,
         content.telling,
         content.no_silent_turns,

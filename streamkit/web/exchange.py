@@ -37,6 +37,7 @@ from streamkit.rewrite.given import EventStage
 from streamkit.tool_calls.output import OutputCheck, output_stage, served_check
 from streamkit.translation.bodies import decode_response, encode_response
 from streamkit.translation.citations import carry_citations_of, carry_searches_of
+from streamkit.translation.documents import has_documents
 from streamkit.web.continuing import Continuing, Onward, Opened
 from streamkit.web.forms import Came, form_of
 from streamkit.web.heavy import count_values, in_thread, is_heavy
@@ -310,7 +311,9 @@ class Exchange:
         text_calls = (self.upstream.text_calls or policy.text_calls) if tools else ()
         if (think_tags, text_calls) != (policy.think_tags, policy.text_calls):
             policy = evolve(policy, think_tags=think_tags, text_calls=text_calls)
-        return ReadOptions(policy=policy, offered=self.ask.request.tools, output=self._output_check)
+        request = self.ask.request
+        cited = not self._within and has_documents(request)
+        return ReadOptions(policy=policy, offered=request.tools, output=self._output_check, documents=cited)
 
     @property
     def _reading(self) -> ReadOptions:

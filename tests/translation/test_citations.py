@@ -38,6 +38,8 @@ IN_BYTES = len(FIRST.encode()), len((FIRST + SECOND).encode())
 RAW = {
     "anthropic": ("citations_delta", {"type": "web_search_result_location", "cited_text": "rain", "encrypted_index": "E", "title": TITLE, "url": URL}),
     "bedrock": ("citation", {"title": TITLE, "sourceContent": [{"text": "rain"}], "location": {"web": {"url": URL}}}),
+    "cohere": ("citation-start", {"start": BEGIN, "end": END, "text": SECOND, "type": "TEXT_CONTENT", "sources": [
+        {"type": "document", "id": URL, "document": {"id": URL, "url": URL, "title": TITLE}}]}),
     "openai-responses": ("annotation", {"type": "url_citation", "start_index": 0, "end_index": len(SECOND), "title": TITLE, "url": URL}),
     "openai-chat": ("annotation", {"type": "url_citation", "url_citation": {"start_index": BEGIN, "end_index": END, "title": TITLE, "url": URL}}),
     "gemini-interactions": (
@@ -60,7 +62,7 @@ PAIRS = [(source, to) for source in FORMS for to in FORMS if source != to]
 
 def cited(dialect: str) -> Response:
     kind, raw = RAW[dialect]
-    merged = dialect in {"openai-chat", "gemini"}  # one block, as these have it
+    merged = dialect in {"openai-chat", "gemini", "cohere"}  # one block, as these have it
     texts = [Text(FIRST + SECOND)] if merged else [Text(FIRST), Text(SECOND, block=1)]
     aside = Aside(FORMS[dialect].vendor, "citation", kind, raw, block=texts[-1].block)
     vendor = FORMS[dialect].vendor
@@ -101,7 +103,9 @@ async def test_a_streamed_citation_is_one_of_the_same_text(source, to):
     for width, tools in (1, SEARCH), (7, []), (10_000, []):  # some providers search without being asked
         chunks = [data[at : at + width] for at in range(0, len(data), width)]
         report = StreamReport()
-        async with transcode(source_of(chunks), source, to, ReadOptions(offered=tools), report=report) as pipe:
+        async with transcode(
+            source_of(chunks), source, to, ReadOptions(offered=tools, documents=True), report=report
+        ) as pipe:
             out = b"".join([piece async for piece in pipe])
         read = await collect(source_of([out]), to)
         assert read.clean

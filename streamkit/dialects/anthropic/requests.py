@@ -455,6 +455,8 @@ FOREIGN: Final = Capabilities(
     vendor=wire.VENDOR,
     title="Anthropic",
     is_claude=True,
+    cites=True,
+    part_extras=claude.document_extras,
     ids=re.compile(r"[A-Za-z0-9_-]+"),
     names=wire.TOOLS.names,
     users=re.compile(r"[^@]{1,256}"),  # addresses with @ are refused
@@ -560,8 +562,10 @@ def _content(parts: Sequence[Part], report: StreamReport) -> list[Block]:
     blocks = AnthropicBlocks(report)
     for part in parts:
         match part:
-            case Text(item=item) if item is not None:  # a compaction that a client of any dialect sent back
-                blocks.add(dict(item))
+            case Text(item=item) if (
+                item is not None
+            ):  # a document, or a compaction that a client of any dialect sent back
+                blocks.add(_marked(dict(item), part))
             case Text():
                 blocks.add_text(_marked({"type": "text", "text": part.text}, part), part.block)
             case Aside():

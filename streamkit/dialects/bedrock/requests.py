@@ -419,6 +419,8 @@ class DocumentNames:
                 return evolve(part, parts=cast("Any", [self.named(inner) for inner in part.parts]))
             case Media() if wire.MEMBERS[part.kind] == "document" and not (self._to.own and part.name is not None):
                 return evolve(part, name=self._name(part.name))
+            case Text(item={"document": document}):
+                return evolve(part, item={"document": {**document, "name": self._name(document["name"])}})
         return part
 
     def _name(self, name: str | None) -> str:
@@ -466,8 +468,11 @@ def _unmarked(part: Text | Media | Aside, to: Lowering) -> Text | Media | Aside:
 def documents_have_text(turn: Turn, to: Lowering) -> Turn:
     """Add a text to a turn with a document and no text, because the server refuses such a turn."""
     parts = [part for part in turn.parts if not isinstance(part, ToolResult)]
-    documents = any(isinstance(part, Media) and wire.MEMBERS[part.kind] == "document" for part in parts)
-    if not documents or any(isinstance(part, Text) for part in parts):
+    documents = any(
+        wire.MEMBERS[part.kind] == "document" if isinstance(part, Media) else isinstance(part, Text) and part.item
+        for part in parts
+    )
+    if not documents or any(isinstance(part, Text) and part.item is None for part in parts):
         return turn
     to.report.repair("text_added")
     return evolve(turn, parts=[*turn.parts, Text("(A document is attached.)")])
@@ -577,6 +582,8 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
         FOREIGN,
         model=model,
         signs_reasoning=wire.SIGNER if is_claude or name is None or nameless else None,
+        cites=is_claude or name is None or nameless,
+        part_extras=claude.document_extras if is_claude or name is None or nameless else None,
         most_marks=most_marks,
         needs_marks=most_marks > 0,
         options=FOREIGN.options | {"top_k"} if is_claude else FOREIGN.options,
@@ -647,6 +654,9 @@ def _cache_point(mark: CacheMark) -> Block:
 
 
 def _text(part: Text, blocks: BedrockBlocks, *, in_result: bool) -> None:
+    if part.item is not None:  # a document
+        blocks.add(dict(part.item))
+        return
     extras = dict(part.extras or {})
     if extras.pop("json", False) and in_result and _is_json(part.text):
         blocks.add({"json": orjson.Fragment(part.text)})

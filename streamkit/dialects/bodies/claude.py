@@ -28,6 +28,7 @@ from attrs import evolve, frozen
 from streamkit.conversation.messages import (
     CacheMark,
     Extras,
+    Media,
     Part,
     Reasoning,
     RedactedReasoning,
@@ -223,6 +224,17 @@ def call_of(use: Fields, id_member: str) -> ToolCall:
     if not isinstance(use.peek("input"), dict):
         raise use.wrong(f"must be an object, not {kind_of(use.peek('input'))}", "input")
     return ToolCall(0, call_id, name, use.text_of("input"), place=use.place)
+
+
+def document_extras(part: Part, extras: Extras) -> tuple[Extras, Extras]:
+    """Split off the members of a document that Anthropic and Bedrock have in common: the context, and whether it is cited."""
+    if not isinstance(part, Media):
+        return {}, extras
+    cited = extras.get("citations")
+    fits = isinstance(cited, dict) and cited.keys() == {"enabled"} and isinstance(cited["enabled"], bool)
+    names = {"context", "citations"} if fits else {"context"}
+    kept = {name: value for name, value in extras.items() if name in names}
+    return kept, {name: value for name, value in extras.items() if name not in kept}
 
 
 class BlockParts:

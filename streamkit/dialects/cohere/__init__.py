@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect
+from streamkit.dialects.cohere.asides import CITATIONS
 from streamkit.dialects.cohere.decode import CohereBodyDecoder, CohereDecoder, recognises
 from streamkit.dialects.cohere.encode import CohereEncoder, CohereResponseWriter
 from streamkit.dialects.cohere.http import ERRORS, HTTP_HALF
@@ -25,5 +26,6 @@ DIALECT = Dialect(
     http=HTTP_HALF,
     wants_bytes=lambda media, _in_result: media.kind == "file",  # files may be text
     tools=TOOLS,
+    citations=CITATIONS,
     quirks=QUIRKS,
 )

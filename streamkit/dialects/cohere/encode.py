@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, TypeGuard
 
 import orjson
+from attrs import evolve
 
 from streamkit.conversation.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
 from streamkit.dialects.bodies.responses import ResponseWriter
@@ -116,7 +117,11 @@ class CohereEncoder(BlockEncoder):
         self._event(b"message-start", dumps(start)[1:-1])
 
     def text(self, event: TextDelta) -> None:
+        """Write text. Neighbouring blocks of another vendor become one: programs read the first, citations count all of it."""
         self._count_late()
+        last = self._blocks.last
+        if self._vendor != VENDOR and last is not None and last.key[0] == "text":
+            event = evolve(event, block=last.key[1])
         super().text(event)
 
     def refusal(self, event: RefusalDelta) -> None:
@@ -236,7 +241,16 @@ class CohereResponseWriter(ResponseWriter):
             self.report.lose("block_boundary", len(plans) - 1)
         if choice.refusal:
             self.report.lose("refusal_as_text")
-        content = [written for part in choice.parts if (written := self._part(part)) is not None]
+        content = list[dict[str, Any]]()
+        joins = False  # whether a text continues the last part, as in ``CohereEncoder.text``
+        for part in choice.parts:
+            if (written := self._part(part)) is not None:
+                if joins and isinstance(part, Text):
+                    content[-1]["text"] += written["text"]
+                else:
+                    content.append(written)
+            if not isinstance(part, Aside):
+                joins = isinstance(part, Text) and bool(part.text) and self.response.vendor != VENDOR
         calls = [written for call in choice.tool_calls if (written := self._call(call)) is not None]
         plan = one_string(plans) if plans else None
         return {"role": "assistant", **without_none(tool_plan=plan, tool_calls=calls or None, content=content or None)}

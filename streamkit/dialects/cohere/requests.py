@@ -268,6 +268,12 @@ def thinking_in_tokens(request: Request, to: Lowering) -> None:
     options.thinking = Thinking(enabled=enabled, budget_tokens=budget if enabled or to.own else None)
 
 
+def documents_given(request: Request, to: Lowering) -> None:
+    """Write the documents that another dialect had in its messages."""
+    if to.documents:
+        request.extras = {**request.extras, "documents": to.documents}
+
+
 FOREIGN: Final = Capabilities(
     dialect="cohere",
     vendor=wire.VENDOR,
@@ -277,6 +283,7 @@ FOREIGN: Final = Capabilities(
     unsigned_reasoning=True,
     strips_signatures=True,
     asides=own_aside,
+    cites=True,
     media=fit_media,
     empty_turns=True,
     empty_answers=False,
@@ -287,7 +294,7 @@ FOREIGN: Final = Capabilities(
     most_stops=5,
     first=(chosen_offered, strict_together),
     said=(reasoning_fits,),
-    last=(choice_unnamed, numbers_in_range, thinking_in_tokens, form_unnamed),
+    last=(choice_unnamed, numbers_in_range, thinking_in_tokens, form_unnamed, documents_given),
 )
 #: What the servers take from Cohere's clients.
 OWN: Final = evolve(
@@ -398,6 +405,8 @@ def _part(part: Part) -> dict[str, Any]:
 
 
 def _text(part: Text) -> dict[str, Any]:
+    if part.item is not None:  # another dialect's document
+        return dict(part.item)
     extras = part.extras or {}
     if isinstance(document := extras.get("document"), Mapping):
         data = orjson.Fragment(part.text) if document.get("data") == {} else part.text

@@ -1,17 +1,21 @@
 """The places in documents that a text cites, in the members of each dialect.
 
-Source: dialects.md §3.1, §6.1.
+Cohere has no places, but a citation names the id of a document: so an id can contain the place, as ``char:0:120:560``.
+
+Source: dialects.md §3.1, §6.1, §6.2.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from streamkit.conversation.messages import DocumentPlace
 
 #: The unit of a place, and the members with the document's number, the start and the end.
 DocumentForm: TypeAlias = tuple[Literal["char", "page", "block", "search"], str, str, str]
+PLACE_ID: Final = re.compile(r"(char|page|block|search):(\d{1,9}):(\d{1,9}):(\d{1,9})", re.ASCII)
 
 
 def read_place(form: DocumentForm, raw: Mapping[str, Any], source: Any = None) -> DocumentPlace | None:
@@ -27,3 +31,17 @@ def write_place(forms: Mapping[str, DocumentForm], place: DocumentPlace) -> tupl
     """Return a cited place in one of a dialect's forms: the form's name, and the members that say where the place is."""
     name, (_, index, start, end) = next((name, form) for name, form in forms.items() if form[0] == place.kind)
     return name, {index: place.index, start: place.start or 0, end: place.end or 0}
+
+
+def place_id(place: DocumentPlace) -> str:
+    """Return the id of a document that is the text at a place."""
+    return f"{place.kind}:{place.index}:{place.start or 0}:{place.end or 0}"
+
+
+def place_of_id(text: str) -> DocumentPlace | None:
+    """Return the place that ``place_id`` wrote as an id; None for any other id."""
+    found = PLACE_ID.fullmatch(text)
+    if found is None:
+        return None
+    kind, index, start, end = found.groups()
+    return DocumentPlace(cast("Any", kind), int(index), int(start), int(end))

@@ -13,7 +13,7 @@ from streamkit import StreamReport, decode_request, encode_request
 OTHERS = ["openai-chat", "openai-responses", "gemini", "bedrock", "ollama", "mistral", "cohere"]
 SEARCH = {
     "type": "search_result", "source": "https://example.com/a", "title": "Trains",
-    "content": [{"type": "text", "text": "The train leaves at nine."}], "citations": {"enabled": True},
+    "content": [{"type": "text", "text": "The train leaves at nine."}],
 }  # fmt: skip
 BLOCKS = {
     "search_result": (SEARCH, "The train leaves at nine."),
