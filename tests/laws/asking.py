@@ -151,4 +151,46 @@ def _steps() -> Iterator[Asking]:
         yield Asking(INTERACTIONS, kind, sse(*events), orjson.dumps({**last, "steps": [step]}))
 
 
-ASKING: Final = [*_called(), *_continued(), *_items(), *_steps()]
+# -- user interfaces: approvals ----------------------------------------------------------------------------------------
+
+
+def requested(*, executed: bool, reason: str) -> bytes:
+    """A stream of the AI SDK in which a call waits for the user's approval."""
+    call = {"toolCallId": "c1", "toolName": "roll", **({"providerExecuted": True, "dynamic": True} if executed else {})}
+    chunks = [
+        {"type": "start"}, {"type": "start-step"}, {"type": "tool-input-start", **call},
+        {"type": "tool-input-available", **call, "input": {"sides": 6}},
+        {"type": "tool-approval-request", "approvalId": "a1", "toolCallId": "c1"},
+        {"type": "finish-step"}, {"type": "finish", "finishReason": reason},
+    ]  # fmt: skip
+    return sse(*chunks, b"[DONE]")
+
+
+def _requests() -> Iterator[Asking]:
+    for executed in (False, True):
+        for reason in ("tool-calls", "stop", "other"):
+            yield Asking(AI_SDK, "roll", requested(executed=executed, reason=reason))
+
+
+ROLL: Final = (
+    {"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "roll"},
+    {"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": '{"sides":6}'},
+    {"type": "TOOL_CALL_END", "toolCallId": "c1"},
+)
+
+
+def interrupted(*events: dict[str, Any], **interrupt: Any) -> bytes:
+    """A run of AG-UI that ends with an interrupt."""
+    run = {"threadId": "t", "runId": "r"}
+    outcome = {"type": "interrupt", "interrupts": [{"id": "i1", **interrupt}]}
+    return sse({"type": "RUN_STARTED", **run}, *events, {"type": "RUN_FINISHED", **run, "outcome": outcome})
+
+
+def _interrupts() -> Iterator[Asking]:
+    yield Asking(AG_UI, "roll", interrupted(*ROLL, reason="tool_call", toolCallId="c1"))
+    yield Asking(AG_UI, "interrupt", interrupted(reason="input_required", message="Which?"))
+    yield Asking(AG_UI, "interrupt", interrupted(*ROLL, reason="tool_call", toolCallId="c2"))
+    yield Asking(AG_UI, "interrupt", interrupted(message="Which?"))
+
+
+ASKING: Final = [*_called(), *_continued(), *_items(), *_steps(), *_requests(), *_interrupts()]

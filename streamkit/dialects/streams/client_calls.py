@@ -174,13 +174,17 @@ class ClientCallReader:
         for name, value in item.items():
             if name not in IMPLIED and name not in SAYING[kind] and has_value(value):
                 self._report.lose("metadata", what=f"{kind}.{name}")
+        return self.call_of(call_id, NAMES[kind], text, choice)
+
+    def call_of(self, call_id: str, name: str, text: str, choice: int) -> list[Event]:
+        """Return the events of a call with the arguments ``text``."""
         self._calls[call_id] = hash(text)
         number = -len(self._calls)  # negative, so that it differs from the accumulator's numbers
         verdict = check_arguments(text, depth=self._limits.json_depth)
         return [
-            ToolCallStarted(number, call_id, NAMES[kind], choice),
+            ToolCallStarted(number, call_id, name, choice),
             ToolCallArguments(number, text, choice),
-            ToolCallFinished(number, call_id, NAMES[kind], text, choice, verdict=verdict),
+            ToolCallFinished(number, call_id, name, text, choice, verdict=verdict),
         ]
 
     def _withhold(self, item: Mapping[str, Any]) -> None:
