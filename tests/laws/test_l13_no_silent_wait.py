@@ -48,11 +48,25 @@ def waits(found: Response, asking: Asking) -> bool:
     return is_called if choice.stop_reason == "tool_calls" else choice.stop_reason not in NATURAL
 
 
+def tells(report: StreamReport) -> bool:
+    """Whether a report, from which the gateway has its metrics and its log, says that the turn is not done."""
+    return report.error is not None or {stop.reason for stop in report.stops}.isdisjoint(NATURAL)
+
+
 @pytest.mark.parametrize("target", DIALECTS.built_in)
 @pytest.mark.parametrize("asking", ASKING, ids=str)
 def test_streamed(asking, target):
-    stream, _ = translate(asking.dialect, target, [asking.stream], passing=False)
+    stream, report = translate(asking.dialect, target, [asking.stream], passing=False)
     assert waits(collected(target, stream), asking), stream.decode("utf-8", "replace")
+    assert tells(report)
+
+
+@pytest.mark.parametrize("asking", ASKING, ids=str)
+def test_passed_frame_by_frame(asking):
+    """The client gets the bytes of its provider; what is reported of them is what the gateway counts and logs."""
+    stream, report = translate(asking.dialect, asking.dialect, [asking.stream])
+    assert stream == asking.stream
+    assert tells(report)
 
 
 @pytest.mark.parametrize("target", ANSWERING_WHOLE)
