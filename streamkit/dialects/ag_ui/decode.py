@@ -21,10 +21,13 @@ from collections.abc import Collection
 from typing import Any, Final, Literal, TypeAlias
 
 from attrs import define
+from orjson import dumps
 
 from streamkit.dialects.ag_ui import wire
 from streamkit.dialects.members.fields import without_none
 from streamkit.dialects.members.values import Members, has_value, text_of
+from streamkit.dialects.streams.approvals import Approval, asked, is_approval
+from streamkit.dialects.streams.client_calls import WAITS
 from streamkit.dialects.streams.waiting_calls import WaitingCall, WaitingCallDecoder
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal, unsealed
 from streamkit.errors import TooManyBlocks, TooManyToolCalls
@@ -42,6 +45,7 @@ from streamkit.events import (
 )
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
+from streamkit.tool_calls.check import check_arguments
 
 STARTED_FIELDS: Final = wire.PASSED_OVER | {"runId", "input"}  # members of RUN_STARTED that are no extras
 FAILED: Final = frozenset({"error", "failed", "failure"})  # outcomes of agents that do not send RUN_ERROR
@@ -79,6 +83,7 @@ class ReadCall(WaitingCall):
     is_open: bool = True
     encrypted: str = ""
     is_refused: bool = False  # whether its result says that the call was not run
+    interrupt: dict[str, Any] | None = None  # the interrupt that asks whether the agent may run the call
 
 
 class AgUiDecoder(WaitingCallDecoder[ReadCall]):
@@ -310,6 +315,9 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
             call.answered = Aside(wire.VENDOR, "server_tool", wire.ANSWERED_CALL, {**raw, "result": document})
 
     def hand_on(self, call: ReadCall) -> None:
+        if call.interrupt is not None:
+            self.out.append(self._asked(call, call.interrupt))
+            return
         delta = ToolCallDelta(self.handed_on, call.id or None, call.name or None, call.arguments.whole())
         delta.is_ended_by_wire = True
         if call.encrypted:
@@ -319,11 +327,42 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
             self.out.append(ToolCallEnded(self.handed_on))
         self.handed_on += 1
 
+    def _asked(self, call: ReadCall, interrupt: dict[str, Any]) -> Aside:
+        """Return what the user is to approve: a call that the agent wants to run."""
+        text = call.arguments.whole()
+        about = {"id": call.id, "name": call.name, "arguments": text, "encryptedValue": call.encrypted}
+        name = wire.approval_id(interrupt["id"], call.id)
+        more = {name: value for name, value in interrupt.items() if name not in {"id", "toolCallId"}}
+        approval = Approval(name, wire.VENDOR, call.name, text.strip() or "{}")
+        return asked(wire.VENDOR, {"interrupt": interrupt, "call": about}, approval, **more)
+
+    def _interrupted(self, interrupts: list[dict[str, Any]]) -> list[Aside]:
+        """Note which calls the interrupts are about, and return the other interrupts: each is a call for other dialects."""
+        others = []
+        for interrupt in interrupts:
+            call = self._calls.get(self.string(interrupt.get("toolCallId")))
+            is_whole = call is not None and check_arguments(call.arguments.whole()).kind in {"complete", "empty"}
+            if call is None or call.answered is not None or call.interrupt is not None or not is_whole:
+                others.append(interrupt)
+            elif not is_approval(call.id, call.name):  # else the call says itself what it is about
+                call.interrupt = interrupt
+        return [
+            asked(
+                wire.VENDOR, {"interrupt": each, "call": None}, None,
+                id=f"{wire.INTERRUPT_ID}{each['id']}", name=wire.INTERRUPT,
+                arguments=dumps({name: value for name, value in each.items() if name != "id"}).decode(),
+            )
+            for each in others
+        ]  # fmt: skip
+
     def _run_finished(self, document: dict[str, Any]) -> None:
         self.ensure_started()
         outcome, metadata = self.fields(document.get("outcome")), self.fields(document.get("metadata"))
         kind = self.string(outcome.get("type"))
-        if outcome != {"type": "success"}:
+        interrupts = wire.interrupts_in(outcome)
+        if interrupts:
+            self.keep_others(outcome, {"type", "interrupts"}, f"{wire.RUN_FINISHED}outcome.")
+        elif outcome != {"type": "success"}:
             self.keep_others({"outcome": outcome}, (), wire.RUN_FINISHED)
         known = wire.PASSED_OVER | {"threadId", "runId", "usage", "metadata", "outcome"}
         self.keep_others(document, known, wire.RUN_FINISHED)
@@ -344,7 +383,11 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
             if part.is_open:
                 self.report.repair("block_unclosed")
                 part.is_open = isinstance(part, ReadCall)  # the run ended its messages, but a call may lack arguments
+        others = self._interrupted(interrupts)
         self.release()
+        self.out += others
+        if kind == "interrupt" and not interrupts:  # no client could answer
+            self.out.append(Aside(wire.VENDOR, "client_tool", WAITS, [kind]))
         self.out += (self._reason(kind, metadata), TerminatorSeen())
 
     def _reason(self, outcome: str, metadata: dict[str, Any]) -> StopReasonSeen:

@@ -18,12 +18,14 @@ from typing import Any, Final, Literal, TypeAlias
 import orjson
 from attrs import define
 
-from streamkit.conversation.messages import Request
+from streamkit.conversation.messages import Request, ToolResult
 from streamkit.dialects.ag_ui import wire
 from streamkit.dialects.members.fields import without_none
 from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.approvals import ASKED, approval_in
+from streamkit.dialects.streams.client_calls import WAITS
 from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, wrapped_input
-from streamkit.dialects.vocabulary.sealed_reasoning import Kind, signature_text
+from streamkit.dialects.vocabulary.sealed_reasoning import Kind, signature_text, unsealed
 from streamkit.dialects.vocabulary.stop_reasons import REFUSED
 from streamkit.events import (
     Aside,
@@ -71,10 +73,28 @@ METADATA: Final = f"{wire.RUN_FINISHED}metadata."  # how the types of asides for
 OUTCOMES: Final = ("success", "interrupt")  # the types that clients know
 
 
+#: The key in ``Profile.settings`` for the client's answers to interrupts about calls: their texts, by the ids of the calls.
+ANSWERS: Final = "answers"
+#: The schema of an answer to a request for approval.
+APPROVES: Final = {
+    "type": "object",
+    "properties": {"approved": {"type": "boolean"}, "reason": {"type": "string"}},
+    "required": ["approved"],
+}
+
+
 def settings_of(request: Request) -> dict[str, Any]:
-    """Return the settings of a request that its response repeats (``Profile.settings``)."""
+    """Return the settings of a request that its response repeats (``Profile.settings``).
+
+    A client sends its answers to interrupts once, and they are no messages. So the response repeats them as results of calls.
+    """
     names = ("threadId", "runId", "parentRunId")
-    return {name: value for name in names if isinstance(value := request.exchange.get(name), str)}
+    settings = {name: value for name in names if isinstance(value := request.exchange.get(name), str)}
+    answers = {
+        part.call_id: part.text
+        for turn in request.turns for part in turn.parts if isinstance(part, ToolResult) and part.native == wire.RESUME
+    }  # fmt: skip
+    return settings | ({ANSWERS: answers} if answers else {})
 
 
 @define
@@ -128,10 +148,12 @@ class AgUiEncoder(OneChoiceEncoder):
         self._passed: Collection[str] = ()  # ids of calls without a result in events that were forwarded unchanged
         self._last: dict[str, Any] = {}  # members of RUN_FINISHED
         self._metadata: dict[str, Any] = {}
+        self._interrupts: list[dict[str, Any]] = []
 
     def response_started(self, event: ResponseStarted) -> None:
         """Start the run, with the ids of the request."""
-        settings, extras = self.encoding.profile.settings, dict(self.response_extras(event))
+        settings, extras = dict(self.encoding.profile.settings), dict(self.response_extras(event))
+        answers = settings.pop(ANSWERS, {})
         thread, make_id = extras.pop("threadId", None), self.encoding.make_id
         for name in wire.wrong_members("RUN_STARTED", {"threadId": thread or "", "runId": "", **extras}):
             self.lose("response_fields")
@@ -144,6 +166,9 @@ class AgUiEncoder(OneChoiceEncoder):
         self._ids = dumps(ids)[1:-1]
         self._model = event.model
         self._event("RUN_STARTED", {**extras, **settings, **ids})
+        for call_id, text in answers.items():
+            message = make_id("msg_")
+            self._of_call("TOOL_CALL_RESULT", dumps(call_id), messageId=message, role="tool", content=text)
 
     def _ensure_started(self) -> None:
         if not self._ids:
@@ -262,11 +287,15 @@ class AgUiEncoder(OneChoiceEncoder):
     def aside(self, event: Aside) -> None:
         name, raw = event.type, event.raw
         is_event = name in wire.ALONE and isinstance(raw, dict) and raw.get("type") == name
+        if name == WAITS:
+            return  # the outcome says this
         if name == f"{wire.RUN_FINISHED}outcome" and (not isinstance(raw, dict) or raw.get("type") not in OUTCOMES):
             self.lose(event.kind)  # clients refuse an unknown outcome
         elif name.startswith(wire.RUN_FINISHED) and len(self._last) + len(self._metadata) < FEW:
             place = self._metadata if name.startswith(METADATA) else self._last
             place[name.removeprefix(METADATA).removeprefix(wire.RUN_FINISHED)] = raw
+        elif name == ASKED:
+            self._interrupted(raw["native"]["interrupt"], raw["native"]["call"])
         elif name == wire.ANSWERED_CALL and isinstance(raw, dict):
             self._ensure_started()
             self._answered(dumps(raw["toolCallId"]), raw)
@@ -275,6 +304,27 @@ class AgUiEncoder(OneChoiceEncoder):
             self._event(name, raw)
         else:
             self.lose(event.kind)
+
+    def _interrupted(self, interrupt: dict[str, Any], call: dict[str, Any] | None) -> None:
+        """Write the call that an interrupt is about, and keep the interrupt for the end of the run."""
+        self._interrupts.append(interrupt)
+        if call is not None:
+            number, call_id, name, text = -1 - len(self._calls), call["id"], call["name"], call["arguments"]
+            signed = unsealed(call["encryptedValue"], wire.VENDOR) if call["encryptedValue"] else None
+            self.call_started(ToolCallStarted(number, call_id, name, signature=signed))
+            self.call_arguments(ToolCallArguments(number, text))
+            self.call_finished(ToolCallFinished(number, call_id, name, text))
+
+    def _outcome(self, reason: StopReason) -> dict[str, Any]:
+        """Return the outcome of a run that waits for the user, because of interrupts or calls for approval; else nothing."""
+        interrupts = [*self._interrupts]
+        for call in self._calls.values() if reason not in REFUSED else ():
+            end = call.end
+            if end is not None and (approval := approval_in(end.id, end.name, end.arguments)) is not None:
+                message = f"Allow {approval.tool} of {approval.server}?"
+                about = {"id": end.id, "reason": "tool_call", "message": message, "toolCallId": end.id}
+                interrupts.append({**about, "responseSchema": APPROVES})
+        return {wire.OUTCOME: {"type": "interrupt", "interrupts": interrupts}} if interrupts else {}
 
     def _answered(self, call_id: bytes, call: dict[str, Any]) -> None:
         """Write a call with its result. The agent ran it, so no client does."""
@@ -299,7 +349,7 @@ class AgUiEncoder(OneChoiceEncoder):
         if is_less:
             self.lose("stop_reason")
         metadata = self._metadata | without_none(**{wire.FINISH_REASON: word, wire.STOP_SEQUENCE: stop.stop_sequence})
-        members = {**self._last, **self._usage_member(), "metadata": metadata}
+        members = {**self._last, **self._outcome(stop.reason), **self._usage_member(), "metadata": metadata}
         self.write(b'data: {"type":"RUN_FINISHED",%b,%b}\n\n' % (self._ids, dumps(members)[1:-1]))
 
     def _usage_member(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Read and write AG-UI's request, ``RunAgentInput``.
 
 No member names a model, so the model is that of ``forwardedProps`` or of the route. The response is always a stream. The
-application's ``context`` is read as a system message before the others. The application's state and its answers to interrupts
-are for agents and never reach a model.
+application's ``context`` is read as a system message before the others. The application's state is for agents and never
+reaches a model. Its answer to an interrupt (``resume``) is the result of a call, if streamkit made the interrupt of a call.
 
 A reasoning message becomes a part of the assistant turn after it. An activity message is only for the user interface: it is
 dropped and counted.
@@ -18,7 +18,7 @@ Source: ui-protocols.md §2.6; @ag-ui/core 1.0.0, ``RunAgentInputSchema``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count, dropwhile
 from typing import Any, Final, TypeAlias, cast
 
@@ -38,6 +38,7 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.dialects.ag_ui import wire
 from streamkit.dialects.ag_ui.wire import CONTEXT, EXCHANGE, NOT_RUN_ID, VENDOR
 from streamkit.dialects.lowering import ANYBODY, Capabilities, Lowering, Place, of_parts, told_by
 from streamkit.dialects.members.fields import (
@@ -55,7 +56,9 @@ from streamkit.dialects.members.fields import (
     unknown_part,
     without_none,
 )
+from streamkit.dialects.members.values import json_value
 from streamkit.dialects.profiles import Target
+from streamkit.dialects.streams.approvals import APPROVED, answer_in, answer_text, approval_in, is_approval
 from streamkit.dialects.vocabulary.sealed_reasoning import signature_text, unseal, unsealed
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
@@ -96,6 +99,40 @@ class AgUiRequestReader(TurnReader):
         for message in fields.needed_each("messages"):
             self._read(message, message.needed("role"))
         self._end_thoughts()
+        if isinstance(entries := fields.peek(wire.RESUME), list):
+            fields.replace(wire.RESUME, self._resumed(entries) or None)
+
+    def _resumed(self, entries: list[Any]) -> list[Any]:
+        """Add a result for each entry that answers a call for approval of a streamkit response. Return the other entries."""
+        parts = [(part, turn) for turn in self.turns for part in turn.parts]
+        asking = {
+            part.id: id(turn) for part, turn in parts if isinstance(part, ToolCall) and is_approval(part.id, part.name)
+        }
+        answered = {part.call_id for part, _ in parts if isinstance(part, ToolResult)}
+        others: list[Any] = []
+        results: dict[int, list[Part]] = {}  # by the identity of the turn with the calls
+        for entry in entries:
+            name = entry.get("interruptId") if isinstance(entry, dict) else None
+            if not isinstance(name, str) or name not in asking:
+                others.append(entry)
+            elif name in answered:
+                self.report.repair("said_twice")
+            else:
+                answered.add(name)
+                results.setdefault(asking[name], []).append(ToolResult(name, [Text(_words(entry))], native=wire.RESUME))
+                for member in entry.keys() - {"interruptId", "status", "payload"}:
+                    self.report.lose("metadata", what=f"{wire.RESUME}.{member}")
+        turns, self.turns[:] = [*self.turns], []
+        for turn in turns:
+            before = self.turns[-1] if self.turns else turn
+            found = results.pop(id(before), None)
+            if found and any(isinstance(part, ToolResult) for part in turn.parts):
+                turn.parts.extend(found)
+            elif found:
+                self.turns.append(Turn("user", found))
+            self.turns.append(turn)
+        self.turns.extend(Turn("user", found) for found in results.values())
+        return others
 
     def _read(self, message: Fields, role: str) -> None:
         message_id = message.string("id") or ""
@@ -213,6 +250,15 @@ class AgUiRequestReader(TurnReader):
         return result
 
 
+def _words(entry: Mapping[str, Any]) -> str:
+    """Return the text of the result for a client's answer to a request for approval."""
+    payload = entry.get("payload")
+    given = payload if isinstance(payload, dict) else {"approved": payload is True or payload == APPROVED}
+    said = [given[name] for name in ("approved", "approve") if name in given]
+    approved = entry.get("status") != "cancelled" and bool(said) and all(each is True for each in said)
+    return answer_text(approved, given.get("reason"))
+
+
 # -- what agents take --------------------------------------------------------------------------------------------------
 
 
@@ -288,17 +334,73 @@ capabilities: Final = told_by(OWN, FOREIGN)
 def write(request: Request, _target: Target, report: StreamReport) -> dict[str, Any]:
     """Return the body of a lowered request (only what the dialect can express) as JSON values."""
     exchange, extras, messages = request.exchange, dict(request.extras), Messages(report)
+    turns, resume = _resume(request.turns, report)
+    if resume:
+        extras[wire.RESUME] = [*resume, *(extras.get(wire.RESUME) or ())]
     body = {
         "threadId": exchange.get("threadId") or random_id("thread_"),
         "runId": exchange.get("runId") or random_id("run_"),
         **{name: value for name, value in exchange.items() if name not in {"threadId", "runId"}},
         "state": extras.pop("state", {}),
-        "messages": [message for turn in request.turns for message in messages.of(turn)],
+        "messages": [message for turn in turns for message in messages.of(turn)],
         "tools": [_tool(tool) for tool in request.tools],
         CONTEXT: exchange.get(CONTEXT) or [],
         "forwardedProps": without_none(model=request.model or None),
     }
     return add_missing(body, extras)
+
+
+def _resume(turns: Sequence[Turn], report: StreamReport) -> tuple[Sequence[Turn], list[dict[str, Any]]]:
+    """Return the turns, and the answers to interrupts in the last results.
+
+    An interrupt was a call in another dialect. If it was about a call of the agent, the turns have that call again.
+    """
+    results = {part.call_id: part for turn in turns for part in turn.parts if isinstance(part, ToolResult)}
+    calls = {part.id: part for turn in turns for part in turn.parts if isinstance(part, ToolCall)}
+    interrupts: dict[
+        str, tuple[str, ToolCall | None]
+    ] = {}  # by the id of the call: the interrupt's id, the agent's call
+    for call in calls.values():
+        approval, result = approval_in(call.id, call.name, call.arguments), results.get(call.id)
+        ids = None if approval is None else wire.approval_of_id(approval.id)
+        if approval is not None and ids is not None:
+            interrupts[call.id] = ids[0], ToolCall(call.index, ids[1], approval.tool, approval.arguments)
+        elif call.name == wire.INTERRUPT and call.id.startswith(wire.INTERRUPT_ID):
+            interrupts[call.id] = call.id.removeprefix(wire.INTERRUPT_ID), None
+        elif approval is not None and result is not None and result.native == wire.RESUME:
+            interrupts[call.id] = call.id, call
+    if not interrupts:
+        return turns, []
+    last = max(number for number, turn in enumerate(turns) if turn.role == "assistant")
+    kept, resume = [], list[dict[str, Any]]()
+    for number, turn in enumerate(turns):
+        parts: list[Part] = []
+        for part in turn.parts:
+            name = part.id if isinstance(part, ToolCall) else part.call_id if isinstance(part, ToolResult) else ""
+            if name not in interrupts:
+                parts.append(part)
+            elif number < last:  # the agent has gone on since
+                report.lose("metadata", what=wire.INTERRUPT)
+            elif isinstance(part, ToolResult):
+                resume.append(_answer(interrupts[name][0], part, is_approval=interrupts[name][1] is not None))
+            elif (about := interrupts[name][1]) is not None:
+                parts.append(about)
+        if parts or not turn.parts:
+            kept.append(evolve(turn, parts=parts))
+    return kept, resume
+
+
+def _answer(interrupt: str, result: ToolResult, *, is_approval: bool) -> dict[str, Any]:
+    """Return the entry of ``resume`` for the result of a call."""
+    if is_approval:
+        approved, reason = answer_in(result.text, failed=result.is_error)
+        payload: Any = {"approved": approved, **({"reason": reason} if reason else {})}
+    elif result.is_error:
+        return {"interruptId": interrupt, "status": "cancelled"}
+    else:
+        value = json_value(result.text)
+        payload = result.text if value is None else value
+    return {"interruptId": interrupt, "status": "resolved", "payload": payload}
 
 
 def _tool(tool: Tool) -> dict[str, Any]:

@@ -100,8 +100,42 @@ ERROR_CODES: Final[Mapping[str, ErrorType]] = {
 #: By the field of ``UsageReported``: the count in ``usage``. In both, input includes the cache, and output the reasoning.
 COUNTS: Final[Mapping[str, str]] = {**UI_COUNTS, "input_cache_write": "cacheWriteInputTokens"}
 CONTEXT: Final = "context"
+OUTCOME: Final = "outcome"  # the member of RUN_FINISHED that says whether the run waits for answers to interrupts
+#: The member of a request with the answers to interrupts, and ``ToolResult.native`` of an answer.
+RESUME: Final = "resume"
+#: How the ids begin of the calls that other dialects get for interrupts that are about no call, and the name of the calls.
+INTERRUPT_ID, INTERRUPT = f"{MADE}_interrupt_", "interrupt"
 EXCHANGE: Final = ("threadId", "runId", "parentRunId", "protocolVersion", CONTEXT)
 TOOLS: Final = ToolRules(names=re.compile(r"(?s).+"))  # no limits on names are documented
+
+
+#: The id of an approval for other dialects: the length of the interrupt's id, that id, and the id of the call.
+_APPROVAL_ID: Final = re.compile(r"i([0-9]{1,4})_(.*)", re.DOTALL)
+
+
+def approval_id(interrupt: str, call: str) -> str:
+    """Return the id that other dialects get for an interrupt about a call."""
+    return f"i{len(interrupt)}_{interrupt}_{call}"
+
+
+def approval_of_id(name: str) -> tuple[str, str] | None:
+    """Return the ids of the interrupt and of the call, from an id of ``approval_id``; None for any other id."""
+    if (found := _APPROVAL_ID.fullmatch(name)) is None:
+        return None
+    size, rest = int(found[1]), found[2]
+    return (rest[:size], rest[size + 1 :]) if rest[size : size + 1] == "_" else None
+
+
+def interrupts_in(outcome: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the interrupts that a run waits for; none if one of them has no id or reason, so that clients refuse the run."""
+    found = outcome.get("interrupts")
+    if outcome.get("type") != "interrupt" or not isinstance(found, list):
+        return []
+    sound = [
+        each for each in found
+        if isinstance(each, dict) and isinstance(each.get("id"), str) and isinstance(each.get("reason"), str)
+    ]  # fmt: skip
+    return sound if len(sound) == len(found) else []
 
 
 def finish_reason(reason: StopReason) -> tuple[str, bool]:

@@ -14,13 +14,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from attrs import define, field
 
 from streamkit.dialects.ai_sdk import wire
 from streamkit.dialects.ai_sdk.asides import read_file
 from streamkit.dialects.members.values import has_value, text_of
+from streamkit.dialects.streams.approvals import Approval, asked
+from streamkit.dialects.streams.event_encoder import wrapped_input
 from streamkit.dialects.streams.waiting_calls import WaitingCall, WaitingCallDecoder
 from streamkit.errors import HeldTooLong, TooManyBlocks, TooManyToolCalls
 from streamkit.events import (
@@ -41,9 +43,12 @@ from streamkit.events import (
 )
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
+from streamkit.tool_calls.check import check_arguments
 from streamkit.tool_calls.value_text import lenient_text
 
 OUTPUTS = frozenset({"tool-output-available", "tool-output-error", "tool-output-denied"})
+#: By the type of a chunk that answers a request for approval: the member that names the call or the request.
+SETTLED: Final = {**dict.fromkeys(OUTPUTS, "toolCallId"), wire.ANSWERS: "approvalId"}
 OF_RESPONSE = frozenset({"start", "start-step", "finish-step", "finish"})  # in these, an error is not of a tool
 OWN = wire.CHUNKS.keys() - {"start", "error", "abort", "finish"}  # chunks that no other dialect has
 
@@ -70,6 +75,8 @@ class ReadCall(WaitingCall):
     ended: bool = False
     available: bool = False  #: whether its input is complete, so that clients run it
     signature: Opaque | None = None
+    is_too_long: bool = False  #: whether the input of a call that the provider runs was not kept
+    request: dict[str, Any] | None = None  #: the chunk that requests the user's approval, until an output arrives
 
 
 def recognises(_event: str, document: Any) -> bool:
@@ -113,6 +120,7 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         self._parts: dict[tuple[str, str], ReadPart] = {}  # open parts, by kind and id
         self._held_bytes = 0  # the size of frames with metadata that are held until the end of a part
         self._calls: dict[str, ReadCall] = {}
+        self._requested: dict[str, ReadCall] = {}  # calls with a request for approval, by the request's id
 
     def done(self) -> None:
         """Ignore ``[DONE]``, as clients do."""
@@ -138,6 +146,13 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
 
     def _aside(self, kind: str, document: dict[str, Any], means: AsideKind | None = None) -> None:
         self.ensure_started()
+        if kind == wire.ASKS and self._is_requested(document):
+            return
+        settled: Mapping[str, ReadCall] = (
+            self._calls if kind in OUTPUTS else self._requested if kind == wire.ANSWERS else {}
+        )
+        if settled and (call := settled.get(self.string(document.get(SETTLED[kind])))) is not None:
+            self._settle(call)
         if kind == wire.FILE and (media := read_file(document)) is not None:
             self.out.append(media)
             return
@@ -145,6 +160,43 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
             means = wire.ASIDES[kind][0]
         other: AsideKind = "unknown_event" if kind in wire.NEWEST else "metadata"
         self.out.append(Aside(wire.VENDOR, means or other, kind, document))
+
+    def _is_requested(self, document: dict[str, Any]) -> bool:
+        """Return whether a request for approval belongs to a call that still waits for an output. Hold it for the end."""
+        call = self._calls.get(self.string(document.get("toolCallId")))
+        name = document.get("approvalId")
+        if call is None or call.answered is not None or call.request is not None or not isinstance(name, str):
+            return False
+        self._held_bytes += len(self.frame.data)
+        if self._held_bytes > self.limits.held_chars or call.is_too_long:
+            raise HeldTooLong(self.limits.held_chars, offset=self.frame.offset)
+        call.request = document
+        self._requested[name] = call
+        return True
+
+    def _settle(self, call: ReadCall) -> None:
+        """Forget the request of a call that got an answer in the stream. If the provider runs the call, emit the request."""
+        if call.request is not None and call.executed:
+            self.out.append(Aside(wire.VENDOR, "client_tool", wire.ASKS, call.request))
+        call.request = None
+
+    def _asked(self, call: ReadCall) -> Aside | None:
+        """Return what the user is to approve; None for a call without a request, or without whole arguments."""
+        if call.request is None or call.answered is not None or not call.ended:
+            return None
+        text = call.arguments.whole()
+        if call.kind == "custom":
+            text = wrapped_input(text)
+        elif check_arguments(text, depth=self.limits.json_depth).kind not in {"complete", "empty"}:
+            return None
+        request = {
+            name: value for name, value in call.request.items() if name not in {"type", "approvalId", "toolCallId"}
+        }
+        native = {"toolCallId": call.id, "toolName": call.name, **call.shown, "arguments": call.arguments.whole()}
+        native |= {"kind": call.kind, "executed": call.executed, "request": call.request}
+        native["metadata"] = wire.metadata_of("call", call.signature)
+        name = wire.approval_id(self.string(call.request.get("approvalId")), call.id, call.executed, call.shown)
+        return asked(wire.VENDOR, native, Approval(name, wire.VENDOR, call.name, text.strip() or "{}"), **request)
 
     def _read(self, document: dict[str, Any]) -> None:
         kind = document["type"]
@@ -275,6 +327,7 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
     def _call_end(self, document: dict[str, Any]) -> None:
         call = self._call(document)
         if call is None:
+            self._keep_input(document)
             return
         self._sign(call, document)
         if "input" in document:
@@ -295,6 +348,17 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
             self._available += 1
             self.runs_calls = True
 
+    def _keep_input(self, document: dict[str, Any]) -> None:
+        """Keep the input of a call that the provider runs, if there is room: the user may have to approve it."""
+        call = self._calls[self.string(document.get("toolCallId"))]
+        value, call.ended = document.get("input"), True
+        text = value if isinstance(value, str) else lenient_text(self.frame.data, "input") if value is not None else ""
+        call.is_too_long = self._held_bytes + len(text) > self.limits.held_chars
+        if not call.is_too_long:
+            self._held_bytes += len(text)
+            call.arguments.clear()
+            call.arguments.append(text)
+
     def _is_answer(self, document: dict[str, Any]) -> bool:
         """Return whether this is the first output for a waiting call, and attach it: the server ran the call itself."""
         call = self._calls.get(self.string(document.get("toolCallId")))
@@ -304,10 +368,14 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         self._available -= call.available
         self.runs_calls = self._available > 0
         raw = {"toolCallId": call.id, "toolName": call.name, **call.shown, "arguments": call.arguments.whole()}
-        call.answered = Aside(wire.VENDOR, "server_tool", wire.ANSWERED_CALL, {**raw, "output": document})
+        raw |= {"output": document} if call.request is None else {"request": call.request, "output": document}
+        call.answered = Aside(wire.VENDOR, "server_tool", wire.ANSWERED_CALL, raw)
         return True
 
     def hand_on(self, call: ReadCall) -> None:
+        if (aside := self._asked(call)) is not None:
+            self.out.append(aside)
+            return
         delta = ToolCallDelta(
             self.handed_on, call.id or None, call.name or None, call.arguments.whole(), kind=call.kind
         )
@@ -333,7 +401,13 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         self.keep_others(metadata, {"usage"}, "finish.messageMetadata.")
         native = self.string(document.get("finishReason"))
         reason = self.stop_reason(native, wire.STOP_REASONS) if native else "stop"
-        self.out += (StopReasonSeen(reason, native or "finish", covers_calls=not native), TerminatorSeen())
+        requested = [aside for call in self._requested.values() if (aside := self._asked(call)) is not None]
+        self.out += [aside for aside in requested if aside.raw["native"]["executed"]]
+        waits = bool(requested) and reason in {"stop", "tool_calls", "other"}
+        seen = StopReasonSeen(
+            "tool_calls" if waits else reason, native or "finish", covers_calls=not native, waits=waits
+        )
+        self.out += (seen, TerminatorSeen())
 
     def _error(self, document: dict[str, Any]) -> None:
         self.release()

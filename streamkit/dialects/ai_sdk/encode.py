@@ -21,8 +21,10 @@ from streamkit.conversation.messages import Request
 from streamkit.dialects.ai_sdk import wire
 from streamkit.dialects.ai_sdk.asides import MADE_SOURCE, write_file
 from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.approvals import ASKED, Approval, approval_in, is_approval
 from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, stop_word
 from streamkit.dialects.vocabulary.error_bodies import has_detail
+from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.dialects.vocabulary.stop_reasons import REFUSED
 from streamkit.errors import HeldTooLong
 from streamkit.events import (
@@ -48,6 +50,8 @@ START_STEP: Final = b'data: {"type":"start-step"}\n\n'
 #: Content for a step without parts: a client shows nothing for an empty step, and repeats its request endlessly.
 EMPTY_TEXT: Final = b'data: {"type":"text-start","id":"t0"}\n\ndata: {"type":"text-end","id":"t0"}\n\n'
 FINISH_STEP: Final = b'data: {"type":"finish-step"}\n\n'
+#: Members of the aside for a request for approval that are not members of the call's chunks.
+REQUESTED: Final = frozenset({"arguments", "kind", "executed", "request", "metadata"})
 DONE: Final = b"data: [DONE]\n\n"
 
 
@@ -74,6 +78,12 @@ class WrittenCall:
     start: ToolCallStarted
     shown: Mapping[str, Any]  #: the members about its presentation, which its last chunk repeats
     finished: ToolCallFinished | None = None
+    approval: Approval | None = None  #: what the user is to approve, if that is what the call is about
+
+
+def one_line(text: str) -> str:
+    """Return JSON text without line ends, which are only between tokens."""
+    return text.strip().replace("\r", " ").replace("\n", " ")
 
 
 class AISDKEncoder(OneChoiceEncoder):
@@ -95,6 +105,7 @@ class AISDKEncoder(OneChoiceEncoder):
         super().__init__(encoding, report)
         self._strict = wire.is_strict(encoding.profile)
         self._calls: dict[int, WrittenCall] = {}
+        self._asides: list[Mapping[str, Any]] = []  # calls of this dialect that the user is to approve
         self._sources: set[str] = set()  # ids of cited pages
         self._parts_seen: set[tuple[str, int]] = set()  # kinds and blocks of the parts that were begun
 
@@ -184,12 +195,21 @@ class AISDKEncoder(OneChoiceEncoder):
             return  # a call without a name is withheld when it ends
         self._close_part()
         call = self._calls[event.call] = WrittenCall(event, self.own_extras(event.extras))
+        if not self._asks(event):
+            self._start_call(call)
+
+    def _asks(self, event: ToolCallStarted | ToolCallFinished) -> bool:
+        """Return whether a call is written as a request for the user's approval. Clients of version 5 know no such request."""
+        return not self._strict and is_approval(event.id, event.name)
+
+    def _start_call(self, call: WrittenCall) -> None:
+        event = call.start
         encoding = {"inputEncoding": "text"} if event.kind == "custom" and not self._strict else {}
         self._chunk("tool-input-start", toolCallId=event.id, toolName=event.name, **encoding, **call.shown)
 
     def call_arguments(self, event: ToolCallArguments) -> None:
         call = self._calls.get(event.call)
-        if call is not None and event.fragment:
+        if call is not None and event.fragment and not self._asks(call.start):
             self._chunk("tool-input-delta", toolCallId=call.start.id, inputTextDelta=event.fragment)
 
     def call_finished(self, event: ToolCallFinished) -> None:
@@ -199,6 +219,13 @@ class AISDKEncoder(OneChoiceEncoder):
             return
         self._hold(len(event.arguments))
         call.finished = event
+        if not self._asks(event):
+            return
+        call.approval = approval_in(event.id, event.name, event.arguments)
+        if call.approval is None:
+            self._start_call(call)
+            if event.arguments:
+                self._chunk("tool-input-delta", toolCallId=event.id, inputTextDelta=event.arguments)
 
     def _hold(self, chars: int) -> None:
         self._held_chars += chars
@@ -218,10 +245,23 @@ class AISDKEncoder(OneChoiceEncoder):
             verdict.kind in {"malformed", "not_an_object"} or wire.is_refused(text.encode())
         ):
             kind, members["errorText"] = "tool-input-error", verdict.reason or "the arguments cannot be read"
-        elif call.kind != "custom":  # in valid JSON, line ends are only between tokens
-            members["input"] = orjson.Fragment(text.replace("\r", " ").replace("\n", " ").encode())
+        elif call.kind != "custom":
+            members["input"] = orjson.Fragment(one_line(text).encode())
         members |= {**begun.shown, **wire.metadata_of("call", begun.start.signature)}
         self._chunk(kind, toolCallId=call.id, toolName=call.name, **members)
+
+    def _ask(self, approval: Approval) -> None:
+        """Request the user's approval, as the AI SDK's own providers do: for a call that the provider will run."""
+        call: dict[str, Any] = {"toolCallId": approval.call_id, "toolName": f"{wire.MCP}{approval.tool}"}
+        call |= {"dynamic": True, "providerExecuted": True}
+        is_json = check_arguments(approval.arguments).kind == "complete" and not wire.is_refused(
+            approval.arguments.encode()
+        )
+        given = orjson.Fragment(one_line(approval.arguments).encode()) if is_json else approval.arguments
+        server = {"providerMetadata": {MADE: {wire.SERVER: approval.server}}}
+        self._chunk("tool-input-start", **call)
+        self._chunk("tool-input-available", **call, input=given, **server)
+        self._chunk(wire.ASKS, approvalId=approval.id, toolCallId=approval.call_id)
 
     def aside(self, event: Aside) -> None:
         raw = event.raw
@@ -235,6 +275,9 @@ class AISDKEncoder(OneChoiceEncoder):
             if not wire.is_refused(written):
                 self._payload(written)
                 return
+        elif event.type == ASKED and not wire.is_refused(dumps(raw["native"])):
+            self._asides.append(raw["native"])
+            return
         elif (
             event.type == wire.ANSWERED_CALL
             and not wire.is_refused(dumps(raw))
@@ -250,7 +293,21 @@ class AISDKEncoder(OneChoiceEncoder):
         self._chunk("tool-input-start", **named)
         if raw["arguments"]:
             self._chunk("tool-input-delta", toolCallId=raw["toolCallId"], inputTextDelta=raw["arguments"])
+        if "request" in raw:
+            self.write(b"data: %b\n\n" % dumps(raw["request"]))
         self.write(b"data: %b\n\n" % dumps(raw["output"]))
+
+    def _requested(self, native: Mapping[str, Any]) -> None:
+        """Write a call that the user is to approve. If the provider runs the call, its own chunks are written already."""
+        if not native["executed"]:
+            named = {name: value for name, value in native.items() if name not in REQUESTED}
+            is_custom = native["kind"] == "custom"
+            encoding = {"inputEncoding": "text"} if is_custom and not self._strict else {}
+            self._chunk("tool-input-start", **named, **encoding)
+            text = native["arguments"]
+            given = text if is_custom else orjson.Fragment((one_line(text) or "{}").encode())
+            self._chunk("tool-input-available", **named, input=given, **native["metadata"])
+        self._payload(dumps(native["request"]))
 
     def finished(self, event: ResponseFinished) -> None:
         self._stop = event
@@ -259,17 +316,25 @@ class AISDKEncoder(OneChoiceEncoder):
         if not self._begun:
             self.response_started(ResponseStarted())
         self._close_part()
-        if not self._drawn:
-            self.write(EMPTY_TEXT)
         stop = self._stop or ResponseFinished("stop")
         for call in self._calls.values():
             if call.finished is None:
                 continue
             if stop.reason in REFUSED:  # a client runs each available call, whatever the reason
                 self.withhold(call.finished)
+            elif call.approval is not None:
+                self._ask(call.approval)
             else:
                 self._end_call(call, call.finished)
-        word = stop_word(wire.finish_reason(stop.reason, called=bool(self._calls)), stop.stop_sequence, self.report)
+        for native in self._asides:
+            if stop.reason in REFUSED:
+                self.lose("client_tool")
+            else:
+                self._requested(native)
+        if not self._drawn:
+            self.write(EMPTY_TEXT)
+        called = bool(self._calls or self._asides)
+        word = stop_word(wire.finish_reason(stop.reason, called=called), stop.stop_sequence, self.report)
         finish: dict[str, Any] = {"type": "finish"}
         if self._strict:
             self.lose("stop_reason")

@@ -52,7 +52,18 @@ from streamkit.dialects.members.fields import (
     unknown_part,
     without_none,
 )
+from streamkit.dialects.members.values import details_of
 from streamkit.dialects.profiles import Target
+from streamkit.dialects.streams.approvals import (
+    APPROVAL,
+    MADE_ID,
+    Approval,
+    answer_in,
+    answer_text,
+    approval_in,
+    is_approval,
+)
+from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
@@ -221,6 +232,15 @@ class AISDKRequestReader(RequestReader):
         return read
 
     def _call(self, part: Fields, kind: str, answer: list[Part], results: list[Part]) -> None:
+        if (call := _approval(part, kind, self._calls)) is not None:
+            answer.append(call)
+            self._calls += 1
+            given = part.peek("approval")
+            if isinstance(given.get("approved"), bool):
+                words = answer_text(given["approved"], given.get("reason"))
+                results.append(ToolResult(call.id, [Text(words)], place=part.place))
+            part.rest()
+            return
         if part.peek("providerExecuted") is True:
             answer.append(Aside(wire.VENDOR, "server_tool", f"{CONTENT}{kind}", {"type": kind, **part.rest()}))
             return
@@ -279,6 +299,19 @@ class AISDKRequestReader(RequestReader):
         if isinstance(value, str):
             return evolve(result, parts=[Text(str(part.take("output")))] if value else [])
         return evolve(result, parts=[Text(part.text_of("output"))], native="output")
+
+
+def _approval(part: Fields, kind: str, number: int) -> ToolCall | None:
+    """Return the call for a request for approval that a response of streamkit made; None for any other call."""
+    call_id, given = part.peek("toolCallId"), part.peek("approval")
+    if kind != wire.DYNAMIC_TOOL or not isinstance(given, dict) or not is_approval(str(call_id), APPROVAL):
+        return None
+    value: Any = part.peek("input")
+    text = value if isinstance(value, str) else part.text_of("input") if value is not None else ""
+    server = details_of(details_of(part.peek_all(), "callProviderMetadata"), MADE).get(wire.SERVER)
+    tool = str(part.peek("toolName")).removeprefix(wire.MCP)
+    approval = Approval(str(call_id).removeprefix(MADE_ID), str(server or ""), tool, text)
+    return ToolCall(number, approval.call_id, APPROVAL, approval.call_arguments, place=part.place)
 
 
 def _progress(part: Fields) -> int:
@@ -412,6 +445,10 @@ class Messages:
         part = self._calls.get(result.call_id)
         if part is None:  # the call is one that this dialect does not write
             self._report.lose("metadata", what="result")
+        elif is_approval(result.call_id, APPROVAL) and isinstance(given := part.get("approval"), dict):
+            approved, reason = answer_in(result.text, failed=result.is_error)
+            given |= {"approved": approved} | ({"reason": reason} if reason else {})
+            part["state"] = wire.RESPONDED
         else:
             part.update(_outcome(result))
             add_missing(part, result.extras)
@@ -445,7 +482,26 @@ def _file(media: Media) -> dict[str, Any]:
     return {"type": wire.FILE, "mediaType": kind, **without_none(filename=media.name), "url": url}
 
 
+def _asked(approval: Approval) -> dict[str, Any]:
+    """Return the part for a request for approval: of a call of this dialect, or of another provider's tool."""
+    own = wire.approval_of_id(approval.id)
+    request, call_id, is_executed, is_dynamic = own or (approval.id, approval.call_id, True, True)
+    tool = approval.tool if own else f"{wire.MCP}{approval.tool}"
+    is_json = check_arguments(approval.arguments).kind == "complete"
+    return {
+        **({"type": wire.DYNAMIC_TOOL, "toolName": tool} if is_dynamic else {"type": f"{wire.TOOL}{tool}"}),
+        "toolCallId": call_id,
+        "state": "approval-requested",
+        "input": orjson.Fragment(approval.arguments.strip().encode()) if is_json else approval.arguments,
+        **({"providerExecuted": True} if is_executed else {}),
+        **({} if own else {"callProviderMetadata": {MADE: {wire.SERVER: approval.server}}}),
+        "approval": {"id": request},
+    }
+
+
 def _call(call: ToolCall) -> dict[str, Any]:
+    if (approval := approval_in(call.id, call.name, call.arguments)) is not None:
+        return _asked(approval)
     extras = call.extras or {}
     named: dict[str, Any] = {"type": f"{wire.TOOL}{call.name}"}
     if extras.get("type") == wire.DYNAMIC_TOOL:

@@ -24,6 +24,10 @@ from streamkit.report import StreamReport
 
 VENDOR: Final = "ai-sdk"
 FILE: Final = "file"  # the type of the chunk and of the part for media
+ASKS: Final = "tool-approval-request"  # the type of the chunk that requests the user's approval of a call
+ANSWERS: Final = "tool-approval-response"
+#: How names of tools of an MCP server begin, and the member of streamkit's ``providerMetadata`` with the server's label.
+MCP, SERVER = "mcp.", "server_label"
 #: The stop reasons that have a word of their own. For any other, a loss is counted.
 EXACT: Final[Mapping[StopReason, str]] = {
     "stop": "stop",
@@ -79,7 +83,7 @@ ASIDES: Final[Mapping[str, tuple[AsideKind, tuple[str, ...]]]] = {
     "tool-output-available": ("server_tool", ("toolCallId",)),
     "tool-output-error": ("server_tool", ("toolCallId", "errorText")),
     "tool-output-denied": ("server_tool", ("toolCallId",)),
-    "tool-approval-request": ("client_tool", ("approvalId", "toolCallId")),
+    ASKS: ("client_tool", ("approvalId", "toolCallId")),
     FILE: ("metadata", ("url", "mediaType")),
     "message-metadata": ("metadata", ()),
 }
@@ -91,7 +95,27 @@ TEXTS: Final[Mapping[str, tuple[str, ...]]] = {
 OPTIONAL: Final = ("messageId", "title", "filename", "reason")  # must be strings, too
 ANSWERED_CALL: Final = "tool"  # the type of the aside for a call that the server ran, with its output
 #: Chunks that only clients of version 7 know. They are read, but not written.
-NEWEST: Final = frozenset({"custom", "reasoning-file", "steering-message", "reset-step", "tool-approval-response"})
+NEWEST: Final = frozenset({"custom", "reasoning-file", "steering-message", "reset-step", ANSWERS})
+
+
+#: The id of an approval for other dialects: whether the provider runs the call, whether it is dynamic, and the two ids.
+_APPROVAL_ID: Final = re.compile(r"([cp])([sd])([0-9]+)_(.*)", re.DOTALL)
+
+
+def approval_id(request: str, call: str, executed: bool, shown: Mapping[str, Any]) -> str:
+    """Return the id that other dialects get for the approval ``request`` of a call."""
+    how = f"{'p' if executed else 'c'}{'d' if shown.get('dynamic') is True else 's'}"
+    return f"{how}{len(request)}_{request}_{call}"
+
+
+def approval_of_id(name: str) -> tuple[str, str, bool, bool] | None:
+    """Return the ids of the request and of the call, and whether it is the provider's and dynamic; None for any other id."""
+    found = _APPROVAL_ID.fullmatch(name)
+    if found is None or len(found[3]) > 4:
+        return None
+    size = int(found[3])
+    request, mark, call = found[4][:size], found[4][size : size + 1], found[4][size + 1 :]
+    return (request, call, found[1] == "p", found[2] == "d") if mark == "_" else None
 
 
 def _key(name: str) -> str:

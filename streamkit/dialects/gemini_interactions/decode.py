@@ -287,7 +287,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
             case "":
                 self.keep_invalid(document)
             case kind:
-                if kind.endswith("_call"):
+                if kind.endswith(("_call", "_request")):
                     self._unanswered[self.string(step.get("id"))] = kind
                 else:
                     self._unanswered.pop(self.string(step.get("call_id")), None)

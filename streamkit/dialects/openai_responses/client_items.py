@@ -20,10 +20,10 @@ from streamkit.conversation.messages import Extras, Media, Part, Request, Text, 
 from streamkit.dialects.lowering import Lowering, Place, each_part
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import json_object, json_value, objects_in
+from streamkit.dialects.streams.approvals import APPROVAL, answer_in, answer_text, approval_in
 from streamkit.dialects.streams.client_calls import NAMES, SAYING, SEARCH, arguments_of, kind_of_id
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.text.identifiers import hashed
-from streamkit.tool_calls.value_text import lenient_text
 
 Item: TypeAlias = dict[str, Any]
 #: For each type of result: the members that may have the id of the call. The first one present counts.
@@ -65,9 +65,7 @@ def result_of(item: Fields, raw: Extras) -> ToolResult:
     output = raw.get("output")
     match raw["type"]:
         case "mcp_approval_response":
-            words = "approved" if raw.get("approve") else "not approved"
-            reason = raw.get("reason")
-            result.parts = [Text(f"{words}: {reason}" if reason else words)]
+            result.parts = [Text(answer_text(raw.get("approve") is True, raw.get("reason")))]
         case "computer_call_output" if isinstance(output, dict) and isinstance(output.get("image_url"), str):
             url = output["image_url"]
             shown = Media("image", *media_of(url, item.place)) if is_data_uri(url) else Media("image", url=url)
@@ -121,10 +119,9 @@ def _item_of(call: ToolCall) -> Item | None:
     if known is None or arguments is None or call.name != NAMES[known[0]] or known[0] == SEARCH:
         return None  # the output of a search has tool definitions, which a result's text does not
     kind, item_id = known
-    if kind == "mcp_approval_request":
-        if not isinstance(arguments.get("arguments", ""), str):  # keep the exact text, because parsing could change 1.0
-            arguments = {**arguments, "arguments": lenient_text(call.arguments.encode(), "arguments")}
-        return {"type": kind, "id": item_id, **arguments} if arguments.keys() == set(SAYING[kind]) else None
+    if kind == APPROVAL:
+        approval = approval_in(call.id, call.name, call.arguments)
+        return None if approval is None else approval.item
     first = SAYING[kind][0]
     members = arguments if arguments and arguments.keys() <= set(SAYING[kind]) else {first: arguments}
     item = {"type": kind, "call_id": item_id, **members, "status": "completed"}
@@ -159,12 +156,10 @@ def _output_of(result: ToolResult, item: Item) -> Item | None:
 
 
 def _approval(request: str, text: str, *, failed: bool) -> Item:
-    """Return the reply to an approval request. A text that is no plain word of approval is a refusal with that reason."""
-    value = json_object(text) or {}
-    approve = not failed and (value.get("approve") is True or text.strip().lower() in {"approved", "true"})
-    reason = value.get("reason") if value else "" if approve else text.strip().removeprefix("not approved").lstrip(": ")
+    """Return the reply to an approval request."""
+    approve, reason = answer_in(text, failed=failed)
     answer = {"type": "mcp_approval_response", "approval_request_id": request, "approve": approve}
-    return {**answer, "reason": reason} if reason and isinstance(reason, str) else answer
+    return {**answer, "reason": reason} if reason else answer
 
 
 def _printed(result: ToolResult) -> list[Any]:

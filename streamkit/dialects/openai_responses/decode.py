@@ -22,6 +22,7 @@ from streamkit.dialects.openai_responses.asides import as_it_came
 from streamkit.dialects.openai_responses.items import ITEM_FIELDS, ItemReader
 from streamkit.dialects.openai_responses.texts import placeless
 from streamkit.dialects.streams.alike import Said
+from streamkit.dialects.streams.client_calls import WAITS
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS
 from streamkit.dialects.vocabulary.client_tools import ADDED, DONE
 from streamkit.dialects.vocabulary.error_bodies import error_in
@@ -348,7 +349,9 @@ class ResponsesDecoder(ItemReader):
         An incomplete response without a known reason gets the reason ``length``.
         """
         if status == "completed":
-            waits = bool(self.waiting)
+            waits = bool(self.waiting or self.unknown)
+            if self.unknown:
+                self.out.append(Aside(wire.VENDOR, "client_tool", WAITS, sorted({*self.unknown.values()})))
             reason: StopReason = "tool_calls" if waits else "stop"
             self.out.append(StopReasonSeen(reason, status, covers_calls=not waits, waits=waits))
         details = response.get("incomplete_details")

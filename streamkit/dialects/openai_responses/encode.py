@@ -28,6 +28,7 @@ from streamkit.dialects.openai_responses.request_out import write
 from streamkit.dialects.openai_responses.writer import FreeText, ItemWriter, Label, event_of
 from streamkit.dialects.profiles import Target
 from streamkit.dialects.streams.block_encoder import BlockEncoder
+from streamkit.dialects.streams.client_calls import WAITS
 from streamkit.dialects.streams.compactions import COMPACTION
 from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.events import (
@@ -213,7 +214,9 @@ class ResponsesEncoder(BlockEncoder):
         return write_image(media)
 
     def aside(self, event: Aside) -> None:
-        if event.kind in {"citation", "logprobs"}:
+        if event.type == WAITS:  # the item itself is written
+            self._waits = True
+        elif event.kind in {"citation", "logprobs"}:
             self._blocks.text(("text", event.block), dumps(event.raw))
         elif event.kind == "metadata":
             self._metadata(event)

@@ -25,7 +25,7 @@ from streamkit.dialects.openai_responses.texts import (
     placeless,
 )
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, OWN_ITEMS, SPEECHES, VENDOR, Speech
-from streamkit.dialects.streams.client_calls import is_clients
+from streamkit.dialects.streams.client_calls import is_clients, may_be_clients
 from streamkit.dialects.vocabulary.client_tools import DONE
 from streamkit.dialects.vocabulary.roles import is_other_role
 from streamkit.errors import TooManyBlocks
@@ -76,6 +76,7 @@ class ItemReader(TextReader):
         self._by_id: dict[str, Item] = {}
         self._by_call_id: dict[str, Item] = {}
         self.waiting: set[str] = set()  #: ids of items that the client must run or approve
+        self.unknown: dict[str, str] = {}  #: the same for items of unknown types: their types, by id
         self._lacking: dict[Item, None] = {}  # finished calls without a name or arguments, which the end may contain
 
     def ensure_started(self) -> None:
@@ -250,8 +251,12 @@ class ItemReader(TextReader):
         name = found.get("call_id") or found.get("id")
         if isinstance(name, str) and kind == "client_tool":  # the client must run the item and return a result
             self.waiting.add(name)
-        elif isinstance(name, str) and item.kind == "shell_call_output":  # the server itself ran the call before it
-            self.waiting.discard(name)
+        elif isinstance(name, str) and may_be_clients(item.kind, found):
+            self.unknown[name] = item.kind
+        elif isinstance(name, str) and item.kind.endswith("_output"):  # the server itself ran the call before it
+            self.unknown.pop(name, None)
+            if item.kind == "shell_call_output":
+                self.waiting.discard(name)
         aside = Aside(VENDOR, kind, str(document.get("type")), placeless(document), block=block)
         image = read_image(aside.raw.get("item"), aside) if aside.type == DONE else None
         self.out.append(image or aside)

@@ -21,6 +21,7 @@ from streamkit.dialects.openai_responses.asides import write_image
 from streamkit.dialects.openai_responses.decode import RESPONSE, ResponsesDecoder, known_status
 from streamkit.dialects.openai_responses.encode import DEFAULTS
 from streamkit.dialects.openai_responses.output import Item, OutputList, call_item, reasoning_item, thoughts
+from streamkit.dialects.streams.client_calls import WAITS
 from streamkit.dialects.streams.compactions import COMPACTION
 from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.dialects.vocabulary.error_bodies import error_in
@@ -181,7 +182,8 @@ class ResponsesBodyWriter(ResponseWriter):
             self.members[name] = part.raw
         else:
             self._calls += part.kind == "client_tool"  # an item that the client runs counts as a call
-            output.aside(part)
+            if part.type != WAITS:
+                output.aside(part)
 
 
 def _blob(kind: Kind, opaque: Opaque) -> str:

@@ -13,10 +13,11 @@ from attrs import evolve
 
 from streamkit.conversation.messages import Choice, Part, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.dialects.members.values import has_value
+from streamkit.dialects.streams.approvals import ASKED
 from streamkit.dialects.streams.client_calls import WAITS, ClientCallReader, waiting_message
 from streamkit.dialects.streams.compactions import FORMS, PROGRESS, CompactionReader
 from streamkit.dialects.streams.spoken import TRANSCRIPT, code_of, transcript_of
-from streamkit.dialects.vocabulary.client_tools import ADDED, DONE
+from streamkit.dialects.vocabulary.client_tools import ADDED, DONE, RESPONSES_VENDOR
 from streamkit.events import (
     Aside,
     Event,
@@ -49,11 +50,14 @@ class Carrier:
         self._speaks = speaks
         self._code: list[TextDelta] = []  # executed code, which is written only if the response has no other text
         self._room = limits.held_chars
+        self._asked = 0  # the number of asides that ask the client for something
         self._has_items = FORMS.get(native) == "item"  # whether the target dialect has items itself
         self._calls = ClientCallReader(limits, report)
         self._compactions = CompactionReader(native, report)
 
     def take(self, aside: Aside) -> Sequence[Event]:
+        if aside.type == ASKED and aside.vendor != self._native:
+            return self._ask(aside)
         if aside.type == STOP_DETAILS and aside.vendor != self._native and (refusal := _explained(aside)):
             return refusal
         if self._speaks and (words := transcript_of(aside)):
@@ -65,6 +69,19 @@ class Carrier:
             self._code.append(TextDelta(code, aside.choice, aside.block))
         found = None if self._has_items or FORMS.get(aside.vendor) != "item" else self._calls.take(aside)
         return self._compactions.take(aside) if found is None else found
+
+    def _ask(self, aside: Aside) -> list[Event]:
+        """Return what the client has to answer in another dialect's form: an item of Responses, or a call."""
+        item, self._asked = aside.raw["item"], self._asked + 1
+        if "type" not in item:
+            return self._calls.call_of(item["id"], item["name"], item["arguments"], aside.choice)
+        frames = [
+            Aside(RESPONSES_VENDOR, "client_tool", kind, {"type": kind, "item": item}, aside.choice, -self._asked)
+            for kind in (ADDED, DONE)
+        ]
+        if self._has_items:
+            return [*frames]
+        return [event for each in frames for event in self._calls.take(each) or ()]
 
     def finish(self, *, spoke: bool = False) -> Sequence[Event]:
         """Return the events that waited for the end, and the executed code if the response had no text or call (``spoke``)."""

@@ -3,7 +3,8 @@
 A shell, a patch, a computer, a tool search, the approval of an MCP tool: for a program of another dialect such an item is a
 call of a tool with that name, and its arguments are what to do. An approval is a call of ``mcp_approval_request``: the tool
 to approve belongs to the provider, and a client that has a tool of that name must not run it. A tool search belongs to the
-client if its member ``execution`` says so.
+client if its member ``execution`` says so. An item of an unknown type belongs to the client if it has the id of a call and the
+response has no output for it; no other dialect can express it (``WAITS``).
 
 The id of the call contains the kind of the item, so that a later request turns the call and its result into the item and its
 output again. A shell item may have been run by the provider; only an output item after it shows this, so a shell item waits.
@@ -54,11 +55,20 @@ WAITS: Final = "waits"
 IMPLIED: Final = frozenset({"type", "id", "call_id", "status", EXECUTION})
 #: Items that a provider may run itself: by their type, the type of the output item that the provider then writes.
 PROVIDERS: Final = {"shell_call": "shell_call_output"}
+#: Items with the id of a call that only a provider runs. Providers run items without such an id, too.
+SERVED: Final = frozenset({"multi_agent_call"})
 
 
 def is_clients(kind: str, item: Mapping[str, Any] | None) -> bool:
     """Return whether the client, not the provider, must run or approve an item of this kind."""
     return kind in NAMES and (kind != SEARCH or (item is not None and item.get(EXECUTION) == "client"))
+
+
+def may_be_clients(kind: str, item: Mapping[str, Any]) -> bool:
+    """Return whether the client must run or approve an item of an unknown type, unless an output of the item follows."""
+    if kind in NAMES or kind in SERVED:
+        return kind == SEARCH and EXECUTION not in item and isinstance(item.get("call_id"), str)
+    return kind.endswith("_approval_request") or (kind.endswith("_call") and isinstance(item.get("call_id"), str))
 
 
 def waiting_message(kinds: Iterable[str]) -> str:
@@ -164,13 +174,17 @@ class ClientCallReader:
         for name, value in item.items():
             if name not in IMPLIED and name not in SAYING[kind] and has_value(value):
                 self._report.lose("metadata", what=f"{kind}.{name}")
+        return self.call_of(call_id, NAMES[kind], text, choice)
+
+    def call_of(self, call_id: str, name: str, text: str, choice: int) -> list[Event]:
+        """Return the events of a call with the arguments ``text``."""
         self._calls[call_id] = hash(text)
         number = -len(self._calls)  # negative, so that it differs from the accumulator's numbers
         verdict = check_arguments(text, depth=self._limits.json_depth)
         return [
-            ToolCallStarted(number, call_id, NAMES[kind], choice),
+            ToolCallStarted(number, call_id, name, choice),
             ToolCallArguments(number, text, choice),
-            ToolCallFinished(number, call_id, NAMES[kind], text, choice, verdict=verdict),
+            ToolCallFinished(number, call_id, name, text, choice, verdict=verdict),
         ]
 
     def _withhold(self, item: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ import orjson
 from streamkit.conversation.media import own_media
 from streamkit.conversation.messages import Choice, Response, ToolCall
 from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.approvals import ASKED
 from streamkit.dialects.streams.carrier import FIRST, Carrier
 from streamkit.dialects.streams.client_calls import WAITS, waiting_message
 from streamkit.dialects.streams.compactions import FORMS
@@ -169,7 +170,7 @@ class EventEncoder(EncoderLink):
         if vendor != self.native and vendor in FORMS:  # the target dialect may be able to express this aside
             is_carried = self._carrier is not None or event.type in FIRST
         else:
-            is_carried = vendor != self.vendor and (vendor, event.type) in SPOKEN
+            is_carried = vendor != self.vendor and (event.type == ASKED or (vendor, event.type) in SPOKEN)
         if is_carried:
             if self._carrier is None:
                 self._carrier = Carrier(self.native, self.encoding.limits, self.report)

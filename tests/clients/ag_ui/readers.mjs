@@ -2,6 +2,7 @@
 //   node readers.mjs streams < lines    each line {"name", "pieces": [base64, …], "tools": [name, …]}
 //   node readers.mjs requests < lines   each line a body: whether both versions' schemas of a request take it
 //   node readers.mjs resumes < lines    each line {"url", "version", "text"}: a run that is left, and gone on with
+//   node readers.mjs interrupts < lines each line {"version", "stream": base64, "next": base64, "payload"}: a run that waits for the user
 //   node readers.mjs loops < lines      each line {"url", "key", "version", "text", "tool": {"name", "result"}}
 import { createInterface } from 'node:readline';
 
@@ -129,6 +130,23 @@ async function resumed({ url, version, text }) {
   return { unasked, requests, before, finished, failed, messages: back.messages };
 }
 
-const judge = { requests: asked, streams: streamed, loops: looped, resumes: resumed }[process.argv[2]];
+// a run that waits for the user, and the request with the answer; the next run gives that answer as a result
+async function interrupted({ version, stream, next, payload }) {
+  const bodies = [];
+  const fetch = async (_, { body }) => {
+    bodies.push(JSON.parse(body));
+    return new Response(Buffer.from(bodies.length === 1 ? stream : next, 'base64'), { headers: { 'content-type': 'text/event-stream' } });
+  };
+  const messages = [{ id: 'u1', role: 'user', content: 'go' }];
+  const agent = new VERSIONS[version].HttpAgent({ agentId: 'a', url: 'http://gateway.test/', fetch, threadId: 't', initialMessages: messages });
+  await agent.runAgent({ runId: 'r' });
+  const waits = agent.pendingInterrupts;
+  const resume = waits.map(({ id }) => ({ interruptId: id, status: 'resolved', payload }));
+  await agent.runAgent({ runId: 'r2', resume });
+  await agent.runAgent({ runId: 'r3' });
+  return { waits, left: agent.pendingInterrupts, bodies };
+}
+
+const judge = { interrupts: interrupted, requests: asked, streams: streamed, loops: looped, resumes: resumed }[process.argv[2]];
 for await (const line of createInterface({ input: process.stdin })) write(JSON.stringify(await judge(JSON.parse(line))));
 process.exit(0);

@@ -3,6 +3,7 @@
 // with `loops` each line is {"url", "headers", "text", "result"}: a question to a server, whose calls have that result.
 // with `resumes` each line is {"url", "text", "keeps"}: a question whose page is left as soon as there is text, and loaded again,
 // with the messages so far or without any.
+// with `approvals` each line is {"stream", "answer"}: a base64 stream that asks the user, and what the user says to all of it.
 // Its one tool answers each call that it is asked to run, and the chat asks again once every call has a result.
 // Each line of the output says of one stream what a user and a server would see of it.
 import process from 'node:process';
@@ -102,7 +103,30 @@ async function resume({ url, text, keeps }) {
   return { status: back.status, failure, statuses, before, messages: back.messages };
 }
 
+// what the user is asked to approve, and the request with the answer
+async function approve({ stream, answer }) {
+  const ran = [], bodies = [];
+  let failure = null;
+  const fetch = async (_, { body }) => {
+    bodies.push(JSON.parse(body));
+    return new Response(bodies.length === 1 ? Buffer.from(stream, 'base64') : nextAnswer, { headers: { 'content-type': 'text/event-stream' } });
+  };
+  const chat = new Chat({
+    id: 'chat',
+    transport: new sdk.DefaultChatTransport({ api: 'http://server/api/chat', fetch }),
+    sendAutomaticallyWhen: sdk.lastAssistantMessageIsCompleteWithApprovalResponses,
+    onError: error => { failure ??= error.message; },
+    onToolCall: ({ toolCall }) => { ran.push(toolCall); },
+  });
+  await chat.sendMessage({ text: 'go' });
+  const asked = chat.messages.at(-1).parts.filter(part => part.state === 'approval-requested');
+  for (const part of asked) await chat.addToolApprovalResponse({ id: part.approval.id, ...answer });
+  await new Promise(resolve => setTimeout(resolve, 20));
+  return { failure, ran, asked: asked.map(part => [part.toolName, part.input]), bodies };
+}
+
 const judges = {
+  approvals: line => approve(JSON.parse(line)),
   messages: line => validate(JSON.parse(line)),
   loops: line => loop(JSON.parse(line)),
   resumes: line => resume(JSON.parse(line)),
