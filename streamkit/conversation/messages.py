@@ -266,6 +266,7 @@ class Tool:
     loaded: bool = False  #: True if an item of the conversation defined the tool; the same dialect repeats that item
     #: The schema as received, if the dialect has another form next to JSON schema (Gemini's ``parameters``).
     native_parameters: Extras | None = field(default=None, eq=False)
+    withdrawn: bool = False  #: True if an item of the conversation withdrew the tool; only the same dialect writes it
 
 
 @define
@@ -361,6 +362,9 @@ class Request:
     stored: list[tuple[str, str]] = field(factory=list)
     #: Parts of the conversation that only their vendor can read: path, what to send instead, and the dialect that can read it.
     unreadable: list[tuple[str, str, str]] = field(factory=list)
+    #: Options that items of the conversation changed (Responses' ``configuration_update``). They replace ``options`` in other
+    #: dialects; the same dialect repeats the items.
+    updates: dict[str, Any] = field(factory=dict)
 
     def copy(self) -> Request:
         """Return a shallow copy, in a tenth of the time of ``attrs.evolve``."""

@@ -108,7 +108,7 @@ def encode_request(
     report = report if report is not None else StreamReport()
     is_foreign = request.dialect != named.name
     if is_foreign:
-        request = drop_repeats(request, report)
+        request = drop_repeats(_in_effect(request), report)
     if repair:
         request = repair_pairing(request, report)
     else:
@@ -140,6 +140,17 @@ def encode_request(
     for change in changes:
         body = change.apply(body, report)
     return orjson.dumps(body)
+
+
+def _in_effect(request: Request) -> Request:
+    """Return a request for another dialect, which has no items that define tools, withdraw them or change options.
+
+    So the request itself has the tools and the options that are in effect at the end of the conversation.
+    """
+    if not request.updates and not any(tool.loaded or tool.withdrawn for tool in request.tools):
+        return request
+    tools = [evolve(tool, loaded=False) for tool in request.tools if not tool.withdrawn]
+    return evolve(request, tools=tools, options=evolve(request.options, **request.updates), updates={})
 
 
 def _reachable(request: Request, dialect: Dialect, linked_media: LinkedMedia, report: StreamReport) -> Request:

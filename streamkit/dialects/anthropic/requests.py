@@ -2,6 +2,8 @@
 
 Each message becomes one turn; the text of ``system`` becomes a turn before them. Blocks that only this vendor understands
 become asides (parts with content of one vendor): the assistant's as the frames of a stream (``asides.py``), others whole.
+Blocks that add or withdraw tools (``tool_addition``, ``tool_removal``) are asides and also change the tools of the request,
+because other dialects have no such blocks.
 Another vendor's signatures and opaque reasoning are written in a marked form ("sealed"), from which the reader restores them
 (``vocabulary/sealed_reasoning.py``). Members that have no neutral form stay in the request's extras.
 
@@ -78,6 +80,8 @@ from streamkit.text.quoting import quoted
 
 #: Blocks that are allowed in messages of one role only.
 ONLY: Final = {**dict.fromkeys(("thinking", "redacted_thinking", "tool_use"), "assistant"), "tool_result": "user"}
+#: The blocks that a system message may have.
+IN_SYSTEM: Final = frozenset({"text", wire.ADDITION, wire.REMOVAL})
 #: By the block's type: types of ``source`` that a streamkit ``Media`` can hold. A block with another source becomes an aside.
 SOURCES: Final = {
     "image": frozenset({"base64", "url", "file"}),
@@ -101,6 +105,10 @@ class AnthropicRequestReader(RequestReader):
 
     dialect = "anthropic"
 
+    def __init__(self, report: StreamReport) -> None:
+        super().__init__(report)
+        self._changes: list[Fields] = []  # blocks that add or withdraw tools
+
     def read_turns(self, fields: Fields) -> None:
         """Read the member ``system``, which is a string or text blocks, and the messages."""
         if parts := BlockReader("system").read(fields.text_or_each("system")):
@@ -115,6 +123,7 @@ class AnthropicRequestReader(RequestReader):
         reader = BlockReader(role)
         parts = reader.read(message.text_or_each("content"))
         self.unreadable += reader.unreadable
+        self._changes += reader.changes
         self.turns.append(Turn(role, parts, extras=message.rest() or None))
 
     def options(self, fields: Fields) -> Options:
@@ -140,6 +149,19 @@ class AnthropicRequestReader(RequestReader):
         if "schema" not in form:
             raise form.wrong("is missing; must be a JSON schema", "schema")
         return OutputFormat("schema", form.take("schema"))
+
+    def tools(self, fields: Fields) -> list[Tool]:
+        """Return the tools of the request, and the tools that blocks of its messages define."""
+        tools = super().tools(fields)
+        for change in self._changes:
+            tool = change.needed_fields("tool")
+            added = self.tool(tool.needed_fields("definition")) if tool.peek("type") == wire.DEFINITION else None
+            name = tool.peek("name") if added is None else added.name
+            for known in tools:
+                if known.name == name:
+                    known.withdrawn = added is not None or change.peek("type") == wire.REMOVAL
+            tools += [] if added is None else [evolve(added, loaded=True)]
+        return tools
 
     def tool(self, tool: Fields) -> Tool:
         kind = tool.string("type")
@@ -175,9 +197,13 @@ class BlockReader(claude.BlockParts):
 
     signer = wire.VENDOR
 
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.changes: list[Fields] = []  #: blocks that add or withdraw tools
+
     def block(self, block: Fields, number: int) -> None:
         kind = block.needed("type")
-        if self.place == "system" and kind != "text":
+        if self.place == "system" and kind not in IN_SYSTEM:
             raise block.wrong(f"must be 'text' in a system message, not {quoted(kind)}", "type")
         if ONLY.get(kind, self.place) != self.place:
             raise block.wrong(f"{quoted(kind)} is only allowed in {ONLY[kind]} messages", "type")
@@ -198,7 +224,17 @@ class BlockReader(claude.BlockParts):
                 self.parts.append(RedactedReasoning(Opaque(OPENAIS, blob), block=number))
             case "compaction" if isinstance(block.peek("content"), str):
                 summary = block.peek("content")
-                self.parts.append(Text(summary, block=number, item={"type": kind, **block.rest()}))
+                item = {"type": kind, **block.rest()}
+                self.changes += Fields(item, block.path, block.body).each("tool_changes")
+                self.parts.append(Text(summary, block=number, item=item))
+            case wire.ADDITION | wire.REMOVAL:
+                aside = unknown_part(wire.VENDOR, kind, block, number)
+                self.changes.append(Fields(aside.raw, block.path, block.body))
+                self.parts.append(evolve(aside, kind="metadata", place=""))
+            case "container_upload" if self.place == "user":
+                native = unknown_part(wire.VENDOR, kind, block, number)
+                file_id = native.raw.get("file_id")
+                self.parts.append(Media("file", file_id=file_id, place=block.place, native=native))
             case "tool_use":
                 self.call(self._call(block))
             case "tool_result":
@@ -502,7 +538,7 @@ def write(request: Request, target: Target, report: StreamReport) -> dict[str, A
             add_missing({"role": turn.role, "content": plain_or_list(blocks)}, turn.extras)
             for turn, blocks in turns[leading:]
         ],
-        tools=[_tool(tool) for tool in request.tools] or None,
+        tools=[_tool(tool) for tool in request.tools if not tool.loaded] or None,
         tool_choice=_choice(request.tool_choice),
         thinking=claude.write_thinking(options.thinking),
         output_config=_output_config(options) or None,

@@ -232,7 +232,7 @@ def complete_tools(tool: Tool, to: Lowering) -> Tool:
         if tool.cache is not None:
             to.lose("cache_mark", tool.name)
         return tool
-    tool = evolve(tool, raw=None, namespace=None, qualified=None, loaded=False, strict=bool(tool.strict))
+    tool = evolve(tool, raw=None, namespace=None, qualified=None, strict=bool(tool.strict))
     if tool.kind == "function" and not tool.parameters:  # other dialects need no schema, this server requires one
         return evolve(tool, parameters={"type": "object", "properties": {}})
     return tool

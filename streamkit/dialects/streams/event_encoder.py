@@ -10,6 +10,7 @@ import orjson
 
 from streamkit.conversation.media import own_media
 from streamkit.conversation.messages import Choice, Response, ToolCall
+from streamkit.dialects.members.values import name_of
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.carrier import FIRST, Carrier
 from streamkit.dialects.streams.client_calls import WAITS, waiting_message
@@ -175,7 +176,7 @@ class EventEncoder(EncoderLink):
                 self._carrier = Carrier(self.native, self.encoding.limits, self.report)
             self._write_carried(self._carrier.take(event))
         elif self.vendor and vendor != self.vendor:
-            self.report.lose(event.kind)
+            self.report.lose(event.kind, what=name_of(event))
         else:
             self.aside(event)
 
@@ -189,7 +190,7 @@ class EventEncoder(EncoderLink):
             if not isinstance(found, Aside):
                 self._handlers[type(found)](self, found)
             elif self.vendor and found.vendor != self.vendor:
-                self.lose(found.kind)
+                self.report.lose(found.kind, what=name_of(found))
             else:
                 self.aside(found)
 
