@@ -15,7 +15,8 @@ import orjson
 import pytest
 from attrs import frozen
 
-from streamkit import accumulate_tool_calls, decode, encode, parse_sse, pipe
+from streamkit import accumulate_tool_calls, collect, decode, encode, parse_sse, pipe
+from streamkit.conversation.messages import Text
 from streamkit.dialects import DIALECTS
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
@@ -392,3 +393,59 @@ async def test_an_event_about_what_the_client_sent_meanwhile(event):
     report = StreamReport()
     assert decoded(await staged(data, OPENAI, CHAT, report)) == "Hi"
     assert report.lost == [("metadata", event["type"])]
+
+
+# -- phases ------------------------------------------------------------------------------------------------------------
+
+ONE_TEXT = {"openai-chat", "mistral", "ollama", "gemini"}
+PHASED = [
+    {**TEXT[OPENAI], "id": f"msg_{phase}", "phase": phase, "content": [{**TEXT[OPENAI]["content"][0], "text": phase}]}
+    for phase in ("commentary", "final_answer")
+]
+
+
+@pytest.mark.parametrize("to", [name for name in DIALECTS if name != OPENAI])
+async def test_commentary_is_apart_from_the_answer(to):
+    texts = ["commentary\n\nfinal_answer"] if to in ONE_TEXT else ["commentary", "final_answer"]
+    report = StreamReport()
+    written = await staged(frames(OPENAI, PHASED), OPENAI, to, report)
+    response = await collect(source_of([written]), to)
+    assert [part.text for part in response.choices[0].parts if isinstance(part, Text)] == texts
+    assert report.losses["metadata"] == len(PHASED)
+    if DIALECTS[to].answers_whole:
+        given = decode_response(orjson.dumps(whole(OPENAI, PHASED)), OPENAI)
+        response = decode_response(encode_response(given, to), to)
+        assert [part.text for part in response.choices[0].parts if isinstance(part, Text)] == texts
+
+
+@pytest.mark.parametrize(
+    ("model", "phases"),
+    [
+        ("gpt-5.3-codex", ["commentary", "final_answer"]),
+        ("openai/gpt-5.4", ["commentary", "final_answer"]),
+        ("gpt-5.4-pro", ["commentary", "final_answer"]),
+        ("gpt-6", ["commentary", "final_answer"]),
+        ("gpt-5.3", [None, None]),
+        ("gpt-5.2-codex", [None, None]),
+        ("o3", [None, None]),
+        ("m", [None, None]),
+    ],
+)
+@pytest.mark.parametrize("source", [CLAUDE, CHAT])
+def test_a_history_of_another_dialect_gets_phases(source, model, phases):
+    hi, go = {"role": "user", "content": "hi"}, {"role": "user", "content": "go"}
+    if source == CLAUDE:
+        called = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
+        first = {"role": "assistant", "content": [{"type": "text", "text": "I look"}, called]}
+        result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "ok"}]}
+        body: dict[str, Any] = {"model": model, "max_tokens": 99}
+    else:
+        called = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        first = {"role": "assistant", "content": "I look", "tool_calls": [called]}
+        result = {"role": "tool", "tool_call_id": "c", "content": "ok"}
+        body = {"model": model}
+    last = {"role": "assistant", "content": "Done"}
+    written, _ = translate({**body, "messages": [hi, first, result, last, go]}, source, OPENAI)
+    said = [item for item in written["input"] if item.get("role") == "assistant"]
+    assert [(item["content"], item.get("phase")) for item in said] == list(zip(["I look", "Done"], phases, strict=True))
+    assert faults(OPENAI, written) == []

@@ -269,7 +269,8 @@ def encode_response(
         raise UsageError(f"{named.name} has no whole responses: its responses are always streams")
     encoding = Encoding(limits=limits, profile=profile or client, make_id=make_id, clock=clock)
     report = report if report is not None else response.report
-    response = carried(response, named.name, limits, report)
+    one_text = bool(getattr(named.encoder, "one_text", False))
+    response = carried(response, named.name, limits, report, one_text=one_text)
     return orjson.dumps(write(response, encoding, report))
 
 

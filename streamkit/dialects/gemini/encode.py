@@ -70,6 +70,7 @@ class GeminiEncoder(EventEncoder):
 
     vendor = VENDOR
     waits = True
+    one_text = True
     media_form = staticmethod(write_media)
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:

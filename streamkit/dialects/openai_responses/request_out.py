@@ -50,7 +50,7 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.bodies import openai
 from streamkit.dialects.bodies.claude import MOST_MARKS
 from streamkit.dialects.bodies.openai import AUDIO_FORMATS, TOOLS, write_cache_mark
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, model_for, of_parts, of_tools
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, model_for, of_parts, of_tools, of_turns
 from streamkit.dialects.members.fields import add_missing, members_of, plain_or_list, without_none
 from streamkit.dialects.openai_responses import wire
 from streamkit.dialects.openai_responses.client_items import with_items_again
@@ -225,6 +225,23 @@ def reasoning_followed(request: Request, to: Lowering) -> None:
     request.turns = turns[::-1]
 
 
+@of_turns
+def phases_told(turn: Turn, _to: Lowering) -> Turn:
+    """Label the assistant's texts as the model itself would: a text before a call is commentary, any other a final answer."""
+    if turn.role != "assistant":
+        return turn
+    calls = [number for number, part in enumerate(turn.parts) if isinstance(part, ToolCall)]
+    last = calls[-1] if calls else -1
+
+    def told(part: Part, number: int) -> Part:
+        if not isinstance(part, Text | Refusal) or (isinstance(part, Text) and part.item is not None):
+            return part
+        phase = "commentary" if number < last else "final_answer"
+        return evolve(part, extras={**(part.extras or {}), "item": {"phase": phase}})
+
+    return evolve(turn, parts=[told(part, number) for number, part in enumerate(turn.parts)])
+
+
 @of_tools
 def complete_tools(tool: Tool, to: Lowering) -> Tool:
     """Give functions a schema and ``strict``. Drop members of tools that only other dialects have."""
@@ -330,6 +347,7 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
         return OWN
     model, related = model_for(name, provider, UNKNOWN, None), source in RELATIVES
     takes = evolve(FOREIGN, model=model, most_marks=MOST_MARKS if openai.takes_marks(model, related=related) else 0)
+    takes = evolve(takes, last=(*takes.last, phases_told)) if model.phases else takes
     if not related:
         return evolve(takes, first=(*FOREIGN.first, openai.strict_fits))
     return evolve(takes, part_extras=same_extras, request_extras=partial(openai.shared_members, verbosity_in_text=True))

@@ -81,6 +81,7 @@ class EventEncoder(EncoderLink):
     _handlers: ClassVar[Mapping[type, Callable[[Any, Any], None]]]
     #: The vendor whose asides are written unchanged. Asides of other vendors may be translated to the dialect's forms.
     native: ClassVar[str] = ""
+    one_text: ClassVar[bool] = False  #: whether clients of the dialect join all text of a response
     vendor: ClassVar[str] = ""  #: the vendor whose extra members and media are written unchanged
 
     # These are class attributes until an instance sets them, so that an encoder is made in two thirds of the time.
@@ -173,7 +174,7 @@ class EventEncoder(EncoderLink):
             is_carried = vendor != self.vendor and (vendor, event.type) in SPOKEN
         if is_carried:
             if self._carrier is None:
-                self._carrier = Carrier(self.native, self.encoding.limits, self.report)
+                self._carrier = Carrier(self.native, self.encoding.limits, self.report, one_text=self.one_text)
             self._write_carried(self._carrier.take(event))
         elif self.vendor and vendor != self.vendor:
             self.report.lose(event.kind, what=name_of(event))
