@@ -366,6 +366,32 @@ def test_options_that_items_change(options, updates, written):
     assert report.losses == {"metadata": len(items)}
 
 
+LOW, MAX = ({"role": "system", "output_config": {"effort": effort}} for effort in ("low", "max"))
+ASKS, ANSWERS = {"role": "user", "content": "hi"}, {"role": "assistant", "content": "ok"}
+CALLS = {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}]}
+RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "x"}]}
+
+
+@pytest.mark.parametrize(
+    ("messages", "effort"),
+    [
+        ([ASKS, LOW], "low"),
+        ([ASKS, {**LOW, "content": "rules"}], "low"),
+        ([ASKS, LOW, ANSWERS, ASKS], "high"),
+        ([ASKS, LOW, CALLS, RESULT], "low"),
+        ([ASKS, LOW, ANSWERS, ASKS, MAX], "max"),
+        ([ASKS, {**LOW, "output_config": {}}], "high"),
+    ],
+)
+def test_an_effort_that_a_system_message_sets_for_the_turn(messages, effort):
+    body = {"model": "gpt-6", "max_tokens": 99, "output_config": {"effort": "high"}, "messages": messages}
+    assert translate(body, CLAUDE, CLAUDE)[0] == body
+    written, report = translate(body, CLAUDE, OPENAI)
+    assert written["reasoning"] == {"effort": effort}
+    assert report.lost == [("metadata", "output_config")] * sum(message["role"] == "system" for message in messages)
+    assert "output_config" not in str(written)
+
+
 # -- events of a socket ------------------------------------------------------------------------------------------------
 
 

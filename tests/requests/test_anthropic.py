@@ -795,7 +795,7 @@ ROWS = {
 #: Rows with something that the client does not let its user write.
 BEYOND = {
     "members: a format nobody knows", "members: members nobody knows", "members: options", "messages: a block nobody knows, of the assistant",
-    "messages: a file of a container", "messages: a mark with more",
+    "messages: a mark with more",
     "messages: members nobody knows",
 }  # fmt: skip
 

@@ -40,6 +40,7 @@ from streamkit.conversation.messages import (
     RedactedReasoning,
     Request,
     Text,
+    Thinking,
     Tool,
     ToolCall,
     ToolChoice,
@@ -70,6 +71,7 @@ from streamkit.dialects.members.fields import (
     unknown_part,
     without_none,
 )
+from streamkit.dialects.members.values import text_of
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.streams.compactions import INSTEAD, OPENAIS, openais_in
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
@@ -82,6 +84,8 @@ from streamkit.text.quoting import quoted
 ONLY: Final = {**dict.fromkeys(("thinking", "redacted_thinking", "tool_use"), "assistant"), "tool_result": "user"}
 #: The blocks that a system message may have.
 IN_SYSTEM: Final = frozenset({"text", wire.ADDITION, wire.REMOVAL})
+#: The member of a system message with the effort from there on, and the type of its aside if the message has no content.
+CONFIG: Final = "output_config"
 #: By the block's type: types of ``source`` that a streamkit ``Media`` can hold. A block with another source becomes an aside.
 SOURCES: Final = {
     "image": frozenset({"base64", "url", "file"}),
@@ -108,6 +112,7 @@ class AnthropicRequestReader(RequestReader):
     def __init__(self, report: StreamReport) -> None:
         super().__init__(report)
         self._changes: list[Fields] = []  # blocks that add or withdraw tools
+        self._effort: str | None = None  # the effort for the current turn of the user, if a system message set one
 
     def read_turns(self, fields: Fields) -> None:
         """Read the member ``system``, which is a string or text blocks, and the messages."""
@@ -118,13 +123,29 @@ class AnthropicRequestReader(RequestReader):
 
     def _message(self, message: Fields) -> None:
         role = claude.role_of(message)
+        config = message.fields(CONFIG) if role == "system" else None
+        if config is not None:
+            self._effort = text_of(config.peek("effort")) or self._effort
+        if "content" not in message and config is not None:
+            self.turns.append(
+                Turn(role, [Aside(wire.VENDOR, "metadata", CONFIG, config.rest())], extras=message.rest() or None)
+            )
+            return
         if "content" not in message:
             raise message.wrong("is missing; must be a string or a list of blocks", "content")
         reader = BlockReader(role)
         parts = reader.read(message.text_or_each("content"))
         self.unreadable += reader.unreadable
         self._changes += reader.changes
+        if role == "user" and not all(isinstance(part, ToolResult) for part in parts):
+            self._effort = None
         self.turns.append(Turn(role, parts, extras=message.rest() or None))
+
+    def request(self, fields: Fields) -> Request:
+        request = super().request(fields)
+        if self._effort is not None:
+            request.updates = {"thinking": evolve(request.options.thinking or Thinking(), effort=self._effort)}
+        return request
 
     def options(self, fields: Fields) -> Options:
         config = fields.fields("output_config")
@@ -535,8 +556,7 @@ def write(request: Request, target: Target, report: StreamReport) -> dict[str, A
         max_tokens=options.max_tokens,
         system=plain_or_list([block for _, blocks in turns[:leading] for block in blocks]) or None,
         messages=[
-            add_missing({"role": turn.role, "content": plain_or_list(blocks)}, turn.extras)
-            for turn, blocks in turns[leading:]
+            add_missing({"role": turn.role, **_content_member(blocks)}, turn.extras) for turn, blocks in turns[leading:]
         ],
         tools=[_tool(tool) for tool in request.tools if not tool.loaded] or None,
         tool_choice=_choice(request.tool_choice),
@@ -566,6 +586,8 @@ def _content(parts: Sequence[Part], report: StreamReport) -> list[Block]:
                 blocks.add(dict(item))
             case Text():
                 blocks.add_text(_marked({"type": "text", "text": part.text}, part), part.block)
+            case Aside(type=str(name)) if name == CONFIG:
+                blocks.add({CONFIG: part.raw})
             case Aside():
                 blocks.aside(part)
             case Media(native=native) if native is not None and native.vendor == wire.VENDOR:
@@ -573,6 +595,11 @@ def _content(parts: Sequence[Part], report: StreamReport) -> list[Block]:
             case _:
                 blocks.add(_block(part, report))
     return blocks.finish()
+
+
+def _content_member(blocks: list[Block]) -> dict[str, Any]:
+    """Return the content of a message, or the ``output_config`` of a system message without content."""
+    return blocks[0] if blocks[0].keys() == {CONFIG} else {"content": plain_or_list(blocks)}
 
 
 def _block(part: Part, report: StreamReport) -> Block:
