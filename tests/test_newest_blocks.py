@@ -20,7 +20,7 @@ from streamkit.conversation.messages import Text
 from streamkit.dialects import DIALECTS
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
-from streamkit.translation.bodies import decode_response, encode_response
+from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
 from tests.requests.rows import translate
 from tests.requests.sdk_types import faults
 
@@ -437,11 +437,30 @@ async def test_commentary_is_apart_from_the_answer(to):
     written = await staged(frames(OPENAI, PHASED), OPENAI, to, report)
     response = await collect(source_of([written]), to)
     assert [part.text for part in response.choices[0].parts if isinstance(part, Text)] == texts
-    assert report.losses["metadata"] == len(PHASED)
+    assert report.losses["metadata"] == (0 if to == "ai-sdk" else len(PHASED))
     if DIALECTS[to].answers_whole:
         given = decode_response(orjson.dumps(whole(OPENAI, PHASED)), OPENAI)
         response = decode_response(encode_response(given, to), to)
         assert [part.text for part in response.choices[0].parts if isinstance(part, Text)] == texts
+
+
+async def test_a_phase_comes_back_from_a_page_of_the_ai_sdk():
+    written = await staged(frames(OPENAI, PHASED), OPENAI, "ai-sdk", StreamReport())
+    chunks = [orjson.loads(line[6:]) for line in written.split(b"\n") if line.startswith(b"data: {")]
+    begun = [chunk["providerMetadata"] for chunk in chunks if chunk["type"] == "text-start"]
+    assert begun == [{"openai": {"phase": "commentary"}}, {"openai": {"phase": "final_answer"}}]
+    said = [{"type": "text", "text": text, "providerMetadata": each} for text, each in zip("ab", begun, strict=True)]
+    asked, again = ({"id": name, "role": "user", "parts": [{"type": "text", "text": "hi"}]} for name in ("1", "3"))
+    body = {"id": "chat", "messages": [asked, {"id": "2", "role": "assistant", "parts": said}, again]}
+    for model in "gpt-6", "m":
+        request = decode_request(orjson.dumps(body), "ai-sdk")
+        request.model = model
+        report = StreamReport()
+        found = orjson.loads(encode_request(request, OPENAI, report=report))
+        assert [(item["content"], item.get("phase")) for item in found["input"]] == [
+            *(("hi", None), ("a", "commentary"), ("b", "final_answer"), ("hi", None))
+        ]
+        assert "metadata" not in report.losses
 
 
 @pytest.mark.parametrize(

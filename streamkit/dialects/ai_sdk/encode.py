@@ -21,6 +21,7 @@ from streamkit.conversation.messages import Request
 from streamkit.dialects.ai_sdk import wire
 from streamkit.dialects.ai_sdk.asides import MADE_SOURCE, write_file
 from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.carrier import PHASE
 from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, stop_word
 from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.dialects.vocabulary.stop_reasons import REFUSED
@@ -86,6 +87,7 @@ class AISDKEncoder(OneChoiceEncoder):
     _begun = False
     _drawn = False  # whether the step has content
     _part: WrittenPart | None = None
+    _phase: tuple[int, str] | None = None  # the block of the latest text that has a phase, and the phase
     _parts_begun = 0
     _refused = False
     _held_chars = 0
@@ -135,7 +137,8 @@ class AISDKEncoder(OneChoiceEncoder):
         self._parts_seen.add((kind, block))
         part = self._part = WrittenPart(kind, block, b"%b%d" % (kind[:1].encode(), self._parts_begun))
         self._parts_begun += 1
-        self._chunk(f"{kind}-start", id=part.id.decode())
+        phase = self._phase[1] if kind == "text" and self._phase is not None and self._phase[0] == block else None
+        self._chunk(f"{kind}-start", id=part.id.decode(), **wire.phase_of(phase))
         return part
 
     def _close_part(self) -> None:
@@ -222,6 +225,12 @@ class AISDKEncoder(OneChoiceEncoder):
             members["input"] = orjson.Fragment(text.replace("\r", " ").replace("\n", " ").encode())
         members |= {**begun.shown, **wire.metadata_of("call", begun.start.signature)}
         self._chunk(kind, toolCallId=call.id, toolName=call.name, **members)
+
+    def any_aside(self, event: Aside) -> None:
+        if event.type == PHASE and isinstance(event.raw, str) and ("text", event.block) not in self._parts_seen:
+            self._phase = event.block, event.raw  # written where the text begins
+        else:
+            super().any_aside(event)
 
     def aside(self, event: Aside) -> None:
         raw = event.raw

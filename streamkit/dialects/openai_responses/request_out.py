@@ -20,7 +20,7 @@ Source: dialects.md §2.2, §2.3, §7.3, §7.4, §8.12 (requests).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import groupby, takewhile
 from typing import Any, Final
@@ -109,6 +109,20 @@ def same_extras(part: Part, extras: Extras) -> tuple[Extras, Extras]:
     if isinstance(part, RedactedReasoning) and str(extras.get("id")).startswith("rs_"):
         return {"item": {"id": extras["id"]}}, {}
     return {}, extras
+
+
+def phase_extras(part: Part, extras: Extras) -> tuple[Extras, Extras]:
+    """Split the extras of a part from the AI SDK into the phase of a text and the rest."""
+    metadata = extras.get("providerMetadata")
+    openais = metadata.get("openai") if isinstance(metadata, Mapping) else None
+    phase = openais.get("phase") if isinstance(openais, Mapping) else None
+    if (
+        not isinstance(part, Text)
+        or phase not in {"commentary", "final_answer"}
+        or metadata != {"openai": {"phase": phase}}
+    ):
+        return {}, extras
+    return {"item": {"phase": phase}}, {name: value for name, value in extras.items() if name != "providerMetadata"}
 
 
 @of_parts
@@ -234,10 +248,15 @@ def phases_told(turn: Turn, _to: Lowering) -> Turn:
     last = calls[-1] if calls else -1
 
     def told(part: Part, number: int) -> Part:
-        if not isinstance(part, Text | Refusal) or (isinstance(part, Text) and part.item is not None):
+        extras = getattr(part, "extras", None) or {}
+        if (
+            not isinstance(part, Text | Refusal)
+            or "item" in extras
+            or (isinstance(part, Text) and part.item is not None)
+        ):
             return part
         phase = "commentary" if number < last else "final_answer"
-        return evolve(part, extras={**(part.extras or {}), "item": {"phase": phase}})
+        return evolve(part, extras={**extras, "item": {"phase": phase}})
 
     return evolve(turn, parts=[told(part, number) for number, part in enumerate(turn.parts)])
 
@@ -348,6 +367,8 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
     model, related = model_for(name, provider, UNKNOWN, None), source in RELATIVES
     takes = evolve(FOREIGN, model=model, most_marks=MOST_MARKS if openai.takes_marks(model, related=related) else 0)
     takes = evolve(takes, last=(*takes.last, phases_told)) if model.phases else takes
+    if source == "ai-sdk":
+        takes = evolve(takes, part_extras=phase_extras)
     if not related:
         return evolve(takes, first=(*FOREIGN.first, openai.strict_fits))
     return evolve(takes, part_extras=same_extras, request_extras=partial(openai.shared_members, verbosity_in_text=True))

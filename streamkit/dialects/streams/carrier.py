@@ -146,13 +146,17 @@ def _parts_of(taken: Sequence[Part | Event]) -> list[Part]:
     """Return the parts of a choice, in which the events of a carrier are replaced by parts."""
     parts: list[Part] = []
     index = 0  # the index for the next call
+    apart = ""  # the blank line before the next text
     for found in taken:
         match found:
             case ToolCall():
                 index = max(index, found.index + 1)
                 parts.append(found)
-            case Text() if parts and isinstance(parts[-1], Text) and parts[-1].text == APART:
-                parts[-1] = evolve(found, text=APART + found.text)
+            case TextDelta(text=text) if text == APART:
+                apart = text
+            case Text() if apart:
+                parts.append(evolve(found, text=apart + found.text))
+                apart = ""
             case TextDelta():
                 parts.append(Text(found.text, block=found.block))
             case RefusalDelta():
