@@ -39,6 +39,7 @@ WORDS = {
     ("media_in_results", False): "no media in results",
     ("off", "between_tools"): "`between_tools` turns thinking off",
     ("legacy_chat", True): "in Chat no `max`, and no tools while it thinks",
+    ("phases", True): "texts have a `phase`",
     ("forced_calls", "always"): "calls may be required while it thinks",
     ("forced_calls", "never"): "calls cannot be required",
     ("parallel_option", False): "no `parallel_tool_calls`",

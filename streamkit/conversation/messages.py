@@ -282,6 +282,7 @@ class Tool:
     loaded: bool = False  #: True if an item of the conversation defined the tool; the same dialect repeats that item
     #: The schema as received, if the dialect has another form next to JSON schema (Gemini's ``parameters``).
     native_parameters: Extras | None = field(default=None, eq=False)
+    withdrawn: bool = False  #: True if an item of the conversation withdrew the tool; only the same dialect writes it
 
 
 @define
@@ -387,6 +388,9 @@ class Request:
     exchange: dict[str, Any] = field(factory=dict, eq=False)
     #: What only one provider can read. Media by an id are not in this list: see ``Media.file_id``.
     unreadable: list[Unreadable] = field(factory=list)
+    #: Options that items of the conversation changed (Responses' ``configuration_update``). They replace ``options`` in other
+    #: dialects; the same dialect repeats the items.
+    updates: dict[str, Any] = field(factory=dict)
 
     def copy(self) -> Request:
         """Return a shallow copy, in a tenth of the time of ``attrs.evolve``."""

@@ -109,7 +109,7 @@ def encode_request(
     report = report if report is not None else StreamReport()
     is_foreign = request.dialect != named.name
     if is_foreign:
-        request = drop_repeats(request, report)
+        request = drop_repeats(_in_effect(request), report)
     if repair:
         request = repair_pairing(request, report)
     else:
@@ -141,6 +141,17 @@ def encode_request(
     for change in changes:
         body = change.apply(body, report)
     return orjson.dumps(body)
+
+
+def _in_effect(request: Request) -> Request:
+    """Return a request for another dialect, which has no items that define tools, withdraw them or change options.
+
+    So the request itself has the tools and the options that are in effect at the end of the conversation.
+    """
+    if not request.updates and not any(tool.loaded or tool.withdrawn for tool in request.tools):
+        return request
+    tools = [evolve(tool, loaded=False) for tool in request.tools if not tool.withdrawn]
+    return evolve(request, tools=tools, options=evolve(request.options, **request.updates), updates={})
 
 
 def drop_unreadable(request: Request, dialect: str, *, report: StreamReport | None = None) -> Request:
@@ -282,7 +293,8 @@ def encode_response(
         raise UsageError(f"{named.name} has no whole responses: its responses are always streams")
     encoding = Encoding(limits=limits, profile=profile or client, make_id=make_id, clock=clock)
     report = report if report is not None else response.report
-    response = carried(response, named.name, limits, report)
+    one_text = bool(getattr(named.encoder, "one_text", False))
+    response = carried(response, named.name, limits, report, one_text=one_text)
     return orjson.dumps(write(response, encoding, report))
 
 

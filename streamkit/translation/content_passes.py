@@ -46,7 +46,7 @@ from streamkit.dialects.lowering import (
     when,
 )
 from streamkit.dialects.members.fields import CONTENT, whole_characters
-from streamkit.dialects.members.values import has_value, text_of
+from streamkit.dialects.members.values import has_value, name_of, text_of
 from streamkit.dialects.streams.event_encoder import wrapped_arguments, wrapped_input
 from streamkit.dialects.vocabulary.models import NO_SIGNATURE
 from streamkit.errors import BadRequest
@@ -103,7 +103,7 @@ def aside(part: Part, place: Place, to: Lowering) -> Part | None:
             return part
         if to.takes.cites and part.kind == "citation":  # of a document: ``documents_cited`` has translated it
             return part
-    to.lose(part.kind, part.type)
+    to.lose(part.kind, name_of(part))
     return None
 
 
@@ -448,7 +448,7 @@ def no_silent_turns(request: Request, to: Lowering) -> None:
         without_extras(turn, to)
         for part in turn.parts:
             if isinstance(part, Aside):
-                to.lose(part.kind, part.type)
+                to.lose(part.kind, name_of(part))
         if not turn.parts:
             to.report.repair("turn_empty")
     request.turns = kept

@@ -102,7 +102,7 @@ def frames(number: int, block: dict[str, Any], *deltas: dict[str, Any]) -> list[
     start = {"type": "content_block_start", "index": number, "content_block": block}
     more = [{"type": "content_block_delta", "index": number, "delta": delta} for delta in deltas]
     stop = {"type": "content_block_stop", "index": number}
-    kind = "unknown_event" if block["type"] == "container_upload" else "server_tool"
+    kind = "unknown_event" if block["type"] == "hologram" else "server_tool"
     return [Aside("anthropic", kind, frame["type"], frame, block=number) for frame in (start, *more, stop)]
 
 
@@ -199,7 +199,10 @@ MESSAGES: dict[str, tuple[Blocks, list[Turn]]] = {
             *frames(0, {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}), *frames(1, SEARCHED),
         )],
     ),
-    "a block nobody knows, of the assistant": (assistant({"type": "container_upload", "file_id": "f"}), [HI, by_model(*frames(0, {
+    "a block nobody knows, of the assistant": (assistant({"type": "hologram", "x": 1}), [HI, by_model(*frames(0, {
+        "type": "hologram", "x": 1,
+    }))]),
+    "a file of a container": (assistant({"type": "container_upload", "file_id": "f"}), [HI, by_model(*frames(0, {
         "type": "container_upload", "file_id": "f",
     }))]),
     "members nobody knows": ([{"role": "user", "content": [text("a", x=1)], "y": {"z": 2}}], [by_user(
@@ -791,7 +794,8 @@ ROWS = {
 
 #: Rows with something that the client does not let its user write.
 BEYOND = {
-    "members: a format nobody knows", "members: members nobody knows", "members: options", "messages: a mark with more",
+    "members: a format nobody knows", "members: members nobody knows", "members: options", "messages: a block nobody knows, of the assistant",
+    "messages: a mark with more",
     "messages: members nobody knows",
 }  # fmt: skip
 

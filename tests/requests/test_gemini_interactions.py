@@ -93,6 +93,31 @@ FORMS: list[tuple[Any, Any]] = [
         [HI, CALL, {"type": "user_input", "content": [result(), {"type": "text", "text": "so?"}]}],
         [HI, CALL, result(), {"type": "user_input", "content": [{"type": "text", "text": "so?"}]}],
     ),
+    # turns, as before revision 2026-05-20
+    (
+        [
+            {"role": "user", "content": "Hi"},
+            {
+                "role": "model",
+                "content": [
+                    {"type": "thought", "signature": "c2ln", "summary": [{"type": "text", "text": "hm"}]},
+                    {"type": "text", "text": "a"},
+                    {"type": "text", "text": "b"},
+                    CALL,
+                ],
+            },
+            {"role": "user", "content": [result()]},
+            {"role": "model", "content": "c"},
+        ],
+        [
+            HI,
+            {"type": "thought", "signature": "c2ln", "summary": [{"type": "text", "text": "hm"}]},
+            said("a", "b"),
+            CALL,
+            result(),
+            said("c"),
+        ],
+    ),
 ]
 THOUGHT = {"type": "thought", "signature": "c2ln", "summary": [{"type": "text", "text": "hm"}]}
 #: Members of a body, and what they are in a request.
@@ -139,6 +164,7 @@ BAD = [
     ({"input": 7}, "input"),
     ({"input": [7]}, "input[0]"),
     ({"input": [{"content": []}]}, "input[0].type"),
+    ({"input": [{"role": "system", "content": "Hi"}]}, "input[0].role"),
     ({"input": [{"type": "user_input", "content": [{"text": "Hi"}]}]}, "input[0].content[0].type"),
     ({"input": [{"type": "image"}]}, "input[0]"),
     ({"input": [{"type": "image", "data": "?"}]}, "input[0].data"),

@@ -43,6 +43,8 @@ PIXEL = f"data:image/png;base64,{PNG}"
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
 VENDOR = "openai-responses"
 SAID = {"role": "user", "content": "hi"}
+#: What the messages of an assistant of another dialect get.
+COMMENTARY, FINAL = {"phase": "commentary"}, {"phase": "final_answer"}
 
 RESPONSES = Dialect(
     VENDOR,
@@ -523,20 +525,21 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], dict[str, int], dict[
             *ANSWERED.parts, ToolResult("call_2", [Text("a"), Text("b")]), Text("go on"),
         )],
         [
-            {"role": "assistant", "content": "wait"}, called(), called("call_2", "{}"), answer(),
+            {"role": "assistant", "content": "wait", **COMMENTARY}, called(), called("call_2", "{}"), answer(),
             answer("call_2", [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}]),
             {"role": "user", "content": "go on"},
         ],
         {}, {},
     ),
     "several texts": (
-        [by_model(Text("a"), Text("b"), Text(""))], [{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"}], {},
+        [by_model(Text("a"), Text("b"), Text(""))],
+        [{"role": "assistant", "content": "a", **FINAL}, {"role": "assistant", "content": "b", **FINAL}], {},
         {"turn_empty": 1},
     ),
     "nothing said": ([by_user(Text("hi")), by_model(), by_user()], [{"role": "user", "content": "hi"}], {}, {"turn_empty": 2}),
     "a refusal": (
         [by_model(Refusal("no")), by_user(Refusal("no"))],
-        [said({"type": "refusal", "refusal": "no"}, role="assistant", type="message"), {"role": "user", "content": "no"}],
+        [said({"type": "refusal", "refusal": "no"}, role="assistant", type="message", **FINAL), {"role": "user", "content": "no"}],
         {"refusal_as_text": 1}, {},
     ),
     "an error": (
@@ -565,7 +568,7 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], dict[str, int], dict[
             by_user(Media("audio", "audio/wav", "AAAA"), Media("file", file_id="file_1")),
             by_model(Text("so", cache="short"), Media("image", data=PNG)),
         ],
-        [{"role": "user", "content": "see"}, {"role": "user", "content": ""}, {"role": "assistant", "content": "so"}],
+        [{"role": "user", "content": "see"}, {"role": "user", "content": ""}, {"role": "assistant", "content": "so", **FINAL}],
         {"media": 5, "cache_mark": 1}, {},
     ),
     "reasoning": (
@@ -582,7 +585,7 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], dict[str, int], dict[
             Reasoning("h", "summary"), Reasoning("m", "summary", Opaque("openai", "E"), {"x": 1}), RedactedReasoning(Opaque("openai", "F")),
             Text("a"),
         )],
-        [thought("h", "m", encrypted_content="E"), thought(encrypted_content="F"), {"role": "assistant", "content": "a"}], {"metadata": 1},
+        [thought("h", "m", encrypted_content="E"), thought(encrypted_content="F"), {"role": "assistant", "content": "a", **FINAL}], {"metadata": 1},
         {},
     ),
     "signatures of texts and calls": (
@@ -593,7 +596,7 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], dict[str, int], dict[
             ),
             ANSWERED, by_user(Text("b", Opaque("google", "V"))),
         ],
-        [{"role": "assistant", "content": "a"}, called(), answer(), {"role": "user", "content": "b"}],
+        [{"role": "assistant", "content": "a", **COMMENTARY}, called(), answer(), {"role": "user", "content": "b"}],
         {"reasoning_signature": 4, "cache_mark": 1}, {},
     ),
     "what only the other dialect knows": (
@@ -604,7 +607,7 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], dict[str, int], dict[
             ),
             by_model(Aside("anthropic", "server_tool", "s", {}), Text("b")),
         ],
-        [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], {"metadata": 2, "server_tool": 2, "turn_name": 1}, {},
+        [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", **FINAL}], {"metadata": 2, "server_tool": 2, "turn_name": 1}, {},
     ),
     "an id and a name that do not fit": (
         [by_model(ToolCall(0, "i" * 65, "a.b", "{}")), by_user(ToolResult("i" * 65, [Text("done")], "a.b"))],

@@ -22,6 +22,7 @@ from streamkit.dialects.ai_sdk import wire
 from streamkit.dialects.ai_sdk.asides import MADE_SOURCE, write_file
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.approvals import ASKED, Approval, approval_in, is_approval
+from streamkit.dialects.streams.carrier import PHASE
 from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, stop_word
 from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
@@ -96,6 +97,7 @@ class AISDKEncoder(OneChoiceEncoder):
     _begun = False
     _drawn = False  # whether the step has content
     _part: WrittenPart | None = None
+    _phase: tuple[int, str] | None = None  # the block of the latest text that has a phase, and the phase
     _parts_begun = 0
     _refused = False
     _held_chars = 0
@@ -146,7 +148,8 @@ class AISDKEncoder(OneChoiceEncoder):
         self._parts_seen.add((kind, block))
         part = self._part = WrittenPart(kind, block, b"%b%d" % (kind[:1].encode(), self._parts_begun))
         self._parts_begun += 1
-        self._chunk(f"{kind}-start", id=part.id.decode())
+        phase = self._phase[1] if kind == "text" and self._phase is not None and self._phase[0] == block else None
+        self._chunk(f"{kind}-start", id=part.id.decode(), **wire.phase_of(phase))
         return part
 
     def _close_part(self) -> None:
@@ -262,6 +265,12 @@ class AISDKEncoder(OneChoiceEncoder):
         self._chunk("tool-input-start", **call)
         self._chunk("tool-input-available", **call, input=given, **server)
         self._chunk(wire.ASKS, approvalId=approval.id, toolCallId=approval.call_id)
+
+    def any_aside(self, event: Aside) -> None:
+        if event.type == PHASE and isinstance(event.raw, str) and ("text", event.block) not in self._parts_seen:
+            self._phase = event.block, event.raw  # written where the text begins
+        else:
+            super().any_aside(event)
 
     def aside(self, event: Aside) -> None:
         raw = event.raw

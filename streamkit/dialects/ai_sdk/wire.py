@@ -272,6 +272,11 @@ def _take(read: Read, provider: str, name: str, value: Any, is_empty: bool) -> b
     return False
 
 
+def phase_of(phase: str | None) -> dict[str, Any]:
+    """Return the member with the phase of a text (commentary or final answer), as the SDK's provider for OpenAI writes it."""
+    return {} if phase is None else {_METADATA: {"openai": {"phase": phase}}}
+
+
 def metadata_of(kind: Kind, opaque: Opaque | None, name: str = "providerMetadata") -> dict[str, Any]:
     """Return the member called ``name`` with the opaque value of a part of that kind; an empty object if there is none."""
     if opaque is None:

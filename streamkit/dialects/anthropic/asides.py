@@ -34,14 +34,18 @@ from streamkit.text.identifiers import hashed
 
 
 def is_server_tool(kind: str) -> bool:
-    """Return whether a block of that type is a call that the server ran, or its result."""
-    return kind == "server_tool_use" or kind.endswith("_tool_result") or kind.startswith("mcp_")
+    """Return whether a block of that type is a call that the server ran, its result, or a file that the call made."""
+    return kind in {"server_tool_use", "container_upload"} or kind.endswith("_tool_result") or kind.startswith("mcp_")
+
+
+def kind_of(kind: str) -> AsideKind:
+    """Return the kind of aside for a block of that type. A ``fallback`` block says which model wrote what follows it."""
+    return "metadata" if kind == "fallback" else "server_tool" if is_server_tool(kind) else "unknown_event"
 
 
 def aside_of(frame: dict[str, Any], kind: str, number: int) -> Aside:
     """Return a frame of a block of that kind as an aside."""
-    what: AsideKind = "server_tool" if is_server_tool(kind) else "unknown_event"
-    return Aside(VENDOR, what, str(frame.get("type")), frame, block=number)
+    return Aside(VENDOR, kind_of(kind), str(frame.get("type")), frame, block=number)
 
 
 def frames_of(block: Mapping[str, Any], index: int, input_text: str | None) -> Iterator[dict[str, Any]]:

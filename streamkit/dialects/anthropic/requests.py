@@ -2,6 +2,8 @@
 
 Each message becomes one turn; the text of ``system`` becomes a turn before them. Blocks that only this vendor understands
 become asides (parts with content of one vendor): the assistant's as the frames of a stream (``asides.py``), others whole.
+Blocks that add or withdraw tools (``tool_addition``, ``tool_removal``) are asides and also change the tools of the request,
+because other dialects have no such blocks.
 Another vendor's signatures and opaque reasoning are written in a marked form ("sealed"), from which the reader restores them
 (``vocabulary/sealed_reasoning.py``). Members that have no neutral form stay in the request's extras.
 
@@ -38,6 +40,7 @@ from streamkit.conversation.messages import (
     RedactedReasoning,
     Request,
     Text,
+    Thinking,
     Tool,
     ToolCall,
     ToolChoice,
@@ -69,6 +72,7 @@ from streamkit.dialects.members.fields import (
     unknown_part,
     without_none,
 )
+from streamkit.dialects.members.values import text_of
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.streams.compactions import OPENAIS, SUMMARY, openais_in
 from streamkit.dialects.vocabulary.client_tools import ANTHROPIC, TOOLSETS, toolset
@@ -81,6 +85,10 @@ from streamkit.text.quoting import quoted
 
 #: Blocks that are allowed in messages of one role only.
 ONLY: Final = {**dict.fromkeys(("thinking", "redacted_thinking", "tool_use"), "assistant"), "tool_result": "user"}
+#: The blocks that a system message may have.
+IN_SYSTEM: Final = frozenset({"text", wire.ADDITION, wire.REMOVAL})
+#: The member of a system message with the effort from there on, and the type of its aside if the message has no content.
+CONFIG: Final = "output_config"
 #: By the block's type: types of ``source`` that a streamkit ``Media`` can hold. A block with another source becomes an aside.
 SOURCES: Final = {
     "image": frozenset({"base64", "url", "file"}),
@@ -114,6 +122,11 @@ class AnthropicRequestReader(RequestReader):
     dialect = "anthropic"
     stores = STORES
 
+    def __init__(self, report: StreamReport) -> None:
+        super().__init__(report)
+        self._changes: list[Fields] = []  # blocks that add or withdraw tools
+        self._effort: str | None = None  # the effort for the current turn of the user, if a system message set one
+
     def read_turns(self, fields: Fields) -> None:
         """Read the member ``system``, which is a string or text blocks, and the messages."""
         if parts := BlockReader("system").read(fields.text_or_each("system")):
@@ -123,12 +136,29 @@ class AnthropicRequestReader(RequestReader):
 
     def _message(self, message: Fields) -> None:
         role = claude.role_of(message)
+        config = message.fields(CONFIG) if role == "system" else None
+        if config is not None:
+            self._effort = text_of(config.peek("effort")) or self._effort
+        if "content" not in message and config is not None:
+            self.turns.append(
+                Turn(role, [Aside(wire.VENDOR, "metadata", CONFIG, config.rest())], extras=message.rest() or None)
+            )
+            return
         if "content" not in message:
             raise message.wrong("is missing; must be a string or a list of blocks", "content")
         reader = BlockReader(role)
         parts = reader.read(message.text_or_each("content"))
         self.unreadable += reader.unreadable
+        self._changes += reader.changes
+        if role == "user" and not all(isinstance(part, ToolResult) for part in parts):
+            self._effort = None
         self.turns.append(Turn(role, parts, extras=message.rest() or None))
+
+    def request(self, fields: Fields) -> Request:
+        request = super().request(fields)
+        if self._effort is not None:
+            request.updates = {"thinking": evolve(request.options.thinking or Thinking(), effort=self._effort)}
+        return request
 
     def options(self, fields: Fields) -> Options:
         config = fields.fields("output_config")
@@ -155,7 +185,17 @@ class AnthropicRequestReader(RequestReader):
         return OutputFormat("schema", form.take("schema"))
 
     def tools(self, fields: Fields) -> list[Tool]:
-        return [read for tool in fields.each("tools") for read in self._tools(tool)]
+        """Return the tools of the request, and the tools that blocks of its messages define."""
+        tools = [read for tool in fields.each("tools") for read in self._tools(tool)]
+        for change in self._changes:
+            tool = change.needed_fields("tool")
+            added = self.tool(tool.needed_fields("definition")) if tool.peek("type") == wire.DEFINITION else None
+            name = tool.peek("name") if added is None else added.name
+            for known in tools:
+                if known.name == name:
+                    known.withdrawn = added is not None or change.peek("type") == wire.REMOVAL
+            tools += [] if added is None else [evolve(added, loaded=True)]
+        return tools
 
     def _tools(self, tool: Fields) -> list[Tool]:
         """Return a tool, or the functions of a toolset."""
@@ -200,9 +240,13 @@ class BlockReader(claude.BlockParts):
 
     signer = wire.VENDOR
 
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self.changes: list[Fields] = []  #: blocks that add or withdraw tools
+
     def block(self, block: Fields, number: int) -> None:
         kind = block.needed("type")
-        if self.place == "system" and kind != "text":
+        if self.place == "system" and kind not in IN_SYSTEM:
             raise block.wrong(f"must be 'text' in a system message, not {quoted(kind)}", "type")
         if ONLY.get(kind, self.place) != self.place:
             raise block.wrong(f"{quoted(kind)} is only allowed in {ONLY[kind]} messages", "type")
@@ -225,7 +269,17 @@ class BlockReader(claude.BlockParts):
                 self.parts.append(RedactedReasoning(Opaque(OPENAIS, blob), block=number))
             case "compaction" if isinstance(block.peek("content"), str):
                 summary = block.peek("content")
-                self.parts.append(Text(summary, block=number, item={"type": kind, **block.rest()}))
+                item = {"type": kind, **block.rest()}
+                self.changes += Fields(item, block.path, block.body).each("tool_changes")
+                self.parts.append(Text(summary, block=number, item=item))
+            case wire.ADDITION | wire.REMOVAL:
+                aside = unknown_part(wire.VENDOR, kind, block, number)
+                self.changes.append(Fields(aside.raw, block.path, block.body))
+                self.parts.append(evolve(aside, kind="metadata", place=""))
+            case "container_upload" if self.place == "user":
+                native = unknown_part(wire.VENDOR, kind, block, number)
+                file_id = native.raw.get("file_id")
+                self.parts.append(Media("file", file_id=file_id, place=block.place, native=native))
             case "tool_use":
                 self.call(self._call(block))
             case "tool_result":
@@ -535,10 +589,9 @@ def write(request: Request, target: Target, report: StreamReport) -> dict[str, A
         max_tokens=options.max_tokens,
         system=plain_or_list([block for _, blocks in turns[:leading] for block in blocks]) or None,
         messages=[
-            add_missing({"role": turn.role, "content": plain_or_list(blocks)}, turn.extras)
-            for turn, blocks in turns[leading:]
+            add_missing({"role": turn.role, **_content_member(blocks)}, turn.extras) for turn, blocks in turns[leading:]
         ],
-        tools=_tools(request.tools) or None,
+        tools=_tools([tool for tool in request.tools if not tool.loaded]) or None,
         tool_choice=_choice(request.tool_choice),
         thinking=claude.write_thinking(options.thinking),
         output_config=_output_config(options) or None,
@@ -568,6 +621,8 @@ def _content(parts: Sequence[Part], report: StreamReport) -> list[Block]:
                 blocks.add(_marked(dict(item), part))
             case Text():
                 blocks.add_text(_marked({"type": "text", "text": part.text}, part), part.block)
+            case Aside(type=str(name)) if name == CONFIG:
+                blocks.add({CONFIG: part.raw})
             case Aside():
                 blocks.aside(part)
             case Media(native=native) if native is not None and native.vendor == wire.VENDOR:
@@ -575,6 +630,11 @@ def _content(parts: Sequence[Part], report: StreamReport) -> list[Block]:
             case _:
                 blocks.add(_block(part, report))
     return blocks.finish()
+
+
+def _content_member(blocks: list[Block]) -> dict[str, Any]:
+    """Return the content of a message, or the ``output_config`` of a system message without content."""
+    return blocks[0] if blocks[0].keys() == {CONFIG} else {"content": plain_or_list(blocks)}
 
 
 def _block(part: Part, report: StreamReport) -> Block:

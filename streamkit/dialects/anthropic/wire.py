@@ -211,6 +211,8 @@ WEB_SEARCH = "web_search_"  # the beginning of the type of a web search tool; a 
 TOOLS: Final = ToolRules(names=re.compile(r"[A-Za-z0-9_-]{1,128}"), not_at_root=frozenset({"oneOf", "allOf", "anyOf"}))
 EDIT: Final = "compact_20260112"  # the type of a context edit that summarises a long conversation
 SUMMARIZE: Final = "summarize"  # the type in ``compaction`` of a request for a summary instead of a reply
+#: Blocks that add a tool in the middle of the conversation, or withdraw it, and the type of a ``tool`` with its definition.
+ADDITION, REMOVAL, DEFINITION = "tool_addition", "tool_removal", "tool_definition"
 VERSION: Final = "2026-10-21"  # the newest version of the API
 
 

@@ -33,7 +33,7 @@ from streamkit.conversation.messages import (
     ToolCall,
 )
 from streamkit.dialects.members.fields import CONTENT
-from streamkit.dialects.members.values import Growing
+from streamkit.dialects.members.values import Growing, name_of
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import failure_of, object_arguments, wrapped_arguments
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal, signature_text
@@ -263,7 +263,7 @@ class BlockResponseWriter(ResponseWriter):
                 case ToolCall():
                     self._call(part)
                 case Aside() if part.vendor != self.vendor:
-                    self.report.lose(part.kind, what=part.type)
+                    self.report.lose(part.kind, what=name_of(part))
                 case Aside():
                     if not self.beside(part):
                         self.blocks.aside(part)

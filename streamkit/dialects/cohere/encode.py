@@ -22,7 +22,7 @@ from streamkit.conversation.messages import Choice, Part, Reasoning, RedactedRea
 from streamkit.dialects.bodies.responses import ResponseWriter
 from streamkit.dialects.cohere.wire import DEBUG, VENDOR, content_of, encode_usage, finish_reason
 from streamkit.dialects.members.fields import add_missing, without_none
-from streamkit.dialects.members.values import has_value, text_of, unknown_event
+from streamkit.dialects.members.values import has_value, name_of, text_of, unknown_event
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder, BlockQueue, QueuedBlock
 from streamkit.dialects.streams.event_encoder import EventEncoder, function_call, only_choice, stop_word
 from streamkit.dialects.vocabulary.error_bodies import has_detail
@@ -289,7 +289,7 @@ class CohereResponseWriter(ResponseWriter):
         """Write an aside of this dialect as a member of the body or of its message; count any other as lost."""
         name = aside.type
         if aside.vendor != VENDOR:
-            self.report.lose(aside.kind, what=name)
+            self.report.lose(aside.kind, what=name_of(aside))
         elif aside.kind == "citation":
             message.setdefault("citations", []).append(aside.raw)
         elif aside.kind == "logprobs":

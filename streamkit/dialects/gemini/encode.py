@@ -26,6 +26,7 @@ from streamkit.dialects.bodies.responses import ResponseWriter
 from streamkit.dialects.gemini.asides import write_media
 from streamkit.dialects.gemini.wire import USAGE, finish_reason
 from streamkit.dialects.members.fields import add_missing, without_none
+from streamkit.dialects.members.values import name_of
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import EventEncoder, encode_time, object_arguments, stop_word
 from streamkit.dialects.streams.whole_call_encoder import CallOrder
@@ -69,6 +70,7 @@ class GeminiEncoder(EventEncoder):
 
     vendor = VENDOR
     waits = True
+    one_text = True
     media_form = staticmethod(write_media)
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
@@ -297,7 +299,7 @@ class GeminiResponseWriter(ResponseWriter):
         """Write an aside of this dialect as a member of the candidate or of the response; count any other as lost."""
         name = aside.type
         if aside.vendor != VENDOR or aside.kind == "unknown_event":
-            self.report.lose(aside.kind, what=name)
+            self.report.lose(aside.kind, what=name_of(aside))
         elif name.startswith("candidates."):
             self._put(candidate, name.removeprefix("candidates."), aside)
         elif name != "part" and not name.startswith("part."):

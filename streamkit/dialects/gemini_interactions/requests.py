@@ -142,7 +142,10 @@ class InteractionsRequestReader(RequestReader):
         self._close()
 
     def _item(self, item: Fields) -> None:
-        """Read a step of the input, or a content, which is a part of a user turn."""
+        """Read a step of the input, a content, which is a part of a user turn, or a turn of the revision before 2026-05-20."""
+        if "type" not in item and "role" in item:
+            self._turn(item)
+            return
         kind = item.needed("type")
         if kind == "text" or kind in KINDS:
             self._user_parts("content").append(self._content(item, kind))
@@ -161,6 +164,25 @@ class InteractionsRequestReader(RequestReader):
             case _:
                 raw = {"type": kind, **item.rest()}
                 self._assistants().append(Aside(wire.VENDOR, aside_kind(kind), wire.STEP, raw))
+
+    def _turn(self, turn: Fields) -> None:
+        """Read a turn: a role, and a text or contents, of which all but texts and media are steps."""
+        role, number = turn.needed("role"), self._outputs
+        if role not in {"user", "model"}:
+            raise turn.wrong(f"must be 'user' or 'model', not {quoted(role)}", "role")
+        self._outputs += 1
+        self._close()
+        given = turn.text_or_each("content")
+        contents = [Fields({"type": "text", "text": given}, turn.path, turn.body)] if isinstance(given, str) else given
+        for content in contents:
+            kind = content.peek("type")
+            if role == "model" and isinstance(kind, str) and (kind == "text" or kind in KINDS):
+                said = self._content(content, content.needed("type"))
+                said.block = number
+                self._text = said if isinstance(said, Text) else self._text
+                self._assistants().append(said)
+            else:
+                self._item(content)
 
     def _close(self) -> None:
         """End the last turn, so that the next step begins a new one."""

@@ -31,6 +31,15 @@ NOTHING: Final[tuple[object, ...]] = (None, "", [], {})  #: values of an unknown
 TEXT_MEMBERS: Final = ("text", "content", "reasoning_content", "reasoning", "thinking", "summary")
 
 
+def name_of(aside: Aside) -> str:
+    """Return the name of an aside for a report: the type of the block or item that its frame begins, else its own type."""
+    for member in ("content_block", "item") if type(aside.raw) is dict else ():
+        inner = aside.raw.get(member)
+        if type(inner) is dict and type(inner.get("type")) is str:
+            return str(inner["type"])
+    return aside.type
+
+
 def is_deep(container: Any) -> bool:
     """Return whether an object or list has more than ``DEPTH`` levels. This takes a tenth of the time of scanning tokens."""
     level = [container]

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
 from streamkit.dialects.members.fields import PLAIN_TEXT, add_missing
+from streamkit.dialects.members.values import name_of
 from streamkit.dialects.mistral.encode import Chunks, image_chunk, is_content, whole_call
 from streamkit.dialects.mistral.wire import VENDOR, encode_error, encode_usage, finish_reason
 from streamkit.dialects.openai_chat.response import ChatResponseWriter
@@ -59,7 +60,7 @@ class MistralResponseWriter(ChatResponseWriter):
                 case RedactedReasoning():
                     _seal(chunks, "opaque", part.opaque)
                 case Aside() if is_content(part) and not chunks.aside(part):
-                    self.report.lose(part.kind, what=part.type)
+                    self.report.lose(part.kind, what=name_of(part))
         if choice.refusal:
             self.report.lose("refusal_as_text")
         calls = self._calls(choice, chunks)

@@ -16,6 +16,7 @@ import orjson
 from streamkit.conversation.messages import Choice, Reasoning, Refusal, Text, ToolCall
 from streamkit.dialects.bodies.responses import ResponseWriter
 from streamkit.dialects.members.fields import without_none
+from streamkit.dialects.members.values import name_of
 from streamkit.dialects.ollama import wire
 from streamkit.dialects.streams.event_encoder import encode_time, object_arguments, only_choice, stop_word
 from streamkit.dialects.streams.whole_call_encoder import WholeCallEncoder
@@ -167,4 +168,4 @@ class OllamaResponseWriter(ResponseWriter):
             elif place.setdefault(name.removeprefix("message."), value) != value:
                 self.report.lose("metadata", what=name)
         else:
-            self.report.lose(aside.kind, what=name)
+            self.report.lose(aside.kind, what=name_of(aside))

@@ -79,6 +79,7 @@ def _members(names: tuple[str, ...]) -> bytes:
 class ChatEncoder(EventEncoder):
     """Encodes the chunks of a stream."""
 
+    one_text = True
     vendor: ClassVar[str] = wire.VENDOR  #: the vendor whose extras, asides, counts and errors are written unchanged
     #: Set if more text may be written without checks: its choice, its block and, for reasoning, its kind.
     _goes_on: tuple[Any, ...] | None = None

@@ -16,7 +16,7 @@ from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning
 from streamkit.dialects.bodies.openai import identity
 from streamkit.dialects.bodies.responses import ResponseWriter
 from streamkit.dialects.members.fields import add_missing
-from streamkit.dialects.members.values import details_of, number_in
+from streamkit.dialects.members.values import details_of, name_of, number_in
 from streamkit.dialects.openai_chat import wire
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
 from streamkit.dialects.openai_chat.providers import client_of
@@ -186,7 +186,7 @@ class ChatResponseWriter(ResponseWriter):
         """Write an aside of this dialect in its place; several pieces are joined."""
         name, value = aside.type, aside.raw
         if aside.vendor != self.vendor:
-            self.report.lose(aside.kind, what=name)
+            self.report.lose(aside.kind, what=name_of(aside))
         elif aside.kind == "logprobs":
             self._join(choice, "logprobs", value)
         elif aside.kind == "audio":

@@ -218,7 +218,7 @@ class ResponsesEncoder(BlockEncoder):
             self._waits = True
         elif event.kind in {"citation", "logprobs"}:
             self._blocks.text(("text", event.block), dumps(event.raw))
-        elif event.kind == "metadata":
+        elif event.kind == "metadata" and event.type not in wire.ASIDES:
             self._metadata(event)
         elif (name := unknown_event(event)) is not None:
             self._unknown(name, event)
@@ -238,7 +238,7 @@ class ResponsesEncoder(BlockEncoder):
             self._blocks.delta(block, dumps(event.raw))
             if event.type == "response.output_item.done":
                 self._blocks.end(block)
-        elif event.kind == "audio":
+        elif event.kind in {"audio", "metadata"}:
             self._unknown(event.type, event)
         else:
             self.lose(event.kind)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from streamkit.dialects.members.values import others_of
 from streamkit.dialects.openai_responses.asides import read_image
@@ -40,6 +40,14 @@ ITEM_FIELDS: Mapping[str, frozenset[str]] = {
     "reasoning": frozenset({"id", "type", "status", "summary", "content", "encrypted_content"}),
     "function_call": frozenset({"id", "type", "status", "call_id", "name", "arguments"}),
     "custom_tool_call": frozenset({"id", "type", "status", "call_id", "name", "input"}),
+}
+
+
+#: Items that change the options or the tools of later responses.
+SETTINGS: Final = frozenset({"additional_tools", "configuration_update"})
+#: Items that the provider writes, its tools or its agents, whose types do not end as those of other such items do.
+SERVERS: Final = SETTINGS | {
+    *("agent_message", "mcp_approval_response", "program", "program_output", "tool_search_output")
 }
 
 
@@ -565,5 +573,5 @@ def aside_kind(kind: str, item: Mapping[str, Any]) -> AsideKind:
     """Return the kind of aside for an item: run by the client, run by the server, or unknown."""
     if is_clients(kind, item):
         return "client_tool"
-    is_servers = kind.endswith(("_call", "_call_output", "_list_tools", "_approval_request"))
+    is_servers = kind in SERVERS or kind.endswith(("_call", "_call_output", "_list_tools", "_approval_request"))
     return "server_tool" if is_servers else "unknown_event"

@@ -30,6 +30,7 @@ from streamkit.conversation.messages import (
     Reasoning,
     RedactedReasoning,
     Refusal,
+    Request,
     Text,
     Thinking,
     Tool,
@@ -54,12 +55,12 @@ from streamkit.dialects.members.values import objects_in
 from streamkit.dialects.openai_responses import wire
 from streamkit.dialects.openai_responses.asides import IMAGE_ITEM, is_made, read_image
 from streamkit.dialects.openai_responses.client_items import ANSWERS, answered, call_id_of, call_of, result_of
-from streamkit.dialects.openai_responses.items import aside_kind
+from streamkit.dialects.openai_responses.items import SETTINGS, aside_kind
 from streamkit.dialects.openai_responses.tools import LOADING, ToolNames, ToolReader, function_of
 from streamkit.dialects.streams.client_calls import is_clients
 from streamkit.dialects.streams.compactions import COMPACTION, SUMMARY, block_in
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, unseal
-from streamkit.events import Aside, Opaque, QualifiedName
+from streamkit.events import Aside, AsideKind, Opaque, QualifiedName
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
@@ -68,11 +69,11 @@ PROGRAMS: Final = frozenset(
     {"additional_tools", "configuration_update", wire.TRIGGER, *(ANSWERS.keys() - LOADING), *wire.OUTPUTS.values()}
 )
 #: For error messages: the client settings with which a client does not rely on stored data.
-SETTINGS: Final = "AI SDK: providerOptions.openai.store = false; openai-agents: ModelSettings(store=False)"
+STATELESS: Final = "AI SDK: providerOptions.openai.store = false; openai-agents: ModelSettings(store=False)"
 #: For error messages: what a client must send instead of each reference to stored data.
-WHOLE: Final = f"send the whole input with each request, and store: false ({SETTINGS})"
+WHOLE: Final = f"send the whole input with each request, and store: false ({STATELESS})"
 ITEM: Final = Unreadable(
-    "an item by its id", f"send the item itself, and store: false ({SETTINGS})", of_conversation=True
+    "an item by its id", f"send the item itself, and store: false ({STATELESS})", of_conversation=True
 )
 _CONTAINER: Final = Unreadable("a container by its id", "send the contents of its files as input")
 _COMPUTER: Final = {
@@ -123,6 +124,7 @@ class ResponsesRequestReader(RequestReader):
         self._answered: set[str] = set()  # ids of client tool items that have an output in the input
         self._text: Text | None = None  # the last text of the assistant
         self._signature: Opaque | None = None  # signature of the next call, from the item before that call
+        self._updates: dict[str, Any] = {}  # options that items of the input changed
 
     def read_turns(self, fields: Fields) -> None:
         """Read the tools of the request, which its items may name, then the instructions and the input."""
@@ -137,6 +139,15 @@ class ResponsesRequestReader(RequestReader):
         return self._defined + self._tools.loaded
 
     # -- options ---------------------------------------------------------------------------------------------------
+
+    def request(self, fields: Fields) -> Request:
+        request = super().request(fields)
+        if self._updates:
+            asked, update = request.options.thinking, self._updates.get("thinking")
+            if asked is not None and update is not None:
+                self._updates["thinking"] = evolve(asked, effort=update.effort)
+            request.updates = self._updates
+        return request
 
     def options(self, fields: Fields) -> Options:
         names = {**wire.OPTIONS, "max_tokens": "max_output_tokens", "service_tier": "service_tier"}
@@ -278,7 +289,14 @@ class ResponsesRequestReader(RequestReader):
                 raw = {"type": kind, **item.rest()}
                 if kind in LOADING:
                     self._tools.load(Fields(raw, item.path, item.body))
+                if kind == "configuration_update":
+                    self._update(Fields(raw, item.path, item.body))
                 self._aside(kind, raw)
+
+    def _update(self, item: Fields) -> None:
+        """Read the options that an item changes for all later responses. Each stays until a later item changes it."""
+        thinking, output = self._thinking(item), self._format(item)
+        self._updates |= without_none(thinking=thinking, output=output)
 
     # -- turns -----------------------------------------------------------------------------------------------------
 
@@ -318,7 +336,8 @@ class ResponsesRequestReader(RequestReader):
 
     def _aside(self, kind: str, raw: dict[str, Any]) -> None:
         vendor = MADE if is_made(raw) else wire.VENDOR
-        aside = Aside(vendor, aside_kind(kind, raw), f"{wire.ITEM}{kind}", raw)
+        what: AsideKind = "metadata" if kind in SETTINGS else aside_kind(kind, raw)
+        aside = Aside(vendor, what, f"{wire.ITEM}{kind}", raw)
         image = read_image(raw, aside)
         if kind not in PROGRAMS:
             parts = self._assistants()

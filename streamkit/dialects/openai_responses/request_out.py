@@ -20,7 +20,7 @@ Source: dialects.md §2.2, §2.3, §7.3, §7.4, §8.12 (requests).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import groupby, takewhile
 from typing import Any, Final
@@ -50,7 +50,7 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.bodies import openai
 from streamkit.dialects.bodies.claude import MOST_MARKS
 from streamkit.dialects.bodies.openai import AUDIO_FORMATS, TOOLS, write_cache_mark
-from streamkit.dialects.lowering import Capabilities, Lowering, Place, model_for, of_parts, of_tools
+from streamkit.dialects.lowering import Capabilities, Lowering, Place, model_for, of_parts, of_tools, of_turns
 from streamkit.dialects.members.fields import add_missing, members_of, plain_or_list, without_none
 from streamkit.dialects.openai_responses import wire
 from streamkit.dialects.openai_responses.client_items import with_items_again
@@ -109,6 +109,20 @@ def same_extras(part: Part, extras: Extras) -> tuple[Extras, Extras]:
     if isinstance(part, RedactedReasoning) and str(extras.get("id")).startswith("rs_"):
         return {"item": {"id": extras["id"]}}, {}
     return {}, extras
+
+
+def phase_extras(part: Part, extras: Extras) -> tuple[Extras, Extras]:
+    """Split the extras of a part from the AI SDK into the phase of a text and the rest."""
+    metadata = extras.get("providerMetadata")
+    openais = metadata.get("openai") if isinstance(metadata, Mapping) else None
+    phase = openais.get("phase") if isinstance(openais, Mapping) else None
+    if (
+        not isinstance(part, Text)
+        or phase not in {"commentary", "final_answer"}
+        or metadata != {"openai": {"phase": phase}}
+    ):
+        return {}, extras
+    return {"item": {"phase": phase}}, {name: value for name, value in extras.items() if name != "providerMetadata"}
 
 
 @of_parts
@@ -225,6 +239,28 @@ def reasoning_followed(request: Request, to: Lowering) -> None:
     request.turns = turns[::-1]
 
 
+@of_turns
+def phases_told(turn: Turn, _to: Lowering) -> Turn:
+    """Label the assistant's texts as the model itself would: a text before a call is commentary, any other a final answer."""
+    if turn.role != "assistant":
+        return turn
+    calls = [number for number, part in enumerate(turn.parts) if isinstance(part, ToolCall)]
+    last = calls[-1] if calls else -1
+
+    def told(part: Part, number: int) -> Part:
+        extras = getattr(part, "extras", None) or {}
+        if (
+            not isinstance(part, Text | Refusal)
+            or "item" in extras
+            or (isinstance(part, Text) and part.item is not None)
+        ):
+            return part
+        phase = "commentary" if number < last else "final_answer"
+        return evolve(part, extras={**extras, "item": {"phase": phase}})
+
+    return evolve(turn, parts=[told(part, number) for number, part in enumerate(turn.parts)])
+
+
 @of_tools
 def complete_tools(tool: Tool, to: Lowering) -> Tool:
     """Give functions a schema and ``strict``. Drop members of tools that only other dialects have."""
@@ -232,7 +268,7 @@ def complete_tools(tool: Tool, to: Lowering) -> Tool:
         if tool.cache is not None:
             to.lose("cache_mark", tool.name)
         return tool
-    tool = evolve(tool, namespace=None, qualified=None, loaded=False, strict=bool(tool.strict))
+    tool = evolve(tool, namespace=None, qualified=None, strict=bool(tool.strict))
     if tool.kind == "function" and not tool.parameters:  # other dialects need no schema, this server requires one
         return evolve(tool, parameters={"type": "object", "properties": {}})
     return tool
@@ -330,6 +366,9 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
         return OWN
     model, related = model_for(name, provider, UNKNOWN, None), source in RELATIVES
     takes = evolve(FOREIGN, model=model, most_marks=MOST_MARKS if openai.takes_marks(model, related=related) else 0)
+    takes = evolve(takes, last=(*takes.last, phases_told)) if model.phases else takes
+    if source == "ai-sdk":
+        takes = evolve(takes, part_extras=phase_extras)
     if not related:
         return evolve(takes, first=(*FOREIGN.first, openai.strict_fits))
     return evolve(takes, part_extras=same_extras, request_extras=partial(openai.shared_members, verbosity_in_text=True))

@@ -15,7 +15,7 @@ from streamkit.conversation.messages import Choice, Extras, Part, Reasoning, Red
 from streamkit.dialects.bodies.openai import identity
 from streamkit.dialects.bodies.responses import ResponseWriter
 from streamkit.dialects.members.fields import add_missing
-from streamkit.dialects.members.values import UNREAD
+from streamkit.dialects.members.values import UNREAD, name_of
 from streamkit.dialects.openai_responses import wire
 from streamkit.dialects.openai_responses.asides import write_image
 from streamkit.dialects.openai_responses.decode import RESPONSE, ResponsesDecoder, known_status
@@ -177,8 +177,8 @@ class ResponsesBodyWriter(ResponseWriter):
     def _aside(self, part: Aside, output: OutputList) -> None:
         owner, _, name = part.type.partition(".")
         if part.vendor != wire.VENDOR:
-            self.report.lose(part.kind, what=part.type)
-        elif part.kind == "metadata" and owner == "response":
+            self.report.lose(part.kind, what=name_of(part))
+        elif part.kind == "metadata" and owner == "response" and part.type not in wire.ASIDES:
             self.members[name] = part.raw
         else:
             self._calls += part.kind == "client_tool"  # an item that the client runs counts as a call

@@ -102,6 +102,9 @@ ASIDES: Mapping[str, AsideKind] = {
         }.items()
         for ending in endings
     },
+    # on a WebSocket: the server has queued or refused what the client sent in the middle of the response
+    **dict.fromkeys([f"response.steer.{ending}" for ending in ("accepted", "pending", "failed")], "metadata"),
+    **dict.fromkeys([f"response.inject.{ending}" for ending in ("created", "failed")], "metadata"),
 }
 
 #: Stop reasons for values of ``incomplete_details.reason``. A completed response has none: its content shows the reason

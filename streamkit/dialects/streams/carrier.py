@@ -1,7 +1,8 @@
 """Translate asides of the source dialect to events with the same meaning, before the target dialect's encoder writes them.
 
-Covers compactions (``compactions.py``), Responses items that the client runs (``client_calls.py``), and the reason of a
-refusal in Claude's stop details. Within the same dialect, these asides are written unchanged.
+Covers compactions (``compactions.py``), Responses items that the client runs (``client_calls.py``), the reason of a refusal in
+Claude's stop details, and a blank line between messages that have a phase (commentary, final answer), for dialects whose
+clients join all text. Within the same dialect, these asides are written unchanged.
 """
 
 from __future__ import annotations
@@ -37,16 +38,26 @@ from streamkit.report import StreamReport
 #: real block has that label.
 STOP_DETAILS: Final = "message_delta.stop_details"
 EXPLANATION: Final = -1
+#: The type of the aside that begins a message with a phase, and what separates it from the message before it.
+PHASE: Final = "message.phase"
+APART: Final = "\n\n"
 #: Types of asides that may need a translation. Before the first of them, the encoder makes no ``Carrier``.
-FIRST: Final = frozenset({ADDED, DONE, PROGRESS, "content_block_start", STOP_DETAILS, TRANSCRIPT})
+FIRST: Final = frozenset({ADDED, DONE, PROGRESS, "content_block_start", STOP_DETAILS, TRANSCRIPT, PHASE})
 WHOLE: Final[frozenset[StopReason]] = frozenset({"stop", "tool_calls"})  #: stop reasons of complete responses
 
 
 class Carrier:
-    """Translates the asides of one response for a target dialect. ``native``: the vendor of the target dialect's asides."""
+    """Translates the asides of one response for a target dialect.
 
-    def __init__(self, native: str, limits: Limits, report: StreamReport, *, speaks: bool = True) -> None:
+    ``native``: the vendor of the target dialect's asides. ``one_text``: clients of that dialect join all text of a response.
+    """
+
+    def __init__(
+        self, native: str, limits: Limits, report: StreamReport, *, speaks: bool = True, one_text: bool = False
+    ) -> None:
         self._native = native
+        self._one_text = one_text
+        self._phased: set[int] = set()  # the choices that have a message with a phase
         self._speaks = speaks
         self._code: list[TextDelta] = []  # executed code, which is written only if the response has no other text
         self._room = limits.held_chars
@@ -60,6 +71,10 @@ class Carrier:
             return self._ask(aside)
         if aside.type == STOP_DETAILS and aside.vendor != self._native and (refusal := _explained(aside)):
             return refusal
+        if aside.type == PHASE and self._one_text:
+            is_first = aside.choice not in self._phased
+            self._phased.add(aside.choice)
+            return [aside] if is_first else [aside, TextDelta(APART, aside.choice, aside.block)]
         if self._speaks and (words := transcript_of(aside)):
             rest = {name: value for name, value in aside.raw.items() if name != "transcript"}
             rest = {} if aside.type == TRANSCRIPT else rest
@@ -113,7 +128,9 @@ def _explained(aside: Aside) -> list[Event]:
     return [text, evolve(aside, raw=others)] if others else [text]
 
 
-def carried(response: Response, native: str, limits: Limits, report: StreamReport) -> Response:
+def carried(
+    response: Response, native: str, limits: Limits, report: StreamReport, *, one_text: bool = False
+) -> Response:
     """Return a whole response in which the asides are translated for the dialect whose asides are ``native``'s.
 
     The result is a failure if the response waits for a client's action that the dialect cannot express.
@@ -125,7 +142,7 @@ def carried(response: Response, native: str, limits: Limits, report: StreamRepor
         report.clean = False
         return evolve(response, clean=False, error=ProviderFailed("server", waiting_message(waits.raw)))
     speaks = response.dialect != native
-    carriers = [Carrier(native, limits, report, speaks=speaks) for _ in response.choices]
+    carriers = [Carrier(native, limits, report, speaks=speaks, one_text=one_text and speaks) for _ in response.choices]
     return evolve(response, choices=list(map(_carried, response.choices, carriers)))
 
 
@@ -147,11 +164,17 @@ def _parts_of(taken: Sequence[Part | Event]) -> list[Part]:
     """Return the parts of a choice, in which the events of a carrier are replaced by parts."""
     parts: list[Part] = []
     index = 0  # the index for the next call
+    apart = ""  # the blank line before the next text
     for found in taken:
         match found:
             case ToolCall():
                 index = max(index, found.index + 1)
                 parts.append(found)
+            case TextDelta(text=text) if text == APART:
+                apart = text
+            case Text() if apart:
+                parts.append(evolve(found, text=apart + found.text))
+                apart = ""
             case TextDelta():
                 parts.append(Text(found.text, block=found.block))
             case RefusalDelta():

@@ -10,6 +10,7 @@ import orjson
 
 from streamkit.conversation.media import own_media
 from streamkit.conversation.messages import Choice, Response, ToolCall
+from streamkit.dialects.members.values import name_of
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.approvals import ASKED
 from streamkit.dialects.streams.carrier import FIRST, Carrier
@@ -81,6 +82,7 @@ class EventEncoder(EncoderLink):
     _handlers: ClassVar[Mapping[type, Callable[[Any, Any], None]]]
     #: The vendor whose asides are written unchanged. Asides of other vendors may be translated to the dialect's forms.
     native: ClassVar[str] = ""
+    one_text: ClassVar[bool] = False  #: whether clients of the dialect join all text of a response
     vendor: ClassVar[str] = ""  #: the vendor whose extra members and media are written unchanged
 
     # These are class attributes until an instance sets them, so that an encoder is made in two thirds of the time.
@@ -173,10 +175,10 @@ class EventEncoder(EncoderLink):
             is_carried = vendor != self.vendor and (event.type == ASKED or (vendor, event.type) in SPOKEN)
         if is_carried:
             if self._carrier is None:
-                self._carrier = Carrier(self.native, self.encoding.limits, self.report)
+                self._carrier = Carrier(self.native, self.encoding.limits, self.report, one_text=self.one_text)
             self._write_carried(self._carrier.take(event))
         elif self.vendor and vendor != self.vendor:
-            self.report.lose(event.kind)
+            self.report.lose(event.kind, what=name_of(event))
         else:
             self.aside(event)
 
@@ -190,7 +192,7 @@ class EventEncoder(EncoderLink):
             if not isinstance(found, Aside):
                 self._handlers[type(found)](self, found)
             elif self.vendor and found.vendor != self.vendor:
-                self.lose(found.kind)
+                self.report.lose(found.kind, what=name_of(found))
             else:
                 self.aside(found)
 

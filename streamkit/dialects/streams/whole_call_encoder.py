@@ -51,6 +51,7 @@ class CallOrder:
 class WholeCallEncoder(OneChoiceEncoder):
     """Writes one choice with ``write_text`` and ``write_call``. Other content is counted as lost, unless overridden."""
 
+    one_text = True
     stop: ResponseFinished | None = None  #: how the choice finished, for ``terminate``
     _refused = False
     _behind_call = False  # whether the next text follows a call

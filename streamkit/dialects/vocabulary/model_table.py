@@ -134,7 +134,8 @@ _REASONS: Final = ModelInfo(
     sources=("openai", "openai-efforts", "pydantic-ai", "models.dev"),
 )  # fmt: skip
 _LEGACY: Final = evolve(
-    _REASONS, efforts=NONE_TO_MAX, thinks="unasked", legacy_chat=True, cache_marks="long", inputs=READS, context=1_050_000,
+    _REASONS, efforts=NONE_TO_MAX, thinks="unasked", legacy_chat=True, phases=True, cache_marks="long", inputs=READS,
+    context=1_050_000,
     sources=("openai", "openai-latest", "openai-chat", "pydantic-ai", "models.dev"),
 )  # fmt: skip
 _O: Final = evolve(
@@ -154,7 +155,9 @@ OPENAI: Final = (
     evolve(_PLAIN, names="gpt-5-chat*"),
     evolve(_REASONS, names="gpt-5.[1-9]-chat*", efforts=("medium",), context=128_000, output=16_384),
     evolve(_REASONS, names="gpt-5-pro*", efforts=("high",), output=272_000),
-    evolve(_REASONS, names="gpt-5.[45]-pro*", efforts=("medium", "high", "xhigh"), inputs=READS, context=1_050_000),
+    evolve(
+        _REASONS, names="gpt-5.[45]-pro*", efforts=("medium", "high", "xhigh"), phases=True, inputs=READS, context=1_050_000,
+    ),
     evolve(_REASONS, names="gpt-5.[1-9]-pro*", efforts=("medium", "high", "xhigh")),
     evolve(
         _LEGACY, names="gpt-5.3-codex-spark*", efforts=NONE_TO_XHIGH, thinks="asked", cache_marks="", context=128_000,
@@ -164,8 +167,12 @@ OPENAI: Final = (
     evolve(_REASONS, names="gpt-5-codex* gpt-5.1-codex* *codex-mini*"),
     evolve(_LEGACY, names="gpt-5.5*", efforts=NONE_TO_XHIGH, cache_marks=""),
     evolve(
-        _LEGACY, names="gpt-5.4-mini* gpt-5.4-nano* gpt-5.[23]*", efforts=NONE_TO_XHIGH, thinks="asked", cache_marks="",
+        _LEGACY, names="gpt-5.4-mini* gpt-5.4-nano* gpt-5.3-codex*", efforts=NONE_TO_XHIGH, thinks="asked", cache_marks="",
         inputs=SEES, context=400_000,
+    ),
+    evolve(
+        _LEGACY, names="gpt-5.[23]*", efforts=NONE_TO_XHIGH, thinks="asked", cache_marks="", phases=False, inputs=SEES,
+        context=400_000,
     ),
     evolve(_LEGACY, names="gpt-5.4*", efforts=NONE_TO_XHIGH, thinks="asked", cache_marks=""),
     evolve(_REASONS, names="gpt-5.1*", efforts=("none", *COMMON), thinks="asked"),

@@ -103,6 +103,9 @@ class ModelInfo:
     off: str = "disabled"  #: The type of Claude's ``thinking`` that turns thinking off.
     #: Whether OpenAI's Chat offers the model less than Responses does: no effort ``max``, and no tools while it thinks.
     legacy_chat: bool = False
+    #: Whether the model labels its messages in Responses as commentary or final answer, and works worse if a request does not
+    #: repeat these labels (``phase``).
+    phases: bool = False
 
     refuses: tuple[str, ...] = ()  #: Options that the model always refuses, or ignores.
     refuses_thinking: tuple[str, ...] = ()  #: Options that the model refuses while it thinks.
