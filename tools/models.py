@@ -41,6 +41,7 @@ WORDS = {
     ("legacy_chat", True): "in Chat no `max`, and no tools while it thinks",
     ("forced_calls", "always"): "calls may be required while it thinks",
     ("forced_calls", "never"): "calls cannot be required",
+    ("finds_tools", True): "deferred tools are searched",
     ("parallel_option", False): "no `parallel_tool_calls`",
     ("forms", ()): "no JSON formats",
     ("forms", ("json",)): "JSON without a schema",

@@ -89,7 +89,9 @@ def aside(part: Part, place: Place, to: Lowering) -> Part | None:
     """Drop an aside (a part that only one vendor knows), unless the dialect is that vendor's and takes it here."""
     if not isinstance(part, Aside):
         return part
-    if to.own and part.vendor == to.takes.vendor and (to.takes.asides is None or to.takes.asides(part, place)):
+    # a request of another dialect has asides of this vendor only where ``tool_searches.py`` made them
+    is_ours = to.own or to.finder is not None
+    if is_ours and part.vendor == to.takes.vendor and (to.takes.asides is None or to.takes.asides(part, place)):
         return part
     to.lose(part.kind, part.type)
     return None

@@ -37,6 +37,7 @@ from streamkit.rewrite.given import EventStage
 from streamkit.tool_calls.output import OutputCheck, output_stage, served_check
 from streamkit.translation.bodies import decode_response, encode_response
 from streamkit.translation.citations import carry_citations_of, carry_searches_of
+from streamkit.translation.tool_searches import carry_tool_searches_of
 from streamkit.web.continuing import Continuing, Onward, Opened
 from streamkit.web.forms import Came, form_of
 from streamkit.web.heavy import count_values, in_thread, is_heavy
@@ -289,6 +290,7 @@ class Exchange:
         tools, client = self.ask.request.tools, client_named(self.reply.client)[0].name
         restore_response_calls(answer, tools)
         carry_searches_of(answer, client, tools)
+        carry_tool_searches_of(answer, client, tools)
         carry_citations_of(answer, client)
 
     # -- sending the request ---------------------------------------------------------------------------------------
