@@ -28,6 +28,8 @@ ThinkTags: TypeAlias = Literal["auto", "on", "opened", "off"]  #: see ``Policy.t
 LinkedMedia: TypeAlias = Literal["refuse", "drop"]
 #: Whether streamkit marks a prompt for the provider's cache.
 CacheMarks: TypeAlias = Literal["off", "auto"]
+#: What becomes of deferred tools. ``off``: the provider searches them, or all are defined. ``emulate``: the gateway searches.
+ToolSearch: TypeAlias = Literal["off", "emulate"]
 PolicyName: TypeAlias = Literal["strict", "tolerant", "lenient"]
 
 

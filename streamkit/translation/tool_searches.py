@@ -44,8 +44,8 @@ def tool_searches_carried(request: Request, to: Lowering) -> None:
     Otherwise the tools are defined up front; that they were deferred is a loss.
     """
     takes, finder = to.takes, next((tool for tool in request.tools if tool.finds_tools), None)
-    read = _form_of(to.source)
-    write = _form_of(takes.dialect)
+    read = form_of(to.source)
+    write = form_of(takes.dialect)
     if finder is None or takes.finder is None or not takes.model.finds_tools or read is None or write is None:
         for tool in request.tools:
             if tool.deferred:
@@ -68,7 +68,8 @@ def tool_searches_carried(request: Request, to: Lowering) -> None:
     request.tools = [evolve(tool, deferred=True) if tool.loaded else tool for tool in request.tools]
 
 
-def _form_of(dialect: str) -> ToolSearchForm | None:
+def form_of(dialect: str) -> ToolSearchForm | None:
+    """Return how a dialect reports searches of tools; None if it does not."""
     known = DIALECTS.built_in.get(dialect)
     return None if known is None else known.tool_searches
 
