@@ -44,6 +44,8 @@ def tool_searches_carried(request: Request, to: Lowering) -> None:
     Otherwise the tools are defined up front; that they were deferred is a loss.
     """
     takes, finder = to.takes, next((tool for tool in request.tools if tool.finds_tools), None)
+    if not any(tool.deferred or tool.loaded for tool in request.tools):
+        finder = None  # nothing can be found
     read = form_of(to.source)
     write = form_of(takes.dialect)
     if finder is None or takes.finder is None or not takes.model.finds_tools or read is None or write is None:

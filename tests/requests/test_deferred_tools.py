@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import orjson
@@ -59,7 +60,9 @@ def without_ids(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     made = value.get("type") in {"server_tool_use", "tool_search_tool_result", "tool_search_call", "tool_search_output"}
-    return {name: without_ids(each) for name, each in value.items() if not made or name not in {"id", "tool_use_id"}}
+    made = made or value.get("type") == "tool_search_result"
+    ids = {"id", "tool_use_id"} | ({"call_id"} if value.get("type") == "tool_search_result" else set())
+    return {name: without_ids(each) for name, each in value.items() if not made or name not in ids}
 
 
 def test_definitions_the_search_and_its_history_are_carried_and_back():
@@ -104,6 +107,24 @@ def test_within_a_dialect_all_stays_as_it_came(dialect, body):
     assert not report.losses
 
 
+def test_the_steps_of_interactions_are_carried_to_a_provider_that_searches():
+    steps = [
+        {"type": "user_input", "content": [{"type": "text", "text": "Rain?"}]},
+        {"type": "tool_search_call", "id": "s1", "arguments": {"function_names": ["weather"]}},
+        {"type": "tool_search_result", "call_id": "s1", "result": [{"type": "function", "name": "weather"}]},
+        {"type": "function_call", "id": "c1", "name": "weather", "arguments": {"city": "Rome"}},
+        {"type": "function_result", "call_id": "c1", "name": "weather", "result": "dry"},
+    ]
+    function = {"type": "function", "name": "weather", "description": "The weather.", "parameters": SCHEMA}
+    tools = [{"type": "tool_search"}, {**function, "defer_loading": True}]
+    written, report = translate({"model": CLAUDE, "input": steps, "tools": tools}, "gemini-interactions", "anthropic")
+    assert faults("anthropic", written) == []
+    assert written["tools"] == [FINDER, WEATHER]
+    call, result, _ = written["messages"][1]["content"]
+    assert (call["input"], result["content"]) == ({"query": "weather"}, REFERENCES)
+    assert "server_tool" not in report.losses
+
+
 @pytest.mark.parametrize(("target", "model"), [
     ("openai-chat", GPT), ("bedrock", CLAUDE), ("gemini", "gemini-3.5-flash"), ("openai-responses", "gpt-4.1"),
 ])  # fmt: skip
@@ -131,20 +152,32 @@ def bodies() -> dict[str, dict[str, Any]]:
         "id": "resp_1", "object": "response", "created_at": 1, "model": "m", "status": "completed",
         "output": [*ITEMS, {**called, "status": "completed"}], "usage": {**usage, "total_tokens": 2},
     }  # fmt: skip
-    return {"anthropic": message, "openai-responses": response}
+    steps = [
+        {"type": "tool_search_call", "id": "s1", "arguments": {"function_names": ["weather"]}},
+        {"type": "tool_search_result", "call_id": "s1", "result": [{
+            "type": "function", "name": "weather", "description": "The weather.", "parameters": SCHEMA, "defer_loading": True,
+        }]},
+        {"type": "function_call", "id": "c1", "name": "weather", "arguments": {"city": "Rome"}},
+    ]  # fmt: skip
+    interaction = {"id": "i1", "object": "interaction", "model": "m", "status": "requires_action", "steps": steps}
+    return {"anthropic": message, "openai-responses": response, "gemini-interactions": interaction}
 
 
 def content_of(dialect: str, body: dict[str, Any]) -> list[Any]:
-    found: list[Any] = body["content" if dialect == "anthropic" else "output"]
+    found: list[Any] = body[{"anthropic": "content", "openai-responses": "output"}.get(dialect, "steps")]
     return without_ids(found[:2])
 
 
 OFFERED = decode_request(orjson.dumps(BODY), "anthropic").tools
 
 
-@pytest.mark.parametrize(("source", "to"), [("anthropic", "openai-responses"), ("openai-responses", "anthropic")])
+@pytest.mark.parametrize(("source", "to"), permutations(["anthropic", "openai-responses", "gemini-interactions"], 2))
 async def test_a_search_is_written_in_the_clients_form_streamed_and_whole(source, to):
-    wanted = content_of(to, bodies()[to])
+    wanted = (
+        orjson.loads(orjson.dumps(content_of(to, bodies()[to])).replace(b'"rain"', b'"weather"'))
+        if source == "gemini-interactions"
+        else content_of(to, bodies()[to])
+    )
     answer = decode_response(orjson.dumps(bodies()[source]), source)
     carry_tool_searches_of(answer, to, OFFERED)
     assert content_of(to, orjson.loads(encode_response(answer, to))) == wanted

@@ -504,7 +504,7 @@ def write(request: Request, _target: Target, _report: StreamReport) -> dict[str,
         model=request.model,
         input=_short(steps) if steps else None,
         system_instruction=_instruction(request) or None,
-        tools=[*map(_tool, request.tools)] or None,
+        tools=[*map(write_tool, request.tools)] or None,
         generation_config=_generation_config(request.options, request.tool_choice) or None,
         service_tier=request.options.service_tier,
         store=request.exchange.get("store"),
@@ -677,7 +677,8 @@ def _format(output: OutputFormat | None) -> dict[str, Any]:
     return {"response_format": {"type": "text", "mime_type": wire.JSON, "schema": output.schema}}
 
 
-def _tool(tool: Tool) -> dict[str, Any]:
+def write_tool(tool: Tool) -> dict[str, Any]:
+    """Return the definition of a tool."""
     if tool.kind == "server":
         return dict(tool.raw or {})
     function = without_none(type="function", name=tool.name, description=tool.description, parameters=tool.parameters)
