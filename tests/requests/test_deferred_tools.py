@@ -137,6 +137,12 @@ def test_for_all_others_each_tool_is_defined_and_the_search_is_a_loss(target, mo
     assert report.losses["server_tool"]
 
 
+def test_a_search_where_nothing_is_deferred_is_a_loss():
+    written, report = translate({**BODY, "model": GPT, "tools": [FINDER, PLAIN]}, "anthropic", "openai-responses")
+    assert [tool["name"] for tool in written["tools"]] == ["plain"]
+    assert report.losses["tool_definition"] == 1
+
+
 # -- what the model sends ------------------------------------------------------------------------------------------------
 
 
@@ -171,7 +177,7 @@ def content_of(dialect: str, body: dict[str, Any]) -> list[Any]:
 OFFERED = decode_request(orjson.dumps(BODY), "anthropic").tools
 
 
-@pytest.mark.parametrize(("source", "to"), permutations(["anthropic", "openai-responses", "gemini-interactions"], 2))
+@pytest.mark.parametrize(("source", "to"), [*permutations(["anthropic", "openai-responses", "gemini-interactions"], 2)])
 async def test_a_search_is_written_in_the_clients_form_streamed_and_whole(source, to):
     wanted = (
         orjson.loads(orjson.dumps(content_of(to, bodies()[to])).replace(b'"rain"', b'"weather"'))
