@@ -30,6 +30,8 @@ LinkedMedia: TypeAlias = Literal["refuse", "drop"]
 UnreadableParts: TypeAlias = Literal["refuse", "drop"]
 #: Whether streamkit marks a prompt for the provider's cache.
 CacheMarks: TypeAlias = Literal["off", "auto"]
+#: What becomes of deferred tools. ``off``: the provider searches them, or all are defined. ``emulate``: the gateway searches.
+ToolSearch: TypeAlias = Literal["off", "emulate"]
 PolicyName: TypeAlias = Literal["strict", "tolerant", "lenient"]
 
 

@@ -30,6 +30,7 @@ from streamkit.tool_calls.check import UncheckedChecker
 from streamkit.tool_calls.output import check_output
 from streamkit.translation.citations import carry_citations, carry_searches
 from streamkit.translation.pass_through import PASSES, PassThrough
+from streamkit.translation.tool_searches import carry_tool_searches
 
 USUAL: Final = None, DEFAULT_OPTIONS, DEFAULT_PROFILE, time.time  #: what most pipes have
 
@@ -98,6 +99,7 @@ def _translating(
         stages.append(restore_calls(offered, limits=limits))
     carried = (
         carry_searches(dialect, target, offered, limits=limits),
+        carry_tool_searches(dialect, target, offered, limits=limits),
         carry_citations(dialect, target, documents=options.documents, limits=limits),
     )
     stages += [stage for stage in carried if stage is not None]

@@ -267,6 +267,10 @@ class StreamReport:
     terminated: bool = False
     #: True if the output marks the response as complete: its success terminator was written or passed.
     completed: bool = False
+    tool_searches: int = 0  #: searches of deferred tools that the gateway answered in place of the provider
+    #: An estimate of the input tokens that the deferred tools would have taken, which stayed out of the first request for this
+    #: response, less those of the function that searches them. What the requests after a search took is in ``usage``.
+    tokens_saved: int = 0
     #: The time of each part, if the pipe was made with ``timings=True``; set when the pipe is left. First ``source``, then the
     #: stages, then ``pipe``, the loop that drives the stages.
     timings: tuple[StageTiming, ...] = field(default=(), eq=False)

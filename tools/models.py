@@ -42,6 +42,7 @@ WORDS = {
     ("phases", True): "texts have a `phase`",
     ("forced_calls", "always"): "calls may be required while it thinks",
     ("forced_calls", "never"): "calls cannot be required",
+    ("finds_tools", True): "deferred tools are searched",
     ("parallel_option", False): "no `parallel_tool_calls`",
     ("forms", ()): "no JSON formats",
     ("forms", ("json",)): "JSON without a schema",

@@ -175,6 +175,15 @@ class WebSearched:
 
 
 @define
+class ToolsFound:
+    """A search of deferred tools that the provider ran: the query, and the names of the tools found."""
+
+    query: str
+    names: list[str] = field(factory=list)
+    failed: bool = False
+
+
+@define
 class DocumentPlace:
     """A place in a document, or in a search result, of the request. ``kind`` is the unit of ``start`` and ``end``."""
 
@@ -280,6 +289,8 @@ class Tool:
     namespace: Namespace | None = None  #: the namespace of the tool
     qualified: QualifiedName | None = None  #: the name the client uses within the namespace
     loaded: bool = False  #: True if an item of the conversation defined the tool; the same dialect repeats that item
+    deferred: bool = False  #: True if the model sees the definition only after a search of tools has found the tool
+    finds_tools: bool = field(default=False, eq=False)  #: True for the provider's search of the deferred tools
     #: The schema as received, if the dialect has another form next to JSON schema (Gemini's ``parameters``).
     native_parameters: Extras | None = field(default=None, eq=False)
     withdrawn: bool = False  #: True if an item of the conversation withdrew the tool; only the same dialect writes it

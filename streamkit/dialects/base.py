@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from attrs import field, frozen
 
 from streamkit.conversation.checks import PORTABLE_TOOLS, ToolRules
-from streamkit.conversation.messages import Citation, Media, Request, Response, WebSearched
+from streamkit.conversation.messages import Citation, Media, Request, Response, Tool, ToolsFound, WebSearched
 from streamkit.dialects.http import HTTP, NO_HTTP
 from streamkit.dialects.linting import PayloadChecker, Violation
 from streamkit.dialects.profiles import Encoding, Prefill, Profile, Provider, Target
@@ -167,6 +167,27 @@ class SearchForm:
     unasked: bool = False
 
 
+class ToolSearchReader(Protocol):
+    """Reads the searches of tools of one response, or of a turn of a request, from the asides of a dialect."""
+
+    def take(self, aside: Aside, /) -> tuple[list[ToolsFound], Aside | None]:
+        """Return the searches that this aside completes, and the aside if it belongs to no search of tools."""
+
+    def finish(self) -> None:
+        """Count as lost the searches that began and never ended."""
+
+
+@frozen(kw_only=True)
+class ToolSearchForm:
+    """How a dialect reports searches of deferred tools that its provider ran."""
+
+    vendor: str
+    reader: Callable[[Limits, StreamReport], ToolSearchReader]
+    #: Returns the asides for one search. The integers are the search's number in the response and the index of the choice;
+    #: the tools are those of the request.
+    write: Callable[[ToolsFound, int, int, Sequence[Tool]], list[Aside]]
+
+
 @frozen
 class ModelPlace:
     """Where frames name the model: in the member ``model`` of the frame, or of the frame's object ``within``."""
@@ -221,6 +242,7 @@ class Dialect:
     #: the name of the dialect that the media were read in.
     reads_stored: Callable[[Media, str], bool] = lambda _media, _dialect: False
     searches: SearchForm | None = None  #: None if the dialect does not report web searches.
+    tool_searches: ToolSearchForm | None = None  #: None if the dialect does not report searches of tools.
     #: Returns the settings of a request that its responses repeat (``Profile.settings``).
     settings: Callable[[Request], Mapping[str, Any]] = lambda _request: {}
     #: The asides of a response that the next request must repeat, as pairs of vendor and type.

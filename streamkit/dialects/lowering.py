@@ -121,6 +121,8 @@ class Capabilities:
     can_search: Callable[[Request], bool] | None = None
     #: Returns the definition of a web search, as JSON values.
     search: Callable[[WebSearch, Lowering], dict[str, Any]] | None = None
+    #: The definition of the provider's search of deferred tools, if the dialect has one and can report its searches.
+    finder: Mapping[str, Any] | None = None
     choice_extras: str = "metadata"  #: the loss to count for a member of another dialect's tool choice
     needs_properties: bool = False  #: an object schema without ``properties`` is refused
     declares_called: bool = False  #: tools that the history calls must be defined
@@ -156,6 +158,7 @@ class Lowering:
     source: str  #: the dialect that the request was read in
     search: Tool | None = None  #: another dialect's web search, which is defined in this dialect's form
     documents: list[dict[str, Any]] = field(factory=list)  #: documents that a dialect has next to the messages
+    finder: Tool | None = None  #: another dialect's search of deferred tools, which is defined in this dialect's form
     _rewritten: set[tuple[str, str]] = field(factory=set)
 
     @property

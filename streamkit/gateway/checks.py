@@ -57,6 +57,7 @@ def warnings(config: Config, values: Mapping[str, Any], key_files: Mapping[str, 
     yield from _unused(config)
     yield from _groups(config, values)
     yield from _lonely(config)
+    yield from _without_tools(config.upstreams)
     yield from _open_files(values, key_files)
     yield from _open_client_keys(config.upstreams)
 
@@ -155,6 +156,12 @@ def _lonely(config: Config) -> Iterator[Remark]:
     for index, route in enumerate(config.routes):
         if route.hedge_after_s is not None and len(route.targets) == 1:
             yield ("routes", index, "hedge_after_s"), "the route has no next upstream to ask"
+
+
+def _without_tools(upstreams: Mapping[str, Upstream]) -> Iterator[Remark]:
+    for name, upstream in upstreams.items():
+        if upstream.tool_search != "off" and not upstream.tools:
+            yield ("upstreams", name, "tool_search"), "has no effect; the upstream gets no requests with tools"
 
 
 def _open_files(value: Any, key_files: Mapping[str, KeyFile], path: KeyPath = ()) -> Iterator[Remark]:

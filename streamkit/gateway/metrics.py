@@ -64,6 +64,8 @@ COUNTERS: Final[Mapping[str, tuple[str, str]]] = {
         "upstream route type",
         "Tokens that upstreams reported; input includes cached, output includes reasoning",
     ),
+    "tool_searches": ("upstream route", "Searches of deferred tools that the gateway answered"),
+    "tool_search_tokens_saved": ("upstream route", "Input tokens of deferred tools that were not sent, estimated"),
     "usage_unknown": ("upstream ending", "Responses without token counts, by the ending that the client saw"),
     "stalls": ("upstream", "Gaps between two outputs above stall_report_s"),
     "upstream_rests": ("upstream", "How often a model of an upstream began to rest after failures"),
@@ -263,6 +265,10 @@ class Metrics:
         upstream, route, times = attempt.upstream, record.route, attempt.output_times
         for kind, tokens in attempt.usage.items():
             self._count("tokens", upstream, route, kind, times=tokens)
+        if attempt.report.tool_searches:
+            self._count("tool_searches", upstream, route, times=attempt.report.tool_searches)
+        if attempt.report.tokens_saved:
+            self._count("tool_search_tokens_saved", upstream, route, times=attempt.report.tokens_saved)
         if attempt.begun:
             if not attempt.usage:
                 self._count("usage_unknown", upstream, record.ending)

@@ -246,6 +246,10 @@ def _answer_line(attempt: Attempt) -> dict[str, Any]:
             line[name] = dict(counts)
     if names := left_out(attempt.asked):
         line["left_out"] = names
+    if report.tool_searches:
+        line["tool_searches"] = report.tool_searches
+    if report.tokens_saved:
+        line["tokens_saved"] = report.tokens_saved
     if report.stops:
         line["stop"] = ", ".join([stop.reason for stop in report.stops])
     if usage := attempt.usage:

@@ -99,7 +99,9 @@ def aside(part: Part, place: Place, to: Lowering) -> Part | None:
     if not isinstance(part, Aside):
         return part
     if part.vendor == to.takes.vendor:
-        if to.own and (to.takes.asides is None or to.takes.asides(part, place)):
+        # a request of another dialect has asides of this vendor only where ``tool_searches.py`` made them
+        is_ours = to.own or to.finder is not None
+        if is_ours and (to.takes.asides is None or to.takes.asides(part, place)):
             return part
         if to.takes.cites and part.kind == "citation":  # of a document: ``documents_cited`` has translated it
             return part

@@ -70,6 +70,7 @@ from streamkit.translation import content_passes as content
 from streamkit.translation.cache_marks import prompt_marked, tools_marked
 from streamkit.translation.content_passes import portable_tool_name, with_mark, without_extras
 from streamkit.translation.documents import documents_cited
+from streamkit.translation.tool_searches import tool_searches_carried
 
 #: Getters of all members of a request and of its options, in the order of their constructors: they make the lowered copy.
 _options: Final = attrgetter(*(member.name for member in fields(Options)))
@@ -149,6 +150,7 @@ def foreign(takes: Capabilities) -> Sequence[Pass]:
     return (
         namespaces_lost,
         search_found,
+        tool_searches_carried,
         # content
         documents_cited,
         content.readable,
@@ -248,7 +250,7 @@ def search_found(request: Request, to: Lowering) -> None:
 
 def defines(tool: Tool, to: Lowering) -> bool:
     """Return whether the dialect can define a tool: a tool that the client runs, or the search that its provider can run."""
-    return tool.kind != "server" or tool is to.search
+    return tool.kind != "server" or tool is to.search or tool is to.finder
 
 
 def choice_feasible(request: Request, to: Lowering) -> None:
@@ -350,7 +352,9 @@ def tools_fit(request: Request, to: Lowering) -> None:
         fit = _hosted(tool, to) if tool.kind == "server" else _function(tool, to)
         if fit is not None:
             tools.append(fit)
-            if tool is to.search and not any(each.name == tool.name for each in request.tools if each.kind != "server"):
+            if (tool is to.search or tool is to.finder) and not any(
+                each.name == tool.name for each in request.tools if each.kind != "server"
+            ):
                 names[tool.name] = fit.name
     choice = request.tool_choice
     if choice is not None:
@@ -388,7 +392,10 @@ no_custom_tools: Final = when(lambda takes: not takes.custom_tools)(of_tools(_no
 
 
 def _hosted(tool: Tool, to: Lowering) -> Tool | None:
-    """Return another dialect's web search as this dialect's; None for any other tool that a provider runs."""
+    """Return another dialect's web search, or search of tools, as this dialect's; None for any other tool of a provider."""
+    if tool is to.finder and to.takes.finder is not None:
+        raw = dict(to.takes.finder)
+        return evolve(tool, name=raw.get("name", raw["type"]), raw=raw)
     search, written = tool.search, to.takes.search
     if search is None or tool is not to.search or written is None:
         kind = str((tool.raw or {}).get("type"))

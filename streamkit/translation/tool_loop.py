@@ -13,7 +13,7 @@ Source: dialects.md §2.2, §3.2, §7.3 (results of each dialect); seeds.md S3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, TypeAlias
 
@@ -78,9 +78,15 @@ def request_with_results(
     if missing:
         raise UsageError(f"the results of the calls {quoted_all(missing)} are missing")
     foreign = request.dialect != response.dialect
-    parts = [_kept(part, report) if foreign else part for part in turn.parts if _is_said(part)]
+    parts = said_parts(turn)
+    parts = [_kept(part, report) for part in parts] if foreign else parts
     answers: list[Part] = [_answer(call, by_call.get(call.id)) for call in calls]
     return evolve(request, turns=[*request.turns, Turn("assistant", parts), Turn("user", answers)])
+
+
+def said_parts(turn: Choice, keeps: Callable[[ToolCall], bool] = lambda _call: True) -> list[Part]:
+    """Return the parts of a response that belong to the conversation, and those of its calls that ``keeps`` accepts."""
+    return [part for part in turn.parts if _is_said(part) and (not isinstance(part, ToolCall) or keeps(part))]
 
 
 def mend_result(call: JudgedCall) -> ToolResult:

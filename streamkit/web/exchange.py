@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVar
 from aiohttp import ClientSession
 from attrs import define, evolve, field
 
+from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Response, Text, Turn
 from streamkit.conversation.response_events import response_events
 from streamkit.conversation.restore import restore_response_calls
@@ -29,7 +30,7 @@ from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import StreamError, TooManyValues
 from streamkit.events import Event, ProviderFailed, ReasoningDelta, RefusalDelta, TextDelta, ToolCallArguments
 from streamkit.limits import ANSWER_VALUES, DEFAULT_LIMITS
-from streamkit.pipeline import Pipe, pipe
+from streamkit.pipeline import Pipe, StageFunction, pipe
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import client_events, collect, collect_events, options_before, own_stages, transcode
 from streamkit.report import StreamReport
@@ -37,7 +38,9 @@ from streamkit.rewrite.given import EventStage
 from streamkit.tool_calls.output import OutputCheck, output_stage, served_check
 from streamkit.translation.bodies import decode_response, encode_response
 from streamkit.translation.citations import carry_citations_of, carry_searches_of
+from streamkit.translation.deferred_tools import DeferredTools
 from streamkit.translation.documents import has_documents
+from streamkit.translation.tool_searches import carry_tool_searches_of
 from streamkit.web.continuing import Continuing, Onward, Opened
 from streamkit.web.forms import Came, form_of
 from streamkit.web.heavy import count_values, in_thread, is_heavy
@@ -45,8 +48,10 @@ from streamkit.web.observers import ExchangeRecording, OutputTimes, Tap
 from streamkit.web.opening import Sending
 from streamkit.web.reply import Gate, Reply, failure_in
 from streamkit.web.resume.settings import takes_ids
+from streamkit.web.searching import Searching
 from streamkit.web.source import TimedSource, whole_body
 from streamkit.web.surfaces import Ask
+from streamkit.web.token_counts import estimated_tools
 from streamkit.web.upstream import Upstream, hidden, path_of
 from streamkit.web.upstream.hiding import Cut
 from streamkit.web.upstream.requests import NO_HEADERS
@@ -92,11 +97,17 @@ class Exchange:
     #: The bytes of a whole response, if they can be passed on unchanged.
     raw: bytes | None = field(default=None, repr=False)
 
+    def __attrs_post_init__(self) -> None:
+        if not self.prefill_text:
+            self._tools = self.upstream.deferred_tools(self.ask.request, self.asked)
+
     async def stream(self, onward: Onward | None = None) -> ProviderFailed | None:
         """Request a stream and write it to the client. Return the failure if it failed before the model emitted anything.
 
         If the stream is interrupted later, ``onward`` asks another upstream to continue it; so no such stream passes unparsed.
         """
+        if self._searches:
+            return await self._searched()
         arrived = await self._arrived(stream=True)
         if isinstance(arrived, ProviderFailed):
             return arrived
@@ -159,13 +170,15 @@ class Exchange:
         written: Pipe[bytes] = Pipe(source, (*own, writing), self.report, timings=self.reply.delivery.timings)
         return await self.reply.send(written, cut=self._cut, gate=self.gate)
 
-    async def go_on(self) -> Pipe[list[Event]] | ProviderFailed:
-        """Request the rest of a stream after ``prefill_text``. Return it as events, or the failure."""
-        arrived = await self._arrived(stream=True)
+    async def go_on(self, *, stream: bool = True) -> Pipe[list[Event]] | ProviderFailed:
+        """Request a part of a response: after ``prefill_text``, or between searches. Return it as events, or the failure."""
+        arrived = await self._arrived(stream=stream)
         if isinstance(arrived, ProviderFailed):
             return arrived
         source, came = arrived
         if came.form != "body":
+            if not stream and self.upstream.transport == "http":
+                self.report.repair("stream_for_body")
             return self._events(source)
         try:
             answer = await self._read(came.body, came.values)
@@ -173,7 +186,10 @@ class Exchange:
             return self._failed(error)
         if not answer.clean:
             return hidden(answer.error or failure_in(self.report), self._cut)
-        self.report.repair("body_for_stream")
+        if stream:
+            self.report.repair("body_for_stream")
+        if self._searches and not self._within:
+            await self._translated(partial(self._restore, answer))
         return pipe(_slices(response_events(answer)), report=self.report)
 
     def _events(self, source: TimedSource) -> Pipe[list[Event]]:
@@ -192,12 +208,10 @@ class Exchange:
         written = StreamReport()
         takes_comments = takes_ids(self.reply.client, is_array=self.ask.as_array)
         answer = Continuing(Opened(self, events), onward, written, takes_comments=takes_comments)
-        own, writing = own_stages(self.stages, self._options), encode(self.reply.client, profile=self._profile())
-        check = self._output_check
-        checking = () if own or check is None else (output_stage(check, DEFAULT_LIMITS),)  # ``own`` checks it, too
+        writing = encode(self.reply.client, profile=self._profile())
         pieces: Pipe[bytes] = Pipe(
             answer.batches(),
-            (*own, *checking, writing, answer.mark_seams),
+            (*self._after_parts(), writing, answer.mark_seams),
             written,
             timings=self.reply.delivery.timings,
         )
@@ -205,6 +219,66 @@ class Exchange:
             return await self.reply.send(pieces, answer, cut=answer.hide, gate=self.gate)
         finally:
             answer.settle()
+
+    async def _searched(self) -> ProviderFailed | None:
+        """Write a stream between whose parts the gateway searches the client's deferred tools."""
+        answer = await self._searching(stream=True)
+        if isinstance(answer, ProviderFailed):
+            return answer
+        written = answer.written
+        writing = encode(self.reply.client, profile=self._profile())
+        timings = self.reply.delivery.timings
+        pieces: Pipe[bytes] = Pipe(answer.batches(), (*self._after_parts(), writing), written, timings=timings)
+        try:
+            return await self.reply.send(pieces, answer, cut=answer.hide, gate=self.gate)
+        finally:
+            answer.settle()
+
+    async def _fetch_searched(self) -> Response | ProviderFailed:
+        """Return a whole response between whose parts the gateway searched the client's deferred tools."""
+        answer = await self._searching(stream=False)
+        if isinstance(answer, ProviderFailed):
+            return answer
+        events: Pipe[list[Event]] = Pipe(answer.batches(), self._after_parts(), answer.written)
+        collector = Collector(self.upstream.wire.name, answer.written)
+        try:
+            async with events:
+                async for batch in events:
+                    collector.feed(batch)
+        except StreamError as error:
+            answer.written.failed(error)
+            return hidden(failure_from(error), answer.hide)
+        finally:
+            answer.settle()
+        whole = self.answer = collector.finish()
+        return whole if whole.clean else hidden(whole.error or failure_in(answer.written), answer.hide)
+
+    async def _searching(self, *, stream: bool) -> Searching | ProviderFailed:
+        """Ask for the first part of a response. Return it, or the failure."""
+        first, tools = await self.go_on(stream=stream), self._tools
+        if isinstance(first, ProviderFailed) or tools is None:
+            return first if isinstance(first, ProviderFailed) else failure_in(self.report)
+
+        async def again() -> Opened | ProviderFailed:
+            part = evolve(self, report=StreamReport(), asked=StreamReport(), recording=None, copy_to=None)
+            part._tools = tools  # noqa: SLF001 - another exchange with the same tools
+            events = await part.go_on(stream=stream)
+            return events if isinstance(events, ProviderFailed) else Opened(part, events)
+
+        return Searching(
+            Opened(self, first),
+            again,
+            tools,
+            dialect=self.upstream.wire.name,
+            form=client_named(self.reply.client)[0].tool_searches,
+            offered=self.ask.request.tools,
+            written=StreamReport(),
+        )
+
+    def _after_parts(self) -> tuple[StageFunction[Any, Any], ...]:
+        """Return the stages for the events of all parts of a response together: the user's, and the check of its text."""
+        own, check = own_stages(self.stages, self._options), self._output_check
+        return tuple(own) if own or check is None else (output_stage(check, DEFAULT_LIMITS),)  # ``own`` checks it, too
 
     def interrupt(self, error: Exception) -> None:
         if self._source is not None:
@@ -216,6 +290,8 @@ class Exchange:
 
     async def fetch(self) -> Response | ProviderFailed:
         """Request a whole response and read it. Return it as the stages change it."""
+        if self._searches:
+            return await self._fetch_searched()
         arrived = await self._arrived(stream=False)
         if isinstance(arrived, ProviderFailed):
             return arrived
@@ -290,6 +366,7 @@ class Exchange:
         tools, client = self.ask.request.tools, client_named(self.reply.client)[0].name
         restore_response_calls(answer, tools)
         carry_searches_of(answer, client, tools)
+        carry_tool_searches_of(answer, client, tools)
         carry_citations_of(answer, client)
 
     # -- sending the request ---------------------------------------------------------------------------------------
@@ -298,6 +375,11 @@ class Exchange:
     def _within(self) -> bool:
         """Whether client and upstream speak the same dialect."""
         return self.upstream.wire is client_named(self.reply.client)[0]
+
+    @cached_property
+    def _searches(self) -> bool:
+        """Whether the gateway searches deferred tools between the parts of the response."""
+        return self._tools is not None and self._tools.search is not None
 
     @property
     def _options(self) -> ReadOptions:
@@ -313,7 +395,10 @@ class Exchange:
             policy = evolve(policy, think_tags=think_tags, text_calls=text_calls)
         request = self.ask.request
         cited = not self._within and has_documents(request)
-        return ReadOptions(policy=policy, offered=request.tools, output=self._output_check, documents=cited)
+        offered = request.tools
+        if self._tools is not None and self._tools.search is not None:
+            offered = [*offered, self._tools.search]
+        return ReadOptions(policy=policy, offered=offered, output=self._output_check, documents=cited)
 
     @property
     def _reading(self) -> ReadOptions:
@@ -357,7 +442,11 @@ class Exchange:
         self._asked_at = time.time()
         model = self.model or self.ask.model
         self.path = path_of(self.upstream, model, stream=stream)
-        request = self.ask.request.copy()
+        request = self.ask.request.copy() if self._tools is None else self._tools.visible()
+        if self._tools is not None:
+            offered = [] if self._tools.search is None else [self._tools.search]
+            saved = estimated_tools(self._tools.hidden) - estimated_tools(offered)
+            self.report.tokens_saved += max(saved, 0)
         request.model, request.stream = model, stream
         if self.prefill_text:
             request.turns = with_prefill(request.turns, self.prefill_text)
@@ -387,6 +476,8 @@ class Exchange:
             opened.answer.tap = self.tap
         return opened.answer
 
+    #: The deferred tools that the gateway searches. None: it searches none for this request.
+    _tools: DeferredTools | None = field(init=False, default=None, repr=False)
     _source: TimedSource | None = field(init=False, default=None, repr=False)
     _asked_at: float | None = field(init=False, default=None)
     _heavy: bool = field(init=False, default=False)  #: a whole response is so large that it is translated in a thread

@@ -44,7 +44,10 @@ class SideRequest(ABC, Generic[T]):
 
     async def fetch(self) -> T | ProviderFailed:
         """Return the result, or the failure as a value."""
-        request = evolve(self.ask.request, model=self.model or self.ask.model, stream=None, stream_usage=None)
+        asked = self.ask.request
+        if (tools := self.upstream.deferred_tools(asked, self.asked)) is not None:
+            asked = tools.visible()
+        request = evolve(asked, model=self.model or self.ask.model, stream=None, stream_usage=None)
         opened = await Sending(
             self.session, self.upstream, request, self.ask, self.client_headers, self.asked, self.report
         ).open()

@@ -25,6 +25,13 @@ def test_a_hedge_without_a_next_upstream_is_a_warning():
     ]
 
 
+def test_a_search_of_tools_where_there_are_none_is_a_warning():
+    text = GOOD.replace("key =", 'tool_search = "emulate"\ntools = false\nkey =')
+    assert [line.partition(": ")[2] for line in warnings(text)] == [
+        "upstreams.a.tool_search: has no effect; the upstream gets no requests with tools"
+    ]
+
+
 def test_key_files_that_everybody_may_read_are_warnings_wherever_they_stand():
     text = GOOD.replace('{ env = "KEY" }', '{ file = "open" }').replace("key =", 'headers.h = { file = "open" }\nkey =')
     told = warnings(f'server.keys = [{{ file = "key" }}, {{ file = "open" }}]\n{text}')

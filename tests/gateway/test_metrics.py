@@ -215,6 +215,7 @@ SERIES = """
     log_behind_seconds store_errors attempts tool_calls outputs repairs request_repairs losses keep_alives
     request_seconds first_byte_seconds attempt_seconds first_output_seconds request_first_output_seconds
     output_gap_seconds output_tokens_per_second overhead_seconds tokens usage_unknown stalls stops
+    tool_searches tool_search_tokens_saved
     upstreams_resting upstream_rests streams_active sockets_open recorder_files recorder_bytes recorder_dropped recorder_unrecorded
 """
 

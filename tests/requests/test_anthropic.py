@@ -259,8 +259,8 @@ MEMBERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             {"name": "no", "input_schema": {"type": "object"}, "eager_input_streaming": True, "defer_loading": True},
         ]},
         {
-            "tools": [Tool("look", "d", SCHEMA, strict=True, cache="long"), Tool("no", None, {"type": "object"}, extras={
-                "eager_input_streaming": True, "defer_loading": True,
+            "tools": [Tool("look", "d", SCHEMA, strict=True, cache="long"), Tool("no", None, {"type": "object"}, deferred=True, extras={
+                "eager_input_streaming": True,
             })],
             "options": Options(9),
         },

@@ -357,7 +357,7 @@ MEMBERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "not streaming": ({"stream": False}, {"stream": False}),
     "tools": ({"tools": TOOLS}, {"tools": NEUTRAL_TOOLS}),
     "a tool with more": ({"tools": [{**TOOLS[0], "defer_loading": True, "async": True}]}, {"tools": [Tool(
-        "look", "d", SCHEMA, True, extras={"defer_loading": True, "async": True},
+        "look", "d", SCHEMA, True, deferred=True, extras={"async": True},
     )]}),
     "tools that the provider runs": (
         {"tools": HOSTED},

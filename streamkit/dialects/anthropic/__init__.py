@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamkit.dialects.anthropic.asides import CITATIONS, SEARCHES
+from streamkit.dialects.anthropic.asides import CITATIONS, SEARCHES, TOOL_SEARCHES
 from streamkit.dialects.anthropic.decode import AnthropicBodyDecoder, AnthropicDecoder, recognises
 from streamkit.dialects.anthropic.encode import AnthropicEncoder, AnthropicResponseWriter
 from streamkit.dialects.anthropic.http import ERRORS, HTTP_HALF
@@ -30,6 +30,7 @@ DIALECT = Dialect(
     tools=TOOLS,
     citations=CITATIONS,
     searches=SEARCHES,
+    tool_searches=TOOL_SEARCHES,
     features=features_of,
     bodies=Bodies.of(
         AnthropicRequestReader, write, AnthropicBodyDecoder, AnthropicResponseWriter, capabilities=capabilities

@@ -14,16 +14,16 @@ Source: dialects.md §3.1, §3.3.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import orjson
 from attrs import define, field
 
-from streamkit.conversation.messages import Citation, WebSearched
+from streamkit.conversation.messages import Citation, Tool, ToolsFound, WebSearched
 from streamkit.dialects.anthropic.wire import VENDOR
-from streamkit.dialects.base import CitationForm, SearchForm
+from streamkit.dialects.base import CitationForm, SearchForm, ToolSearchForm
 from streamkit.dialects.bodies.responses import Block, BlockList, joined_input
-from streamkit.dialects.members.values import details_of, json_value
+from streamkit.dialects.members.values import details_of, json_value, objects_in
 from streamkit.dialects.vocabulary.document_places import DocumentForm, read_place, write_place
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, seal, unseal
 from streamkit.dialects.vocabulary.web_search import read_pages
@@ -31,6 +31,8 @@ from streamkit.events import Aside, AsideKind
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import hashed
+
+Searched = TypeVar("Searched")
 
 
 def is_server_tool(kind: str) -> bool:
@@ -159,8 +161,11 @@ PREFIX: Final = f"srvtoolu_{MADE}"
 FAILED: Final[Mapping[str, str]] = {"type": "web_search_tool_result_error", "error_code": "unavailable"}
 
 
-class SearchReader:
-    """Reads web searches from the frames of their blocks."""
+class BlockSearchReader(Generic[Searched]):
+    """Reads the searches of one kind that the server ran, from the frames of their two blocks."""
+
+    names: ClassVar[tuple[str, ...]]  #: the names of the server's tool
+    result: ClassVar[str]  #: the type of the block with the result
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         self._left = limits.held_chars
@@ -169,7 +174,11 @@ class SearchReader:
         self._queries: dict[str, str] = {}  # queries of calls without a result so far, by call id
         self._results: set[int] = set()
 
-    def take(self, aside: Aside) -> tuple[list[WebSearched], Aside | None]:
+    def found(self, query: str, content: Any) -> Searched:
+        """Return the search for ``query`` whose result block has ``content``."""
+        raise NotImplementedError
+
+    def take(self, aside: Aside) -> tuple[list[Searched], Aside | None]:
         """Return the search that this aside completes, if any; and the aside itself if it does not belong to a search."""
         raw = aside.raw if isinstance(aside.raw, dict) else {}
         if aside.type == "content_block_start":
@@ -187,33 +196,43 @@ class SearchReader:
         for _ in (*self._inputs, *self._queries):
             self._report.lose("server_tool", what=CALL)
 
-    def _start(self, aside: Aside, block: Mapping[str, Any]) -> tuple[list[WebSearched], Aside | None]:
-        if block.get("type") == CALL and block.get("name") == "web_search":
+    def _start(self, aside: Aside, block: Mapping[str, Any]) -> tuple[list[Searched], Aside | None]:
+        if block.get("type") == CALL and block.get("name") in self.names:
             start = block.get("input")
             self._inputs[aside.block] = str(block.get("id")), [orjson.dumps(start).decode()] if start else []
             return [], None
-        if block.get("type") != RESULT:
+        if block.get("type") != self.result:
             return [], aside
         self._results.add(aside.block)
-        query, content = self._queries.pop(str(block.get("tool_use_id")), ""), block.get("content")
-        return [WebSearched(query, read_pages(content), failed=not isinstance(content, list))], None
+        query = self._queries.pop(str(block.get("tool_use_id")), "")
+        return [self.found(query, block.get("content"))], None
 
     def _more(self, aside: Aside, fragment: Any) -> None:
         call_id, texts = self._inputs[aside.block]
         if aside.type == "content_block_stop":
             del self._inputs[aside.block]
             value = json_value("".join(texts))
-            query = value.get("query") if isinstance(value, dict) else None
+            members = value if isinstance(value, dict) else {}
+            query = members.get("query", members.get("pattern"))
             self._queries[call_id] = query if isinstance(query, str) else ""
         elif isinstance(fragment, str) and len(fragment) <= self._left:
             self._left -= len(fragment)
             texts.append(fragment)
 
 
+class SearchReader(BlockSearchReader[WebSearched]):
+    """Reads web searches."""
+
+    names = ("web_search",)
+    result = RESULT
+
+    def found(self, query: str, content: Any) -> WebSearched:
+        return WebSearched(query, read_pages(content), failed=not isinstance(content, list))
+
+
 def write_search(searched: WebSearched, number: int, choice: int) -> list[Aside]:
     """Return the asides of search ``number`` of a choice: the frames of a call of the server's tool, and of its result."""
     call_id = f"{PREFIX}_{hashed(f'{number} {searched.query}', 17)}"
-    call = {"type": CALL, "id": call_id, "name": "web_search", "input": {}}
     pages = [
         {
             "type": "web_search_result",
@@ -225,9 +244,15 @@ def write_search(searched: WebSearched, number: int, choice: int) -> list[Aside]
         for url, title in searched.pages
     ]
     result = {"type": RESULT, "tool_use_id": call_id, "content": dict(FAILED) if searched.failed else pages}
-    query = orjson.dumps({"query": searched.query}).decode()
-    asides = [aside_of(frame, CALL, 2 * number) for frame in frames_of(call, 0, query)]
-    asides += [aside_of(frame, RESULT, 2 * number + 1) for frame in frames_of(result, 0, None)]
+    return _written("web_search", searched.query, result, 2 * number, choice)
+
+
+def _written(name: str, query: str, result: dict[str, Any], label: int, choice: int) -> list[Aside]:
+    """Return the frames of a call of the server's tool ``name``, and of its result, as blocks ``label`` and the next one."""
+    call = {"type": CALL, "id": result["tool_use_id"], "name": name, "input": {}}
+    text = orjson.dumps({"query": query}).decode()
+    asides = [aside_of(frame, CALL, label) for frame in frames_of(call, 0, text)]
+    asides += [aside_of(frame, result["type"], label + 1) for frame in frames_of(result, 0, None)]
     for aside in asides:
         aside.choice = choice
     return asides
@@ -239,3 +264,39 @@ def is_made(block: Mapping[str, Any]) -> bool:
 
 
 SEARCHES: Final = SearchForm(vendor=VENDOR, reader=SearchReader, write=write_search)
+
+
+# -- searches of tools -------------------------------------------------------------------------------------------------
+
+FINDER_NAMES: Final = ("tool_search_tool_bm25", "tool_search_tool_regex")
+FOUND, FOUND_CONTENT = "tool_search_tool_result", "tool_search_tool_search_result"
+#: The label of the first block of a search of tools, so that no label is one of a web search.
+FIRST_LABEL: Final = 1_000_000
+
+
+class ToolSearchReader(BlockSearchReader[ToolsFound]):
+    """Reads searches of tools."""
+
+    names = FINDER_NAMES
+    result = FOUND
+
+    def found(self, query: str, content: Any) -> ToolsFound:
+        listed = content.get("tool_references") if isinstance(content, dict) else None
+        names = [each["tool_name"] for each in objects_in(listed) if isinstance(each.get("tool_name"), str)]
+        return ToolsFound(query, names, failed=not isinstance(listed, list))
+
+
+def write_tools_found(found: ToolsFound, number: int, choice: int, offered: Sequence[Tool]) -> list[Aside]:
+    """Return the asides of search of tools ``number`` of a choice, under the name of the search that the client offered."""
+    types = [str((tool.raw or {}).get("type")) for tool in offered if tool.finds_tools]
+    name = next((name for name in FINDER_NAMES for kind in types if kind.startswith(name)), FINDER_NAMES[0])
+    content: dict[str, Any] = {"type": "tool_search_tool_result_error", "error_code": "unavailable"}
+    if not found.failed:
+        listed = [{"type": "tool_reference", "tool_name": tool} for tool in found.names]
+        content = {"type": FOUND_CONTENT, "tool_references": listed}
+    call_id = f"srvtoolu_{hashed(f'{number} {found.query} {found.names}', 22)}"
+    result = {"type": FOUND, "tool_use_id": call_id, "content": content}
+    return _written(name, found.query, result, FIRST_LABEL + 2 * number, choice)
+
+
+TOOL_SEARCHES: Final = ToolSearchForm(vendor=VENDOR, reader=ToolSearchReader, write=write_tools_found)

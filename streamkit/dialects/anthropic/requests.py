@@ -51,6 +51,7 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.anthropic import wire
 from streamkit.dialects.anthropic.asides import (
+    FINDER_NAMES,
     AnthropicBlocks,
     aside_of,
     frames_of,
@@ -66,6 +67,7 @@ from streamkit.dialects.members.fields import (
     Fields,
     RequestReader,
     add_missing,
+    is_deferred,
     plain_or_list,
     read_options,
     server_tool,
@@ -108,6 +110,8 @@ READ: Final = frozenset({"type", "trigger", "pause_after_compaction", "instructi
 #: The version of the web search tool that every version of the server has.
 SEARCH_TYPE: Final = f"{wire.WEB_SEARCH}20250305"
 SEARCH_NAME: Final = "web_search"
+#: The type of the search of tools that is defined for another dialect's. Its queries are words, not regular expressions.
+FINDER_TYPE: Final = f"{FINDER_NAMES[0]}_20251119"
 #: The ``anthropic-beta`` values that the server demands for a compaction edit, and for a request that returns a summary.
 EDIT_BETA, SUMMARY_BETA = "compact-2026-01-12", "compact-2026-09-04"
 LEAST_TRIGGER: Final = 50_000  # the smallest trigger of a compaction that the server takes, in tokens
@@ -210,6 +214,7 @@ class AnthropicRequestReader(RequestReader):
         kind = tool.string("type")
         if kind is not None and kind != "custom":
             read = server_tool(kind, tool)
+            read.finds_tools = kind.startswith(FINDER_NAMES)
             if kind.startswith(wire.WEB_SEARCH):
                 options = {key: value for key, value in (read.raw or {}).items() if key not in {"type", "name"}}
                 read.search = read_search(options)
@@ -220,6 +225,7 @@ class AnthropicRequestReader(RequestReader):
             tool.mapping("input_schema"),
             tool.boolean("strict"),
             cache=cache_mark(tool),
+            deferred=is_deferred(tool),
             extras=tool.rest() or None,
         )
 
@@ -528,6 +534,7 @@ FOREIGN: Final = Capabilities(
     search_options=frozenset({"max_uses", "allowed_domains", "blocked_domains", "location"}),
     can_search=lambda request: all(tool.name != SEARCH_NAME for tool in request.tools if tool.kind != "server"),
     search=search,
+    finder={"type": FINDER_TYPE, "name": FINDER_NAMES[0]},
     choice_extras="tool_choice",
     declares_called=True,
     options=frozenset({"max_tokens", "stop", "thinking", "compaction", "output", "service_tier", "user"}),
@@ -701,6 +708,8 @@ def _tool(tool: Tool) -> dict[str, Any]:
     written = without_none(
         name=tool.name, description=tool.description, input_schema=tool.parameters, strict=tool.strict
     )
+    if tool.deferred:
+        written["defer_loading"] = True
     return _marked(written, tool)
 
 

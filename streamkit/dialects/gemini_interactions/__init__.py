@@ -11,6 +11,7 @@ from streamkit.dialects.gemini_interactions.http import ERRORS, HTTP_HALF
 from streamkit.dialects.gemini_interactions.lint import InteractionsLinter
 from streamkit.dialects.gemini_interactions.quirks import QUIRKS
 from streamkit.dialects.gemini_interactions.requests import InteractionsRequestReader, capabilities, write
+from streamkit.dialects.gemini_interactions.tool_searches import TOOL_SEARCHES
 from streamkit.dialects.gemini_interactions.wire import TOOLS
 from streamkit.framing.sse import KEEP_ALIVE
 
@@ -31,6 +32,7 @@ DIALECT = Dialect(
     reads_stored=lambda media, _dialect: is_own_uri(media.url or media.file_id),
     tools=TOOLS,
     citations=CITATIONS,
+    tool_searches=TOOL_SEARCHES,
     model_place=ModelPlace("status", within="interaction"),
     quirks=QUIRKS,
 )

@@ -60,6 +60,7 @@ from streamkit.dialects.members.fields import (
     add_missing,
     base64_of,
     function_tool,
+    is_deferred,
     kind_of,
     members_of,
     plain_or_list,
@@ -100,6 +101,7 @@ CHOICES: Final[Mapping[str, Literal["auto", "none", "required"]]] = {
     **{word: ours for ours, word in wire.MODES.items()},
 }
 SEARCH: Final = "google_search"
+FINDER: Final = "tool_search"  #: the search of deferred tools
 #: Types of a response format. An object without one of these types is a schema, in the older form.
 FORMATS: Final = frozenset({"text", "image", "audio", "video"})
 Step: TypeAlias = dict[str, Any]
@@ -362,8 +364,10 @@ class InteractionsRequestReader(RequestReader):
     def tool(self, tool: Fields) -> Tool:
         kind = tool.needed("type")
         if kind == "function":
-            return function_tool(tool, tool)
+            deferred = is_deferred(tool)
+            return evolve(function_tool(tool, tool), deferred=deferred)
         read = server_tool(kind, tool)
+        read.finds_tools = kind == FINDER
         if kind == SEARCH:
             read.search = read_search({name: value for name, value in (read.raw or {}).items() if name != "type"})
         return read
@@ -531,7 +535,7 @@ def write(request: Request, _target: Target, _report: StreamReport) -> dict[str,
         model=request.model,
         input=_short(steps) if steps else None,
         system_instruction=_instruction(request) or None,
-        tools=[*map(_tool, request.tools)] or None,
+        tools=[*map(write_tool, request.tools)] or None,
         generation_config=_generation_config(request.options, request.tool_choice) or None,
         service_tier=request.options.service_tier,
         store=request.exchange.get("store"),
@@ -704,8 +708,11 @@ def _format(output: OutputFormat | None) -> dict[str, Any]:
     return {"response_format": {"type": "text", "mime_type": wire.JSON, "schema": output.schema}}
 
 
-def _tool(tool: Tool) -> dict[str, Any]:
+def write_tool(tool: Tool) -> dict[str, Any]:
+    """Return the definition of a tool."""
     if tool.kind == "server":
         return dict(tool.raw or {})
     function = without_none(type="function", name=tool.name, description=tool.description, parameters=tool.parameters)
+    if tool.deferred:
+        function["defer_loading"] = True
     return add_missing(function, tool.extras)

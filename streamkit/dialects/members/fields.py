@@ -591,6 +591,14 @@ def media_at(kind: Any, fields: Fields, name: str) -> Media:
     return Media(kind, url=url, place=fields.place)
 
 
+def is_deferred(tool: Fields) -> bool:
+    """Return whether a tool is deferred. The member ``defer_loading`` is read only if it is true."""
+    if tool.peek("defer_loading") is not True:
+        return False
+    tool.take("defer_loading")
+    return True
+
+
 def server_tool(kind: str, tool: Fields, name: str | None = None) -> Tool:
     """Return a tool that the provider runs, unchanged. Its name is ``name``, or else its member ``name``, or else its type."""
     raw = {"type": kind, **tool.rest()}

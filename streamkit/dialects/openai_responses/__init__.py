@@ -13,6 +13,7 @@ from streamkit.dialects.openai_responses.quirks import QUIRKS
 from streamkit.dialects.openai_responses.request_in import ResponsesRequestReader
 from streamkit.dialects.openai_responses.request_out import capabilities, write
 from streamkit.dialects.openai_responses.response import ResponsesBodyDecoder, ResponsesBodyWriter
+from streamkit.dialects.openai_responses.tool_searches import TOOL_SEARCHES
 from streamkit.dialects.openai_responses.wire import ERRORS, VENDOR
 from streamkit.dialects.profiles import Profile, Provider
 from streamkit.framing.sse import KEEP_ALIVE
@@ -41,6 +42,7 @@ DIALECT = Dialect(
     tools=TOOLS,
     citations=CITATIONS,
     searches=SEARCHES,
+    tool_searches=TOOL_SEARCHES,
     quirks=QUIRKS,
     providers=(
         Provider(

@@ -55,6 +55,7 @@ from streamkit.dialects.members.fields import add_missing, members_of, plain_or_
 from streamkit.dialects.openai_responses import wire
 from streamkit.dialects.openai_responses.client_items import with_items_again
 from streamkit.dialects.openai_responses.output import Item, OutputList, call_item, of_item, reasoning_item, thoughts
+from streamkit.dialects.openai_responses.tools import FINDER
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.streams.compactions import COMPACTION, OPENAIS
 from streamkit.dialects.vocabulary.models import UNKNOWN
@@ -340,6 +341,7 @@ FOREIGN: Final = Capabilities(
     search_options=frozenset({"allowed_domains", "location", "context"}),
     can_search=lambda _request: True,
     search=search,
+    finder={"type": FINDER},
     choice_extras="tool_choice",
     needs_properties=True,
     options=frozenset({*wire.OPTIONS, "compaction", "logprobs", "max_tokens", "output", "service_tier", "thinking"}),
@@ -393,7 +395,7 @@ def write(request: Request, _target: Target, report: StreamReport) -> dict[str, 
         model=request.model,
         instructions=instructions,
         input=items or extras.get("input"),
-        tools=_tools(request.tools) or None,
+        tools=write_tools(request.tools) or None,
         **_choice(request.tool_choice, request.tools),
         max_output_tokens=options.max_tokens,
         reasoning=_reasoning(options.thinking),
@@ -422,7 +424,7 @@ def _management(compaction: Compaction) -> dict[str, Any]:
     return {wire.MANAGEMENT: [without_none(type=COMPACTION, compact_threshold=compaction.threshold)]}
 
 
-def _tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
+def write_tools(tools: Sequence[Tool]) -> list[dict[str, Any]]:
     """Return the definitions of tools. Adjacent tools of one namespace are written as one namespace."""
     written: list[dict[str, Any]] = []
     last: Namespace | None = None
@@ -450,6 +452,8 @@ def _tool(tool: Tool) -> dict[str, Any]:
         written |= without_none(format=tool.format)
     else:
         written |= {"parameters": tool.parameters, "strict": tool.strict}
+    if tool.deferred:
+        written["defer_loading"] = True
     return add_missing(written, tool.extras)
 
 

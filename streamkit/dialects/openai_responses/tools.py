@@ -18,7 +18,7 @@ from typing import Any, Final
 from attrs import define, evolve, field
 
 from streamkit.conversation.messages import Namespace, Tool, WebSearch
-from streamkit.dialects.members.fields import Fields, server_tool
+from streamkit.dialects.members.fields import Fields, is_deferred, server_tool
 from streamkit.dialects.members.values import objects_in
 from streamkit.dialects.streams.client_calls import EXECUTION
 from streamkit.dialects.vocabulary.client_tools import RESPONSES, SEARCHED
@@ -29,6 +29,7 @@ from streamkit.text.identifiers import flat_name, hashed
 SEARCHES: Final = frozenset(
     {"web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"}
 )
+FINDER: Final = "tool_search"  #: the type and name of the search of tools
 #: Input items that define tools, perhaps tools that the request defines nowhere else.
 LOADING: Final = frozenset({"additional_tools", "tool_search_output"})
 
@@ -113,9 +114,11 @@ class ToolReader:
             case "function":
                 read = Tool(tool.needed("name"), tool.string("description"))
                 read.parameters, read.strict = tool.mapping("parameters"), tool.boolean("strict")
+                read.deferred = is_deferred(tool)
             case "custom":
                 read = Tool(tool.needed("name"), tool.string("description"), kind="custom")
                 read.format = tool.mapping("format")
+                read.deferred = is_deferred(tool)
             case "tool_search" if tool.peek(EXECUTION) == "client":
                 raw = {"type": kind, **tool.peek_all()}
                 read = Tool(kind, tool.string("description"), tool.mapping("parameters"), raw=raw, called=SEARCHED)
@@ -125,6 +128,7 @@ class ToolReader:
                 return RESPONSES[kind].tool({"type": kind, **tool.rest()})
             case _:
                 read = server_tool(kind, tool)
+                read.finds_tools = kind == FINDER
                 if kind in SEARCHES:
                     read.search = _search(read.raw or {})
                 return read

@@ -31,6 +31,7 @@ SOURCES: Final[Mapping[str, Source]] = {
     "anthropic": Source(
         "Anthropic's SDK", "anthropic 2.14.0: types/thinking_config_param.py, types/model_param.py", "2026-11-28"
     ),
+    "claude-tools": Source("Tool search tool", f"{_CLAUDE_DOCS}agents-and-tools/tool-use/tool-search-tool", "2026-11-29"),
     "bedrock-caching": Source("Prompt caching", f"{_AWS_DOCS}prompt-caching.html", "2026-11-27"),
     "bedrock-forced": Source(
         "Thinking and forced tools", "langchain-aws 1.9.1: utils.py; langchain-ai/langchain-aws#1141", "2026-11-28"
@@ -82,14 +83,16 @@ WATCHES: Final = (*READS, "audio", "video")
 
 _NEW: Final = ModelInfo(
     names="", vendor="anthropic", efforts=NONE_TO_MAX, budget=None, refuses=SAMPLING, prefill=False, cache_marks="long",
-    forced_calls="always", inputs=READS, context=1_000_000, output=128_000,
+    finds_tools=True, forced_calls="always", inputs=READS, context=1_000_000, output=128_000,
     sources=(
-        "claude-effort", "claude-thinking", "claude-caching", "claude-models", "anthropic", "pydantic-ai", "bedrock-forced",
+        "claude-effort", "claude-thinking", "claude-caching", "claude-models", "claude-tools", "anthropic", "pydantic-ai",
+        "bedrock-forced",
     ),
 )  # fmt: skip
 _OLD: Final = evolve(
     _NEW, words=False, budget=(1024, float("inf")), refuses=(), refuses_thinking=SAMPLING, least_top_p=0.95, both=False,
     efforts=("none", *COMMON), prefill=True, compacts=False, cache_marks="short", forced_calls="unthinking",
+    finds_tools=False,
     context=200_000, output=64_000,
     sources=("claude-effort", "claude-caching", "bedrock-caching", "claude-forms", "pydantic-ai", "litellm"),
 )  # fmt: skip
@@ -109,9 +112,9 @@ CLAUDE: Final = (
     evolve(_NEW, names="*claude-[a-z]*-4.7* *claude-4.7*", forced_calls="unthinking"),
     evolve(
         _OLD, names="*claude-[a-z]*-4.6* *claude-4.6*", efforts=("none", *COMMON, "max"), words=True, prefill=False,
-        compacts=True, cache_marks="long", context=1_000_000, output=128_000,
+        compacts=True, cache_marks="long", finds_tools=True, context=1_000_000, output=128_000,
     ),
-    evolve(_OLD, names="*claude-[a-z]*-4.5* *claude-4.5*", cache_marks="long"),
+    evolve(_OLD, names="*claude-[a-z]*-4.5* *claude-4.5*", cache_marks="long", finds_tools=True),
     evolve(_OLD, names="*claude-[a-z]*-4.[1-4]* *claude-4.[1-4]*", output=32_000),
     evolve(_OLD, names="*claude-opus-4* *claude-4-opus*", both=True, forms=(), output=32_000),
     evolve(_OLD, names="*claude-[a-z]*-4* *claude-4* *claude-3.7*", both=True, forms=()),
@@ -138,6 +141,8 @@ _LEGACY: Final = evolve(
     context=1_050_000,
     sources=("openai", "openai-latest", "openai-chat", "pydantic-ai", "models.dev"),
 )  # fmt: skip
+#: These search deferred tools.
+_FINDS: Final = evolve(_LEGACY, finds_tools=True)
 _O: Final = evolve(
     _REASONS, parallel_option=False, context=200_000, output=100_000,
     sources=("openai", "openai-parallel", "pydantic-ai", "models.dev"),
@@ -148,10 +153,10 @@ _PLAIN: Final = ModelInfo(
 )  # fmt: skip
 OPENAI: Final = (
     evolve(_PLAIN, names="*gpt-oss*", efforts=COMMON, thinks="always", inputs=("text",), context=131_072, output=None),
-    evolve(_LEGACY, names="gpt-6.1-terra*"),
-    evolve(_LEGACY, names="gpt-6-astra* gpt-6.[1-9]*", efforts=LOW_TO_MAX, thinks="always"),
-    evolve(_LEGACY, names="gpt-[7-9]* gpt-[12][0-9]*", efforts=LOW_TO_MAX, thinks="always", context=None, output=None),
-    evolve(_LEGACY, names="gpt-6* gpt-5.[6-9]* gpt-5.[1-9][0-9]*"),
+    evolve(_FINDS, names="gpt-6.1-terra*"),
+    evolve(_FINDS, names="gpt-6-astra* gpt-6.[1-9]*", efforts=LOW_TO_MAX, thinks="always"),
+    evolve(_FINDS, names="gpt-[7-9]* gpt-[12][0-9]*", efforts=LOW_TO_MAX, thinks="always", context=None, output=None),
+    evolve(_FINDS, names="gpt-6* gpt-5.[6-9]* gpt-5.[1-9][0-9]*"),
     evolve(_PLAIN, names="gpt-5-chat*"),
     evolve(_REASONS, names="gpt-5.[1-9]-chat*", efforts=("medium",), context=128_000, output=16_384),
     evolve(_REASONS, names="gpt-5-pro*", efforts=("high",), output=272_000),
@@ -165,7 +170,7 @@ OPENAI: Final = (
     ),
     evolve(_REASONS, names="gpt-5.1-codex-max* gpt-5.2-codex*", efforts=LOW_TO_XHIGH),
     evolve(_REASONS, names="gpt-5-codex* gpt-5.1-codex* *codex-mini*"),
-    evolve(_LEGACY, names="gpt-5.5*", efforts=NONE_TO_XHIGH, cache_marks=""),
+    evolve(_FINDS, names="gpt-5.5*", efforts=NONE_TO_XHIGH, cache_marks=""),
     evolve(
         _LEGACY, names="gpt-5.4-mini* gpt-5.4-nano* gpt-5.3-codex*", efforts=NONE_TO_XHIGH, thinks="asked", cache_marks="",
         inputs=SEES, context=400_000,
@@ -174,7 +179,7 @@ OPENAI: Final = (
         _LEGACY, names="gpt-5.[23]*", efforts=NONE_TO_XHIGH, thinks="asked", cache_marks="", phases=False, inputs=SEES,
         context=400_000,
     ),
-    evolve(_LEGACY, names="gpt-5.4*", efforts=NONE_TO_XHIGH, thinks="asked", cache_marks=""),
+    evolve(_FINDS, names="gpt-5.4*", efforts=NONE_TO_XHIGH, thinks="asked", cache_marks=""),
     evolve(_REASONS, names="gpt-5.1*", efforts=("none", *COMMON), thinks="asked"),
     evolve(_REASONS, names="gpt-5*", efforts=("minimal", *COMMON)),
     evolve(_O, names="o[0-9]-deep-research* o[0-9]-*-deep-research*", efforts=("medium",)),

@@ -124,6 +124,8 @@ class ModelInfo:
 
     #: When Claude accepts a tool choice that requires a call: ``always``, not while it thinks (``unthinking``), or ``never``.
     forced_calls: Literal["always", "unthinking", "never"] = "unthinking"
+    #: Whether the vendor's own API can search the model's deferred tools.
+    finds_tools: bool = False
     parallel_option: bool = True  #: Whether a request may say whether calls may be parallel.
     #: The formats of a response that the vendor's own API accepts in addition to text: ``json``, ``schema``. For Claude,
     #: ``schema`` means strict tools, too.

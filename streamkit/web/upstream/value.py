@@ -19,15 +19,27 @@ from attrs import Attribute, evolve, field, frozen
 from attrs.validators import ge, gt
 from yarl import URL
 
+from streamkit.conversation.messages import Request
 from streamkit.dialects import endpoints, key_headers, source_named
 from streamkit.dialects.base import Dialect
 from streamkit.dialects.http import KEY_HEADERS, Compacting, Endpoint, SocketEndpoint, TokenCount
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Provider
 from streamkit.dialects.vocabulary.model_names import check_model_like
 from streamkit.errors import UsageError, check_type
-from streamkit.policy import AssistantFirst, AssistantLast, CacheMarks, TextCalls, ThinkTags, UnreadableParts
+from streamkit.policy import (
+    AssistantFirst,
+    AssistantLast,
+    CacheMarks,
+    TextCalls,
+    ThinkTags,
+    ToolSearch,
+    UnreadableParts,
+)
+from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 from streamkit.translation.changes import Change, operator_changes
+from streamkit.translation.deferred_tools import DeferredTools, deferred_tools
+from streamkit.translation.tool_ranking import check_library
 from streamkit.web.source import DEFAULT_TIMEOUTS, Timeouts
 from streamkit.web.upstream.connection import ConnectionOptions, connection_options
 from streamkit.web.upstream.learning import Learnt
@@ -161,6 +173,7 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "linked_media": get_args(FetchedMedia),
     "unreadable": get_args(UnreadableParts),
     "cache": get_args(CacheMarks),
+    "tool_search": get_args(ToolSearch),
     "think_tags": get_args(ThinkTags),
     "transport": get_args(Transport),
 }
@@ -230,6 +243,11 @@ class Upstream:
     #: Whether to mark prompts for the provider's cache. `auto`: yes, if the provider caches only what is marked and the client
     #: set no mark. The marks are at the end of the tools, of the system prompt, and of the last two user turns.
     cache: CacheMarks = "off"
+    #: What becomes of deferred tools (`defer_loading`). `off`: the provider's own search of tools finds them, or, where the
+    #: model has none, all of them are defined. `emulate`: they stay out of the request, the model gets a function that
+    #: searches them, and the gateway answers its calls and asks the model again with the tools found (needs the extra
+    #: `tools`). A client gets its vendor's own items of a search.
+    tool_search: ToolSearch = "off"
     #: Whether a request is sent again without a parameter that the upstream refuses, and later requests to the same model
     #: leave this parameter out for an hour. Only parameters that a request can do without are left out, such as `temperature`.
     learn: bool = True
@@ -264,6 +282,11 @@ class Upstream:
                 raise UsageError(f"{name}: write one of {', '.join(words)}")
         if not set(self.text_calls) <= set(get_args(TextCalls)):
             raise UsageError(f"text_calls: write a list of any of {', '.join(get_args(TextCalls))}")
+        if self.tool_search == "emulate":
+            try:
+                check_library("or leave tool_search out")
+            except UsageError as error:
+                raise UsageError(f"tool_search: {error}") from None
         check_model_like(self.model_like)
         if type(self.max_tokens) is not int or self.max_tokens < 1:
             raise UsageError("max_tokens: write a number above 0")
@@ -280,6 +303,10 @@ class Upstream:
     def changes(self) -> tuple[Change, ...]:
         """The changes that ``drop`` and ``set`` make in each request."""
         return operator_changes(self.set, self.drop) if self.set or self.drop else ()
+
+    def deferred_tools(self, request: Request, report: StreamReport) -> DeferredTools | None:
+        """Return the deferred tools that the gateway searches for a request; None: there are none, or it searches none."""
+        return deferred_tools(request, report) if self.tool_search == "emulate" else None
 
     @cached_property
     def learnt(self) -> Learnt:
