@@ -139,6 +139,21 @@ VECTORS = [
         "a call that the server ran without a delta, and one of the client's", answer(available("a", {"x": 1}), available("b", {"y": 2}), output("a", "ok"), end=finish("tool-calls")),
         calls=(Call("f", '{"y":2}', id="b"),), stop="tool_calls", losses={"openai-chat": {"server_tool": 1}},
     ),
+    vector(
+        "a call that the user is to approve",
+        answer(text("Hi"), call_start("a"), piece("a", '{"x":1.0}'), available("a", {"x": 1.0}), {"type": "tool-approval-request", "approvalId": "p", "toolCallId": "a", "reason": "it writes"}, end=finish("tool-calls")),
+        text="Hi", stop="tool_calls", losses={"ai-sdk": {}, "openai-responses": {}, "anthropic": {"client_tool": 1, "metadata": 1}},
+    ),
+    vector(
+        "a call of the provider that the user is to approve",
+        answer(call_start("a", providerExecuted=True, dynamic=True), available("a", {"x": 1}, providerExecuted=True, dynamic=True), {"type": "tool-approval-request", "approvalId": "p", "toolCallId": "a"}),
+        stop="tool_calls", losses={"anthropic": {"client_tool": 1, "server_tool": 2}},
+    ),
+    vector(
+        "a call that was approved in the stream",
+        answer(call_start("a"), available("a", {}), {"type": "tool-approval-request", "approvalId": "p", "toolCallId": "a", "isAutomatic": True}, output("a", 1)),
+        losses={"ai-sdk": {}, "anthropic": {"server_tool": 1}},
+    ),
     vector("text behind a call that waits", answer(call_start("a"), available("a", {}), text("Hi"), end=finish("tool-calls")), text="Hi", calls=(Call("f", "{}", id="a"),), stop="tool_calls"),
     vector("a call that says its input again", answer(available("a", {"x": 1}), available("a", {"x": 1}), available("a", {"x": 2}), end=finish("tool-calls")), calls=(Call("f", '{"x":1}', id="a"),), stop="tool_calls", repairs={"arguments_repeated": 1, "arguments_late": 1}, withheld=('{"x":2}',)),
     vector("a call that is shown otherwise", answer(available("a", {"x": 1}, dynamic=True, title="F"), end=finish("tool-calls")), calls=(Call("f", '{"x":1}', id="a"),), stop="tool_calls", losses={"openai-chat": {"metadata": 1}, "ai-sdk": {}}),

@@ -114,6 +114,7 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
     _labels = 0  # blocks so far
     _count = 0  # calls so far
     _available = 0  # available calls without an output
+    _kept_chars = 0  # of the inputs of calls that the provider runs
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
@@ -353,9 +354,9 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         call = self._calls[self.string(document.get("toolCallId"))]
         value, call.ended = document.get("input"), True
         text = value if isinstance(value, str) else lenient_text(self.frame.data, "input") if value is not None else ""
-        call.is_too_long = self._held_bytes + len(text) > self.limits.held_chars
+        call.is_too_long = self._kept_chars + len(text) > self.limits.held_chars
         if not call.is_too_long:
-            self._held_bytes += len(text)
+            self._kept_chars += len(text)
             call.arguments.clear()
             call.arguments.append(text)
 

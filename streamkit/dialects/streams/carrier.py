@@ -61,6 +61,7 @@ class Carrier:
         self._speaks = speaks
         self._code: list[TextDelta] = []  # executed code, which is written only if the response has no other text
         self._room = limits.held_chars
+        self._report = report
         self._asked = 0  # the number of asides that ask the client for something
         self._has_items = FORMS.get(native) == "item"  # whether the target dialect has items itself
         self._calls = ClientCallReader(limits, report)
@@ -89,6 +90,7 @@ class Carrier:
         """Return what the client has to answer in another dialect's form: an item of Responses, or a call."""
         item, self._asked = aside.raw["item"], self._asked + 1
         if "type" not in item:
+            self._report.lose("client_tool", what=item["name"])
             return self._calls.call_of(item["id"], item["name"], item["arguments"], aside.choice)
         frames = [
             Aside(RESPONSES_VENDOR, "client_tool", kind, {"type": kind, "item": item}, aside.choice, -self._asked)
