@@ -195,7 +195,7 @@ class Messages:
     messages: str
     content: str
     roles: Mapping[str, str] = {}  #: by the type of a block, or by a member of a block or of the message
-    empty: Any = "x"  #: the content of a message without one: a text, or the only item of a list
+    empty: Any = "y"  #: the content of a message without one: a text, or the only item of a list
 
     def __call__(self, document: Any) -> list[Any]:
         if not isinstance(document.get(self.messages), list):
@@ -291,7 +291,7 @@ def gemini() -> Compared:
         "tools": list[types.Tool], "toolConfig": types.ToolConfig, "safetySettings": list[types.SafetySetting],
         "generationConfig": types.GenerationConfig, "cachedContent": str,
     }, total=False)  # fmt: skip
-    roles = Messages("contents", "parts", {"functionCall": "model"}, {"text": "x"})
+    roles = Messages("contents", "parts", {"functionCall": "model"}, {"text": "y"})
     said = {"content": {"role": "model", "parts": [{"text": "x"}]}}
     end = {"candidates": [{**said, "finishReason": "STOP"}]}
     own = frozenset({"sdkHttpResponse", "automaticFunctionCallingHistory", "parsed"})
@@ -412,8 +412,8 @@ def bedrock() -> Compared:
 
     start, end = {"messageStart": {"role": "assistant"}}, {"messageStop": {"stopReason": "end_turn"}}
     output = streamed.output_shape.members["stream"]
-    roles = Messages("messages", "content", dict.fromkeys(("toolUse", "reasoningContent"), "assistant"), {"text": "x"})
-    messages = {"messages": [{"role": "user", "content": [{"text": "x"}]}]}
+    roles = Messages("messages", "content", dict.fromkeys(("toolUse", "reasoningContent"), "assistant"), {"text": "y"})
+    messages = {"messages": [{"role": "user", "content": [{"text": "x"}]}], "uri": "s3://bucket/key"}
     return Compared("botocore", version("botocore"), "bedrock", [
         Schemas("stream", {**made_of(output), "$defs": made}, Stream((start,), (end,))),
         Schemas("response", {**made_of(converse.output_shape), "$defs": made}, values={"stopReason": "end_turn"}),
