@@ -8,7 +8,7 @@ DEMO := streamkit/cli/demo/two_calls.sse
 WORKERS ?= 3
 PORT ?= 8080
 MINUTES ?= 10
-.PHONY: run demo check test test-all durations test-versions test-agents fuzz mutants coverage lint docs docs-site conformance bench bench-gateway bench-peers bench-check soak clean
+.PHONY: run demo check test test-all durations test-versions test-agents fuzz mutants coverage lint docs drift docs-site conformance bench bench-gateway bench-peers bench-check soak clean
 
 run: $(VENV)/.run  ## the gateway on http://127.0.0.1:$(PORT), with a demo model inside: no key, no network; Ctrl-C ends it
 	@$(BIN)/streamkit serve --port $(PORT)
@@ -57,6 +57,9 @@ lint: $(VENV)/.test
 docs: $(VENV)/.test  ## write the generated reference pages again
 	$(BIN)/python -m tools.docs
 	$(BIN)/python -m tools.fault_matrix
+
+drift: $(VENV)/.test  ## compare the installed SDKs' types with what streamkit knows, and write docs/reference/drift.md: a minute
+	$(BIN)/python -m tools.drift
 
 docs-site: $(SITE)/.ready  ## the pages and an API reference as a site in build/site; a link that leads nowhere fails
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet

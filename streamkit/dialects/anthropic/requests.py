@@ -590,6 +590,8 @@ def write(request: Request, target: Target, report: StreamReport) -> dict[str, A
     """Return the body of a lowered request (only what the dialect can express) as JSON values."""
     turns = [(turn, blocks) for turn in request.turns if (blocks := _content(turn.parts, report))]
     leading = leading_of([turn for turn, _ in turns])
+    # a system message with members of its own stays a message: the body's `system` has no place for them
+    leading = next((number for number, (turn, _) in enumerate(turns[:leading]) if turn.extras), leading)
     options = request.options
     body = without_none(
         model=request.model,

@@ -1,0 +1,64 @@
+"""``docs/reference/drift.md`` says what the installed SDKs define and streamkit does not know; none of it is lost silently."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from tests import npm
+from tools import drift
+from tools.drift_sdks import SDKS, TESTS
+
+FOLDERS: Final = {"ai_sdk": TESTS / "gateway" / "clients" / "ai_sdk", "ag_ui": TESTS / "clients" / "ag_ui"}
+#: Names that are lost without a count, by dialect and place: why.
+SILENT: Final = {
+    ("ag-ui", "request", name): "activity messages are for the user interface and never sent on"
+    for name in ("activity.activityType", "activity.metadata", "activity.subagentRunId")
+} | {
+    ("openai-responses", "stream", f"response.steer.failed.{name}"): "the event is read as the failure of the response"
+    for name in ("sequence_number", "steer", "stream_id")
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("make", SDKS, ids=lambda make: make.__name__)
+def test_the_page_says_what_is_unknown_and_none_of_it_is_lost_silently(make):
+    """Within the dialect an unknown name is carried; in every other it is a counted loss or an error."""
+    if (folder := FOLDERS.get(make.__name__)) is not None:
+        npm.installed(folder, "the types of a package of npm", within_s=90)
+    compared, sections = make(), drift.sections_of(drift.PAGE.read_text("utf-8"))
+    if compared.title not in sections:
+        pytest.skip(f"the page compares another version than {compared.title}")
+    counts, unknown = drift.compare(compared)
+    # a document that is refused for another reason than its unknown name measures nothing
+    assert [each.entry.name for each in unknown if each.fate == "unreadable"] == []
+    assert drift.section(compared, counts, unknown) == sections[compared.title]
+    silent = {(each.dialect, each.schemas.place, each.entry.name): drift.silent(each) for each in unknown}
+    assert {key: dialects for key, dialects in silent.items() if dialects and key not in SILENT} == {}
+    assert {key for key in SILENT if key[0] == compared.dialect} <= {key for key in silent if silent[key]}
+
+
+def test_the_page_is_whole():
+    text = drift.PAGE.read_text("utf-8")
+    assert drift.page(list(drift.sections_of(text).values())) == text
+    assert len(drift.sections_of(text)) == len(SDKS)
+
+
+def test_a_lag_is_told(tmp_path, monkeypatch, capsys):
+    small = next(make for make in SDKS if make.__name__ == "ollama")
+    monkeypatch.setattr(drift, "SDKS", [small])
+    monkeypatch.setattr(drift, "PAGE", tmp_path / "drift.md")
+    assert drift.main(["--check"]) == 1
+    assert drift.main([]) == 0
+    assert drift.main(["--check"]) == 0
+    assert "lags behind" in capsys.readouterr().err
+
+
+def test_an_invented_event_is_unknown():
+    """The measure finds a type that no dialect has, next to one that is known."""
+    (schemas, *_) = next(make for make in SDKS if make.__name__ == "anthropic")().schemas
+    known = {"type": "ping"}
+    invented = {"type": drift.PROBE}
+    for name, fate in (("ping", "known"), ("brand_new", "kept")):
+        entry = drift.Entry("event", name, name, "stream", [({**known, "type": name}, invented)])
+        assert drift.fate_of("anthropic", schemas, entry) == fate

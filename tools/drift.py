@@ -1,0 +1,399 @@
+"""``docs/reference/drift.md``: what the newest SDKs define and streamkit does not know: ``python -m tools.drift``.
+
+Each type of an SDK is a JSON schema (``tools/drift_sdks.py``). From it comes a minimal document for every event, block, item,
+tool and member. streamkit reads the document twice: as it is, and with the name replaced by an invented one. **A name is
+unknown if the two are read and translated alike**, and the invented name ends where streamkit keeps what it does not know
+(``extras``, an aside ``unknown_event`` or ``metadata``), in an error, or nowhere. What is inside a thing that is kept whole on
+purpose (the result of a tool that the provider ran) is not counted again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import orjson
+
+from streamkit.dialects import DIALECTS
+from streamkit.dialects.profiles import Encoding
+from streamkit.errors import StreamkitError
+from streamkit.events import Aside
+from streamkit.framing.frame import Frame
+from streamkit.limits import DEFAULT_LIMITS
+from streamkit.machines import Chain
+from streamkit.read_options import DEFAULT_OPTIONS
+from streamkit.recipes import reading_stages
+from streamkit.report import StreamReport
+from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
+from streamkit.translation.citations import carry_citations, carry_searches
+from tools.drift_sdks import SDKS, TAGS, Compared, Schemas
+
+#: What becomes of an unknown name. ``unreadable``: the documents have another fault, which is one of this tool.
+FATES: Final = ("kept", "dropped", "refused", "unreadable")
+MADE_ID: Final = re.compile(r"_[A-Za-z0-9]{20,}")  #: in an id that streamkit makes
+ERROR: Final = "Error: "  #: the beginning of an error in place of what is written
+COUNTED_ONCE: Final = {"response_fields"}  #: losses that are counted once, however many names are lost
+#: Most values that are tried for a member, and pairs of documents that are translated, which takes long.
+MOST, TRANSLATED = 12, 2
+PROBE: Final = "invented_name"
+UNKNOWN: Final = {"unknown_event", "metadata"}  #: the kinds of aside that hold what a decoder does not know
+KINDS: Final = ("event", "item", "tool", "member")
+NAMED: Final = {
+    "anthropic",
+    "openai-responses",
+    "gemini-interactions",
+    "cohere",
+}  #: dialects whose frames name the event
+
+
+@attrs.frozen(eq=False)
+class Entry:
+    """A name of an SDK, with documents that contain it."""
+
+    kind: str  #: event, item, tool or member
+    name: str  #: the type, or the type and its member: ``text.citations``
+    own: str  #: the name alone
+    parent: str  #: the member that the type is in
+    pairs: Sequence[tuple[Any, Any]]  #: documents with the name, each with the same that has the invented name instead
+    without: Any = None  #: the document without the member
+    values: int = 1  #: how many of the pairs, the first, differ from ``without`` in the member alone
+
+
+@attrs.frozen
+class Unknown:
+    """A name that streamkit does not know in one place."""
+
+    entry: Entry
+    dialect: str
+    schemas: Schemas
+    fate: str  #: kept, refused or dropped
+
+
+# -- documents of a schema ---------------------------------------------------------------------------------------------
+
+
+def entries(schemas: Schemas, is_read: Callable[[Entry], bool]) -> Iterator[Entry]:
+    """Yield each name once, the nearest to the root first. Only what ``is_read`` is looked into."""
+    seen: set[str] = set()
+    queue: deque[tuple[Any, Any, str, str]] = deque([(schemas.root, lambda value: value, schemas.kind, schemas.place)])
+    while queue:
+        schema, wrap, kind, parent = queue.popleft()
+        variants = [each for each in schemas.variants(schema) if "properties" in each]
+        for variant in variants:
+            key = json.dumps([kind == "tool", variant], sort_keys=True, default=str)
+            members = {name: each for name, each in variant["properties"].items() if name not in schemas.left_out}
+            whole = schemas.minimal(variant)
+            tag = next((tag for tag in TAGS if tag in members and schemas.is_word(members[tag])), "")
+            name = whole[tag] if tag else parent
+            if key in seen or name in schemas.left_out:
+                continue
+            seen.add(key)
+            full = {member: schemas.minimal(inner, member, full=True) for member, inner in members.items()} | whole
+            if tag and (len(variants) > 1 or kind):
+                pairs = [(wrap(each), wrap({**each, tag: PROBE})) for each in (whole, full)]
+                entry = Entry(kind or "item", name, name, parent, pairs)
+                yield entry
+                if not is_read(entry):
+                    continue
+            alternatives = variant.get("x-union", ())
+            for member, inner in members.items():
+                if member == tag:
+                    continue
+                values, is_alternative = schemas.values_of(inner, member)[:MOST], member in alternatives
+                words = schemas.values_of(members["type"], "type") if "type" in members and not tag else []
+                bases = [{}] if is_alternative else [whole] if alternatives else [whole, full]
+                bases += [{**full, "type": word} for word in words if not alternatives]
+                rests = [{other: base[other] for other in base if other != member} for base in bases]
+                pairs = [(wrap({**rest, member: v}), wrap({**rest, PROBE: v})) for rest in rests for v in values]
+                rest, shown = rests[0], member if is_alternative else f"{name}.{member}"
+                what = (kind or "item") if is_alternative else "member"
+                entry = Entry(what, shown, member, parent, pairs, wrap(rest), len(values))
+                yield entry
+                if not is_read(entry):
+                    continue
+                for below, put in schemas.nested(inner):
+                    into = lambda v, wrap=wrap, rest=rest, member=member, put=put: wrap({**rest, member: put(v)})  # noqa: E731
+                    queue.append((below, into, "tool" if member == "tools" else "", member))
+
+
+# -- reading and translating -------------------------------------------------------------------------------------------
+
+
+def read(dialect: str, schemas: Schemas, document: Any) -> Any:
+    """Return what streamkit's reader of a dialect makes of a document: neutral values, or the error as text."""
+    try:
+        if schemas.place == "request":
+            return decode_request(_body(schemas, document), dialect)
+        named, report = DIALECTS[dialect], StreamReport()
+        if schemas.place == "response" and named.bodies is not None:
+            return named.bodies.decode_response(_body(schemas, document), DEFAULT_LIMITS, report)
+        chain = Chain(named.decoder(DEFAULT_LIMITS, report))
+        events = [*chain.feed(_frames(dialect, schemas, document)), *chain.finish()]
+        return events if chain.fault is None else f"{type(chain.fault).__name__}: {chain.fault}"
+    except StreamkitError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def translate(dialect: str, schemas: Schemas, document: Any, target: str) -> tuple[str, StreamReport]:
+    """Return what is written for another dialect, or the error; and the report, with the losses."""
+    report = StreamReport()
+    encoding = Encoding(make_id=lambda prefix: f"{prefix}1", clock=lambda: 1.0)
+    try:
+        if schemas.place == "request":
+            request = decode_request(_body(schemas, document), dialect, report=report)
+            return encode_request(request, target, linked_media="drop", report=report).decode(), report
+        if schemas.place == "response":
+            response = decode_response(_body(schemas, document), dialect, report=report)
+            return encode_response(response, target, make_id=encoding.make_id, clock=encoding.clock).decode(), report
+        source, to = DIALECTS[dialect], DIALECTS[target]
+        stages = reading_stages(source, None, DEFAULT_OPTIONS, join=True)[1:]
+        carry = (
+            carry_searches(source, to, (), limits=DEFAULT_LIMITS),
+            carry_citations(source, to, limits=DEFAULT_LIMITS),
+        )
+        made = [stage.make(report) for stage in [*stages, *(each for each in carry if each is not None)]]
+        chain = Chain(*made)
+        encoder = to.encoder(encoding, report)
+        read_of = chain.feed(_frames(dialect, schemas, document)), chain.finish()
+        output = [*(encoder.feed(events) for events in read_of), encoder.finish()]
+        return repr(output), report
+    except StreamkitError as error:
+        return f"{ERROR}{type(error).__name__}: {error}", report
+
+
+def _body(schemas: Schemas, document: Any) -> bytes:
+    return orjson.dumps(schemas.within(document)[0])
+
+
+def _frames(dialect: str, schemas: Schemas, document: Any) -> list[Frame]:
+    frames = []
+    for each in filter(None, schemas.within(document)):
+        named = dialect == "bedrock"  # the name of an event is a header
+        event, payload = next(iter(each.items())) if named else (each.get("type"), each)
+        event = event or each.get("event_type")
+        frames.append(Frame(orjson.dumps(payload), event=event if named or dialect in NAMED else "message"))
+    return frames
+
+
+# -- what is unknown ---------------------------------------------------------------------------------------------------
+
+
+def compare(compared: Compared) -> tuple[Counter[str], list[Unknown]]:
+    """Return how many names of each kind were compared, and those that are unknown."""
+    counts: Counter[str] = Counter()
+    unknown = []
+    for schemas in compared.schemas:
+        fates: dict[Entry, str] = {}
+
+        def is_read(entry: Entry, schemas: Schemas = schemas, fates: dict[Entry, str] = fates) -> bool:
+            if fates[entry] != "known" or entry.without is None:
+                return fates[entry] == "known"
+            without, *here = (
+                repr(read(compared.dialect, schemas, each))
+                for each in (entry.without, *(document for document, _ in entry.pairs[: entry.values]))
+            )
+            return any(each != without for each in here)  # else the member is passed over on purpose in this place
+
+        for entry in entries(schemas, is_read):
+            fates[entry] = fate_of(compared.dialect, schemas, entry)
+            counts[entry.kind] += 1
+            if fates[entry] not in {"known", "whole"}:
+                unknown.append(Unknown(entry, compared.dialect, schemas, fates[entry]))
+    return counts, unknown
+
+
+def fate_of(dialect: str, schemas: Schemas, entry: Entry) -> str:
+    """Return known, whole (inside a thing that is kept whole), or the fate of an unknown name: kept, refused, dropped."""
+    fates = set()
+    for number, (document, probe) in enumerate(entry.pairs):
+        real, invented = (read(dialect, schemas, each) for each in (document, probe))
+        if repr(real) != repr(invented).replace(PROBE, entry.own):
+            return "known"
+        places = set(_places(invented))  # where the invented name ends
+        is_kept = places & UNKNOWN or any(place.endswith(".extras") for place in places)
+        if isinstance(invented, str):
+            fates.add("refused" if PROBE in invented else "unreadable")
+        elif places and not is_kept and not (entry.kind == "tool" and "Tool.raw" in places):
+            return "whole"
+        else:
+            fates.add("kept" if places else "dropped")
+        for target in targets(dialect, schemas) if number < TRANSLATED else ():
+            said, other = (translate(dialect, schemas, each, target) for each in (document, probe))
+            if _said(said, entry.own) != _said(other, PROBE):
+                return "known"
+    return min(fates, key=FATES.index)
+
+
+def targets(dialect: str, schemas: Schemas) -> list[str]:
+    """Return the other dialects into which a document can be translated."""
+    answering = schemas.place != "response"
+    return [name for name, other in DIALECTS.items() if name != dialect and (answering or other.answers_whole)]
+
+
+def silent(unknown: Unknown) -> list[str]:
+    """Return the dialects into which the name is lost without an error or a counted loss; its own dialect must carry it.
+
+    Streams and whole responses of the same dialect are passed on as bytes, so that only requests can lose it there.
+    """
+    entry, dialect, schemas = unknown.entry, unknown.dialect, unknown.schemas
+    document, found = entry.pairs[0][0], []
+    if schemas.place == "request":
+        text, _ = translate(dialect, schemas, document, dialect)
+        if entry.own not in text and not text.startswith(ERROR):
+            found.append(dialect)
+    for target in targets(dialect, schemas):
+        text, report = translate(dialect, schemas, document, target)
+        less = translate(dialect, schemas, entry.without, target)[1].losses if entry.without else Counter()
+        # what is lost is the name, or the whole that it is in
+        is_counted = report.losses - less or report.losses - _losses_of_nothing(dialect, schemas, target)
+        is_counted = is_counted or COUNTED_ONCE & report.losses.keys()
+        if not (text.startswith(ERROR) or is_counted or report.repairs["turn_empty"]):
+            found.append(target)
+    return found
+
+
+@cache
+def _losses_of_nothing(dialect: str, schemas: Schemas, target: str) -> Counter[str]:
+    """Return the losses of the smallest document."""
+    return translate(dialect, schemas, schemas.minimal(schemas.root), target)[1].losses
+
+
+def _said(translated: tuple[str, StreamReport], name: str) -> Any:
+    text, report = translated
+    text = MADE_ID.sub("_", text)
+    return text.replace(name, "_"), report.losses, [(kind, what.replace(name, "_")) for kind, what in report.lost]
+
+
+def _places(value: Any, place: str = "") -> Iterator[str]:
+    """Yield where the invented name is in neutral values: the class and its field, or the kind of the aside."""
+    if isinstance(value, Aside):
+        if PROBE in value.type or PROBE in repr(value.raw):
+            # an event that is known may be kept whole as metadata; a member that is not known is metadata of its own name
+            yield "whole" if value.kind == "metadata" and PROBE not in value.type else value.kind
+    elif attrs.has(type(value)):
+        for field in attrs.fields(type(value)):
+            yield from _places(getattr(value, field.name), f"{type(value).__name__}.{field.name}")
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _places(each, place)
+    elif PROBE in repr(value):
+        yield place or "error"
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "reference" / "drift.md"
+PLURALS: Final = {"event": "events", "item": "blocks and items", "tool": "tools", "member": "members"}
+
+
+def section(compared: Compared, counts: Mapping[str, int], unknown: Sequence[Unknown]) -> str:
+    """Return the page's section of one SDK."""
+    rows: dict[tuple[str, str, str], dict[str, None]] = {}
+    members: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
+    for each in unknown:
+        kind, place = each.entry.kind, each.schemas.place
+        if each.fate != "kept":
+            place += f" ({each.fate})"
+        if kind == "member":
+            owner, _, name = each.entry.name.rpartition(".")
+            inside = "" if each.entry.parent in {owner, place} else each.entry.parent
+            members.setdefault((owner, inside), {}).setdefault(place, {})[name] = None
+        else:
+            inside = "" if each.entry.parent == place else each.entry.parent
+            rows.setdefault((kind, each.entry.name, inside), {})[place] = None
+    lines = [
+        f"## {compared.title}",
+        "",
+        f"Compared: {_counted(counts)}. Unknown: {_counted(Counter(each.entry.kind for each in unknown))}.",
+    ]
+    if rows:
+        lines += ["", "| unknown | | inside | of a |", "|---|---|---|---|"]
+        lines += [
+            f"| `{name}` | {kind} | {_code(inside)} | {', '.join(places)} |"
+            for (kind, name, inside), places in sorted(rows.items(), key=lambda row: KINDS.index(row[0][0]))
+        ]
+    if members:
+        lines += ["", "| unknown members | of | inside | of a |", "|---|---|---|---|"]
+        lines += [
+            f"| {', '.join(map(_code, names))} | {_code(owner)} | {_code(inside)} | {place} |"
+            for (owner, inside), places in members.items()
+            for place, names in places.items()
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def page(sections: Sequence[str]) -> str:
+    """Return the whole page, with the sums of what its sections count."""
+    compared, unknown = (sum_of(sections, word) for word in ("Compared", "Unknown"))
+    return HEAD.format(
+        compared=sum(compared.values()), unknown=sum(unknown.values()), kinds=_counted(unknown)
+    ) + "".join(f"\n{each}" for each in sections)
+
+
+def sum_of(sections: Sequence[str], word: str) -> Counter[str]:
+    """Return the sum of what the sections count as ``Compared`` or ``Unknown``, by kind."""
+    counts: Counter[str] = Counter()
+    for line in (re.search(rf"^.*{word}: ([^.]+)\.", each, re.MULTILINE) for each in sections):
+        for number, kind in re.findall(r"(\d+) ([a-z ]+?)(?:,|$)", line[1] if line else ""):
+            counts[next(one for one, many in PLURALS.items() if kind in {one, many})] += int(number)
+    return counts
+
+
+def sections_of(text: str) -> dict[str, str]:
+    """Return the sections of a page, by their titles."""
+    return {part.partition("\n")[0]: f"## {part.rstrip()}\n" for part in text.split("\n## ")[1:]}
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return (
+        ", ".join(
+            f"{counts[kind]} {kind if counts[kind] == 1 else PLURALS[kind]}" for kind in KINDS if counts.get(kind)
+        )
+        or "nothing"
+    )
+
+
+def _code(name: str) -> str:
+    return f"`{name}`" if name else ""
+
+
+HEAD: Final = """<!-- Generated by tools/drift.py from the SDKs' types: run `python -m tools.drift` after a release. -->
+# What the SDKs know and streamkit does not
+
+Of {compared} names that the newest SDKs define, {unknown} are unknown to streamkit: {kinds}.
+
+A name is an event, a block or item, a tool's type, or a member of one of them, in a stream, a whole response or a request.
+It is unknown if streamkit reads and translates it exactly like a name that nobody has: within the dialect it is carried
+through unchanged, in other dialects it is a [counted loss](losses.md) or the request is refused.
+"dropped" means that it is lost without a count.
+The tools of a provider are sent on within the dialect as they are; "unknown" says that no other dialect gets them.
+What is inside a thing that is kept whole on purpose, such as the result of a tool that the provider ran, is not listed again.
+Of `ai`, only the stream is compared: the package exports no schema of its messages.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if the page lags")
+    check = parser.parse_args(arguments).check
+    text = page([section(each, *compare(each)) for each in (make() for make in SDKS)])
+    if PAGE.exists() and PAGE.read_text("utf-8") == text:
+        return 0
+    if check:
+        print("docs/reference/drift.md lags behind the SDKs or the code: run `python -m tools.drift`", file=sys.stderr)
+        return 1
+    PAGE.write_text(text, "utf-8")
+    print(f"wrote docs/reference/drift.md: {sum(sum_of(list(sections_of(text).values()), 'Unknown').values())} unknown")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
