@@ -19,8 +19,11 @@ FILES = [path for room in ("web", "gateway") for path in sorted((ROOT / "streamk
 NAMED = re.compile("|".join(name.replace("-", "[-_ ]?") for name in DIALECTS.built_in), re.IGNORECASE)
 #: Families of models, whatever the dialect, by how they write calls into their text (``Policy.text_calls``).
 FAMILIES = {("streamkit/policy.py", "mistral"), ("streamkit/in_text/grammars.py", "mistral")}
-#: The table of dialects, and the table of models with their vendors.
-TABLES = [ROOT / "streamkit" / "dialects" / name for name in ("__init__.py", "vocabulary/model_table.py")]
+#: The table of dialects, and the tables of models and of clients' tools with their vendors.
+TABLES = [
+    ROOT / "streamkit" / "dialects" / name
+    for name in ("__init__.py", "vocabulary/model_table.py", "vocabulary/client_tools.py")
+]
 
 
 def dialect_folders() -> set[Path]:

@@ -17,6 +17,7 @@ from streamkit.dialects.http import HTTP, NO_HTTP
 from streamkit.dialects.linting import PayloadChecker, Violation
 from streamkit.dialects.profiles import Encoding, Prefill, Profile, Provider, Target
 from streamkit.dialects.streams.encode_stage import ErrorWriter
+from streamkit.dialects.vocabulary.document_places import Document
 from streamkit.events import Aside, ErrorType, Event, ProviderFailed, ResponseStarted, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.framing.sse import SSEParser
@@ -135,11 +136,14 @@ class CitationForm:
     #: text. A citation is written after its text. "none": a citation has no position.
     unit: Literal["block", "choice", "bytes", "none"]
     #: Returns asides that contain these citations. The integer is the index of the choice.
-    write: Callable[[Sequence[Citation], int], list[Aside]]
+    write: Callable[..., list[Aside]]
     #: Returns the citations in an aside of this vendor, and the names of the aside's other members; both empty for an aside
     #: of another vendor. None: citations of this dialect have no position in a text, so no other dialect can use them.
-    read: Callable[[Aside], tuple[Sequence[Citation], Sequence[str]]] | None = None
+    read: Callable[..., tuple[Sequence[Citation], Sequence[str]]] | None = None
     documents: bool = False  #: Whether the dialect also cites documents of the request.
+    #: Returns the block of a message that is a document. None: documents are next to the messages, and citations name them by
+    #: ids. ``write`` then takes ``id_of``, which finds the id at a place, and ``read`` takes ``place_of`` for the reverse.
+    document_block: Callable[[Document], dict[str, Any]] | None = None
     has_text: bool = False  #: Whether a citation repeats the text between its start and its end (``Citation.text``).
 
 

@@ -18,30 +18,19 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import orjson
-from attrs import define, evolve
+from attrs import evolve
 
 from streamkit.conversation.media import decoded_text
-from streamkit.conversation.messages import (
-    CacheMark,
-    Citation,
-    DocumentPlace,
-    Media,
-    Part,
-    Request,
-    Text,
-    ToolResult,
-    Turn,
-)
+from streamkit.conversation.messages import Citation, DocumentPlace, Media, Part, Request, Text, ToolResult, Turn
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.base import CitationForm
-from streamkit.dialects.cohere.asides import read_citation, write_citations
 from streamkit.dialects.lowering import Lowering
 from streamkit.dialects.members.fields import CONTENT, without_none
 from streamkit.dialects.members.values import details_of, objects_in, text_of
-from streamkit.dialects.vocabulary.document_places import place_id
+from streamkit.dialects.vocabulary.document_places import Document, place_id
 from streamkit.events import Aside
 from streamkit.translation.citations import carried_parts
 
@@ -52,23 +41,11 @@ MARKS: Final = ("\n\n", "\n", ". ", " ")
 #: The text of a turn that had only documents, which are now next to the messages.
 ATTACHED: Final = "(A document is attached.)"
 OFF: Final = frozenset({"OFF", "DISABLED"})
+BlockOf: TypeAlias = Callable[[Document], dict[str, Any]]
 Read: TypeAlias = Callable[[Aside], tuple[Sequence[Citation], Sequence[str]]]
 
 
-@define
-class Document:
-    """A document or a search result with the texts of its blocks. ``cited``: None if the request does not say."""
-
-    kind: Literal["char", "block", "search"]
-    texts: list[str]
-    title: str | None = None
-    source: str | None = None
-    context: str | None = None
-    cited: bool | None = None
-    cache: CacheMark | None = None
-
-
-# -- Anthropic and Bedrock ---------------------------------------------------------------------------------------------
+# -- documents in blocks -----------------------------------------------------------------------------------------------
 
 
 def _read(part: Part) -> Document | None:
@@ -114,34 +91,15 @@ def _texts(content: Any) -> list[str] | None:
     return texts if texts and len(texts) == len(content) else None
 
 
-def _block(document: Document, dialect: str) -> Text:
-    """Return a document as a part that is written as a block of Anthropic or Bedrock. Other code sees its text."""
-    is_claude, is_search = dialect == "anthropic", document.kind == "search"
-    content = [{"type": "text", "text": text} if is_claude else {"text": text} for text in document.texts]
-    members = without_none(
-        title=document.title,
-        context=document.context,
-        citations=None if document.cited is None else {"enabled": document.cited},
-    )
-    if is_search:
-        source = document.source or document.title or "document"
-        members |= {"source": source, "title": document.title or source, "content": content}
-    elif is_claude:
-        members["source"] = {"type": "content", "content": content}
-    else:
-        members.pop("title", None)
-        members |= {"name": document.title or "", "source": {"content": content}}
-    if is_claude:
-        item = {"type": "search_result" if is_search else "document", **members}
-    else:
-        item = {"searchResult" if is_search else "document": members}
-    return Text("\n\n".join(document.texts), cache=document.cache, item=item)
+def _block(document: Document, block_of: BlockOf) -> Text:
+    """Return a document as a part that is written as a block of the dialect. Other code sees its text."""
+    return Text("\n\n".join(document.texts), cache=document.cache, item=block_of(document))
 
 
-# -- Cohere ------------------------------------------------------------------------------------------------------------
+# -- documents next to the messages -----------------------------------------------------------------------------------
 
 
-def _of_cohere(raw: Any, number: int, *, cited: bool) -> Document | None:
+def _of_listed(raw: Any, number: int, *, cited: bool) -> Document | None:
     """Return one of a request's ``documents``, which Cohere numbers if it has no id; None if it has no text."""
     if isinstance(raw, str):
         return Document("search", [raw], source=f"doc:{number}", cited=cited) if raw.strip() else None
@@ -191,7 +149,8 @@ def _pieces(document: Document, index: int) -> Iterator[tuple[DocumentPlace, dic
 
 def has_documents(request: Request) -> bool:
     """Return whether a request has documents of Anthropic or Bedrock that the model may cite."""
-    return request.dialect in {"anthropic", "bedrock"} and any(
+    form = DIALECTS[request.dialect].citations
+    return (form is not None and form.document_block is not None) and any(
         document.cited
         for turn in request.turns
         if turn.role != "assistant"
@@ -204,33 +163,37 @@ def has_documents(request: Request) -> bool:
 
 def documents_cited(request: Request, to: Lowering) -> None:
     """Write documents, and citations in the history, in the form of a dialect that can cite them."""
-    source, dialect = to.source, to.takes.dialect
-    if source == "cohere" and isinstance(request.extras.get("documents"), list):
-        known = _from_cohere(request, to)
-        if to.takes.cites:
-            _history(request, to, partial(read_citation, place_of=known.get))
-    elif to.takes.cites and source in {"anthropic", "bedrock"}:
-        if dialect == "cohere":
-            known_places = _to_cohere(request, to)
+    source, target = DIALECTS[to.source].citations, DIALECTS[to.takes.dialect].citations
+    if source is None or not source.documents:
+        return
+    if source.document_block is None:
+        if isinstance(request.extras.get("documents"), list):
+            known = _from_listed(request, to, None if target is None else target.document_block)
+            if to.takes.cites and source.read is not None:
+                _history(request, to, partial(source.read, place_of=known.get))
+    elif to.takes.cites and target is not None:
+        if target.document_block is None:
+            known_places = _to_listed(request, to)
             _history(request, to, None, known_places)
         else:
             request.turns = [
-                _with_blocks(turn, dialect) if turn.role != "assistant" else turn for turn in request.turns
+                _with_blocks(turn, target.document_block) if turn.role != "assistant" else turn
+                for turn in request.turns
             ]
             _history(request, to)
 
 
-def _with_blocks(turn: Turn, dialect: str) -> Turn:
+def _with_blocks(turn: Turn, block_of: BlockOf) -> Turn:
     def written(part: Any) -> Any:
         if isinstance(part, ToolResult):
             return evolve(part, parts=[written(each) for each in part.parts])
         document = _read(part) if isinstance(part, Aside) else None
-        return part if document is None else _block(document, dialect)
+        return part if document is None else _block(document, block_of)
 
     return evolve(turn, parts=[written(part) for part in turn.parts])
 
 
-def _from_cohere(request: Request, to: Lowering) -> dict[str, DocumentPlace]:
+def _from_listed(request: Request, to: Lowering, block_of: BlockOf | None) -> dict[str, DocumentPlace]:
     """Put Cohere's documents before the last question. Return the place of each by its id."""
     extras = dict(request.extras)
     listed, options = extras.pop("documents"), extras.pop("citation_options", None)
@@ -244,14 +207,14 @@ def _from_cohere(request: Request, to: Lowering) -> dict[str, DocumentPlace]:
         cited = False
     documents: list[Document] = []
     for number, raw in enumerate(listed):
-        if (document := _of_cohere(raw, number, cited=cited)) is not None:
+        if (document := _of_listed(raw, number, cited=cited)) is not None:
             documents.append(document)
         else:
             to.lose("parameter", "documents")
     if not documents:
         return {}
-    if to.takes.cites:
-        parts: list[Part] = [_block(document, to.takes.dialect) for document in documents]
+    if to.takes.cites and block_of is not None:
+        parts: list[Part] = [_block(document, block_of) for document in documents]
     else:
         to.lose("metadata", "documents")
         parts = [Text("\n\n".join(filter(None, (document.title, *document.texts)))) for document in documents]
@@ -270,7 +233,7 @@ def _from_cohere(request: Request, to: Lowering) -> dict[str, DocumentPlace]:
     return {name: DocumentPlace("search", number, 0, 1, name) for number, name in enumerate(names)}
 
 
-def _to_cohere(request: Request, to: Lowering) -> Callable[[DocumentPlace], str | None]:
+def _to_listed(request: Request, to: Lowering) -> Callable[[DocumentPlace], str | None]:
     """Move documents next to the messages, those of tools into their results. Return what finds the id at a place."""
     places: list[DocumentPlace] = []
     numbers = {"document": 0, "search": 0}
@@ -336,7 +299,7 @@ def _history(
     known = partial(_known, read or source.read, id_of, to)
     source = evolve(source, read=known)
     if id_of is not None:
-        target = evolve(target, write=partial(write_citations, id_of=id_of))
+        target = evolve(target, write=partial(target.write, id_of=id_of))
     request.turns = [_cited(turn, source, target, to) for turn in request.turns]
 
 

@@ -23,8 +23,9 @@ from streamkit.conversation.messages import Citation, Tool, ToolsFound, WebSearc
 from streamkit.dialects.anthropic.wire import VENDOR
 from streamkit.dialects.base import CitationForm, SearchForm, ToolSearchForm
 from streamkit.dialects.bodies.responses import Block, BlockList, joined_input
+from streamkit.dialects.members.fields import without_none
 from streamkit.dialects.members.values import details_of, json_value, objects_in
-from streamkit.dialects.vocabulary.document_places import DocumentForm, read_place, write_place
+from streamkit.dialects.vocabulary.document_places import Document, DocumentForm, read_place, write_place
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, seal, unseal
 from streamkit.dialects.vocabulary.web_search import read_pages
 from streamkit.events import Aside, AsideKind
@@ -151,7 +152,28 @@ def is_foreign(citation: Any) -> bool:
     return isinstance(index, str) and unseal(index) is not None
 
 
-CITATIONS: Final = CitationForm(vendor=VENDOR, unit="block", read=read_citation, write=write_citations, documents=True)
+def _document_block(document: Document) -> dict[str, Any]:
+    """Return the block of a document, or of a search result."""
+    content = [{"type": "text", "text": text} for text in document.texts]
+    cited = None if document.cited is None else {"enabled": document.cited}
+    members = without_none(context=document.context, citations=cited)
+    if document.kind == "search":
+        source = document.source or document.title or "document"
+        return {
+            "type": "search_result", "title": document.title or source, **members, "source": source, "content": content,
+        }  # fmt: skip
+    block = {"type": "document", **without_none(title=document.title), **members}
+    return {**block, "source": {"type": "content", "content": content}}
+
+
+CITATIONS: Final = CitationForm(
+    vendor=VENDOR,
+    unit="block",
+    read=read_citation,
+    write=write_citations,
+    documents=True,
+    document_block=_document_block,
+)
 
 
 # -- searches of the web -----------------------------------------------------------------------------------------------

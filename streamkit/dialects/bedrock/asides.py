@@ -23,7 +23,7 @@ from streamkit.dialects.bedrock.wire import FORMATS, MEDIA_TYPES, PADDING, VENDO
 from streamkit.dialects.bodies.responses import Block, BlockList, joined_input
 from streamkit.dialects.members.fields import CONTENT, without_none
 from streamkit.dialects.members.values import Growing, details_of, has_value, objects_in, others_of
-from streamkit.dialects.vocabulary.document_places import DocumentForm, read_place, write_place
+from streamkit.dialects.vocabulary.document_places import Document, DocumentForm, read_place, write_place
 from streamkit.events import Aside, AsideKind, MediaGenerated
 from streamkit.report import StreamReport
 
@@ -111,7 +111,25 @@ def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
     return asides
 
 
-CITATIONS: Final = CitationForm(vendor=VENDOR, unit="block", read=read_citation, write=write_citations, documents=True)
+def _document_block(document: Document) -> dict[str, Any]:
+    """Return the block of a document, or of a search result."""
+    content = [{"text": text} for text in document.texts]
+    cited = None if document.cited is None else {"enabled": document.cited}
+    members = without_none(context=document.context, citations=cited)
+    if document.kind == "search":
+        source = document.source or document.title or "document"
+        return {"searchResult": {"title": document.title or source, **members, "source": source, "content": content}}
+    return {"document": {**members, "name": document.title or "", "source": {"content": content}}}
+
+
+CITATIONS: Final = CitationForm(
+    vendor=VENDOR,
+    unit="block",
+    read=read_citation,
+    write=write_citations,
+    documents=True,
+    document_block=_document_block,
+)
 
 
 @define

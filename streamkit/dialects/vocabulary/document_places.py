@@ -1,4 +1,4 @@
-"""The places in documents that a text cites, in the members of each dialect.
+"""Documents that a text may cite, and the cited places in them, in the members of each dialect.
 
 Cohere has no places, but a citation names the id of a document: so an id can contain the place, as ``char:0:120:560``.
 
@@ -11,11 +11,26 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from streamkit.conversation.messages import DocumentPlace
+from attrs import define
+
+from streamkit.conversation.messages import CacheMark, DocumentPlace
 
 #: The unit of a place, and the members with the document's number, the start and the end.
 DocumentForm: TypeAlias = tuple[Literal["char", "page", "block", "search"], str, str, str]
 PLACE_ID: Final = re.compile(r"(char|page|block|search):(\d{1,9}):(\d{1,9}):(\d{1,9})", re.ASCII)
+
+
+@define
+class Document:
+    """A document or a search result with the texts of its blocks. ``cited``: None if the request does not say."""
+
+    kind: Literal["char", "block", "search"]
+    texts: list[str]
+    title: str | None = None
+    source: str | None = None
+    context: str | None = None
+    cited: bool | None = None
+    cache: CacheMark | None = None
 
 
 def read_place(form: DocumentForm, raw: Mapping[str, Any], source: Any = None) -> DocumentPlace | None:
