@@ -147,9 +147,15 @@ def _pieces(document: Document, index: int) -> Iterator[tuple[DocumentPlace, dic
 # -- requests ----------------------------------------------------------------------------------------------------------
 
 
+def _form_of(dialect: str) -> CitationForm | None:
+    """Return how a dialect cites; None for a name of no dialect, which a request that a program made may have."""
+    known = DIALECTS.get(dialect)
+    return None if known is None else known.citations
+
+
 def has_documents(request: Request) -> bool:
     """Return whether a request has documents of Anthropic or Bedrock that the model may cite."""
-    form = DIALECTS[request.dialect].citations
+    form = _form_of(request.dialect)
     return (form is not None and form.document_block is not None) and any(
         document.cited
         for turn in request.turns
@@ -163,7 +169,7 @@ def has_documents(request: Request) -> bool:
 
 def documents_cited(request: Request, to: Lowering) -> None:
     """Write documents, and citations in the history, in the form of a dialect that can cite them."""
-    source, target = DIALECTS[to.source].citations, DIALECTS[to.takes.dialect].citations
+    source, target = _form_of(to.source), _form_of(to.takes.dialect)
     if source is None or not source.documents:
         return
     if source.document_block is None:
