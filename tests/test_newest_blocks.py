@@ -18,9 +18,16 @@ from attrs import frozen
 from streamkit import accumulate_tool_calls, collect, decode, encode, parse_sse, pipe
 from streamkit.conversation.messages import Text
 from streamkit.dialects import DIALECTS
+from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
-from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
+from streamkit.translation.bodies import (
+    decode_request,
+    decode_response,
+    drop_unreadable,
+    encode_request,
+    encode_response,
+)
 from tests.requests.rows import translate
 from tests.requests.sdk_types import faults
 
@@ -336,7 +343,10 @@ def test_a_file_for_a_container_is_a_stored_file_to_others():
         {"role": "user", "content": [{"type": "container_upload", "file_id": "f", "cache_control": {"type": "ephemeral"}}, TEXT[CLAUDE]]},
     ]}  # fmt: skip
     assert translate(body, CLAUDE, CLAUDE)[0] == body
-    written, report = translate(body, CLAUDE, CHAT, linked_media="drop")
+    request, report = decode_request(orjson.dumps(body), CLAUDE), StreamReport()
+    with pytest.raises(BadRequest, match="id"):
+        encode_request(request, CHAT)
+    written = orjson.loads(encode_request(drop_unreadable(request, CHAT, report=report), CHAT, report=report))
     assert written["messages"] == [{"role": "user", "content": "Hi"}]
     assert report.losses == {"media": 1}
 
@@ -423,7 +433,7 @@ async def test_an_event_about_what_the_client_sent_meanwhile(event):
 
 # -- phases ------------------------------------------------------------------------------------------------------------
 
-ONE_TEXT = {"openai-chat", "mistral", "ollama", "gemini"}
+ONE_TEXT = {"openai-chat", "mistral", "ollama", "gemini", "cohere"}
 PHASED = [
     {**TEXT[OPENAI], "id": f"msg_{phase}", "phase": phase, "content": [{**TEXT[OPENAI]["content"][0], "text": phase}]}
     for phase in ("commentary", "final_answer")

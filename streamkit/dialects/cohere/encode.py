@@ -94,6 +94,7 @@ class CohereEncoder(BlockEncoder):
 
     vendor = VENDOR
     writer = BlockWriter
+    one_text = True
     text_delta = b'"delta":{"message":{"content":{"text":%b}}}'
     thinking_delta = b'"delta":{"message":{"content":{"thinking":%b}}}'
 
