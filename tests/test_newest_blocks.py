@@ -84,7 +84,7 @@ ROWS = [
             "type": "agent_message",
             "id": "am_1",
             "author": "/root",
-            "recipient": "/root/a",
+            "recipient": "/main/a",
             "content": [{"type": "encrypted_content", "encrypted_content": "E"}],
         },
     ),
