@@ -80,12 +80,12 @@ class DeferredTools:
         self._found |= dict.fromkeys(found.names)
         return found
 
-    def go_on(self, said: Sequence[Part], searches: Mapping[str, ToolsFound]) -> None:
-        """Add to the request what the model said, and the results of its ``searches``, by the id of their call."""
+    def go_on(self, parts: Sequence[Part], searches: Mapping[str, ToolsFound]) -> None:
+        """Add to the request the model's ``parts``, and the results of its ``searches``, by the ids of their calls."""
         results: list[Part] = [
             ToolResult(call_id, [Text(listing(found, self._known))], NAME) for call_id, found in searches.items()
         ]
-        turns = [*self.request.turns, Turn("assistant", [*said]), Turn("user", results)]
+        turns = [*self.request.turns, Turn("assistant", [*parts]), Turn("user", results)]
         self.request = evolve(self.request, turns=turns)
 
 

@@ -26,7 +26,7 @@ DIALECT = Dialect(
     errors=ERRORS,
     http=HTTP_HALF,
     settings=settings_of,
-    reads_stored=lambda media, _dialect: media.file_id is None,  # of URLs the application behind the route decides
+    reads_stored=lambda media, _dialect: media.file_id is None,  # the application decides which URLs it reads
     tools=TOOLS,
     quirks=QUIRKS,
 )

@@ -27,7 +27,7 @@ DIALECT = Dialect(
     bodies=Bodies(AISDKRequestReader.decode_request, write, AISDKDecoder.decode_response, capabilities=capabilities),
     errors=ERRORS,
     http=HTTP_HALF,
-    reads_stored=lambda media, _dialect: media.file_id is None,  # of URLs the application behind the route decides
+    reads_stored=lambda media, _dialect: media.file_id is None,  # the application decides which URLs it reads
     tools=TOOLS,
     citations=CITATIONS,
     searches=SEARCHES,

@@ -155,13 +155,9 @@ def is_foreign(citation: Any) -> bool:
 def _document_block(document: Document) -> dict[str, Any]:
     """Return the block of a document, or of a search result."""
     content = [{"type": "text", "text": text} for text in document.texts]
-    cited = None if document.cited is None else {"enabled": document.cited}
-    members = without_none(context=document.context, citations=cited)
+    members = document.members()
     if document.kind == "search":
-        source = document.source or document.title or "document"
-        return {
-            "type": "search_result", "title": document.title or source, **members, "source": source, "content": content,
-        }  # fmt: skip
+        return {"type": "search_result", **members, "content": content}
     block = {"type": "document", **without_none(title=document.title), **members}
     return {**block, "source": {"type": "content", "content": content}}
 

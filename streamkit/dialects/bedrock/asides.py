@@ -114,11 +114,9 @@ def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
 def _document_block(document: Document) -> dict[str, Any]:
     """Return the block of a document, or of a search result."""
     content = [{"text": text} for text in document.texts]
-    cited = None if document.cited is None else {"enabled": document.cited}
-    members = without_none(context=document.context, citations=cited)
+    members = document.members()
     if document.kind == "search":
-        source = document.source or document.title or "document"
-        return {"searchResult": {"title": document.title or source, **members, "source": source, "content": content}}
+        return {"searchResult": {**members, "content": content}}
     return {"document": {**members, "name": document.title or "", "source": {"content": content}}}
 
 

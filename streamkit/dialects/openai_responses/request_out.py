@@ -241,14 +241,14 @@ def reasoning_followed(request: Request, to: Lowering) -> None:
 
 
 @of_turns
-def phases_told(turn: Turn, _to: Lowering) -> Turn:
+def phases_labelled(turn: Turn, _to: Lowering) -> Turn:
     """Label the assistant's texts as the model itself would: a text before a call is commentary, any other a final answer."""
     if turn.role != "assistant":
         return turn
     calls = [number for number, part in enumerate(turn.parts) if isinstance(part, ToolCall)]
     last = calls[-1] if calls else -1
 
-    def told(part: Part, number: int) -> Part:
+    def labelled(part: Part, number: int) -> Part:
         extras = getattr(part, "extras", None) or {}
         if (
             not isinstance(part, Text | Refusal)
@@ -259,7 +259,7 @@ def phases_told(turn: Turn, _to: Lowering) -> Turn:
         phase = "commentary" if number < last else "final_answer"
         return evolve(part, extras={**extras, "item": {"phase": phase}})
 
-    return evolve(turn, parts=[told(part, number) for number, part in enumerate(turn.parts)])
+    return evolve(turn, parts=[labelled(part, number) for number, part in enumerate(turn.parts)])
 
 
 @of_tools
@@ -368,7 +368,7 @@ def capabilities(source: str, name: str | None, provider: Provider | None) -> Ca
         return OWN
     model, related = model_for(name, provider, UNKNOWN, None), source in RELATIVES
     takes = evolve(FOREIGN, model=model, most_marks=MOST_MARKS if openai.takes_marks(model, related=related) else 0)
-    takes = evolve(takes, last=(*takes.last, phases_told)) if model.phases else takes
+    takes = evolve(takes, last=(*takes.last, phases_labelled)) if model.phases else takes
     if source == "ai-sdk":
         takes = evolve(takes, part_extras=phase_extras)
     if not related:

@@ -30,7 +30,7 @@ APPROVED, REFUSED = "approved", "not approved"
 
 @frozen
 class Approval:
-    """What a client is to approve. ``arguments`` is JSON text."""
+    """A call that a client must approve or refuse. ``arguments`` is JSON text."""
 
     id: str
     server: str

@@ -3,7 +3,7 @@
 A vendor trains its models on such a tool, so its definition has no schema: a shell, a text editor, a memory, a computer. For
 a model of another vendor the definition is a function with the row's name, description and schema. A call of that function is
 what the client expects anyway (Anthropic), or becomes an item of its dialect again (Responses, ``Tool.called``). What
-a member of the definition says, such as the size of the screen, is told in the description.
+a member of the definition says, such as the size of the screen, is in the description.
 
 A definition carries the version of the tool in its type. A type that looks like a newer version of a row is no row: its calls
 may have another form, so a request to another vendor is refused (``unknown_version``).
@@ -38,13 +38,13 @@ class ClientTool:
     description: str
     parameters: Mapping[str, Any]
     #: What the description says of a member of the definition, by the member's name; "": nothing, since it is implied.
-    told: Mapping[str, str] = field(factory=dict)
+    described: Mapping[str, str] = field(factory=dict)
     called: CallForm | None = None  #: the item that a call is in the vendor's dialect; None: a function call
 
     def tool(self, raw: Extras, cache: CacheMark | None = None) -> Tool:
         """Return the tool that the definition ``raw`` defines."""
-        told = [words.format(raw[name]) for name, words in self.told.items() if words and has_value(raw.get(name))]
-        description = " ".join([self.description, *told])
+        more = [words.format(raw[name]) for name, words in self.described.items() if words and has_value(raw.get(name))]
+        description = " ".join([self.description, *more])
         return Tool(self.name, description, self.parameters, cache=cache, raw=raw, called=self.called)
 
 
@@ -54,7 +54,7 @@ def form_lost(raw: Extras) -> list[tuple[str, str]]:
     row = ANTHROPIC.get(kind) or RESPONSES.get(kind)
     if row is None and kind not in TOOLSETS:
         return []
-    expressed = {"type", "name", "cache_control", *(("configs",) if row is None else row.told)}
+    expressed = {"type", "name", "cache_control", *(("configs",) if row is None else row.described)}
     members = [name for name, value in raw.items() if name not in expressed and has_value(value)]
     return [("client_tool", kind), *(("parameter", f"{kind}.{name}") for name in members)]
 

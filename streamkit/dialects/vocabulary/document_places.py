@@ -32,6 +32,18 @@ class Document:
     cited: bool | None = None
     cache: CacheMark | None = None
 
+    def members(self) -> dict[str, Any]:
+        """Return the members that blocks of all dialects have in common: of a search result also its title and source."""
+        members: dict[str, Any] = {}
+        if self.kind == "search":
+            source = self.source or self.title or "document"
+            members = {"title": self.title or source, "source": source}
+        if self.context is not None:
+            members["context"] = self.context
+        if self.cited is not None:
+            members["citations"] = {"enabled": self.cited}
+        return members
+
 
 def read_place(form: DocumentForm, raw: Mapping[str, Any], source: Any = None) -> DocumentPlace | None:
     """Return the place in these members; None if they name no document."""
