@@ -90,8 +90,9 @@ def rules() -> Iterator[str]:
     yield (
         f"The rules of six of its test files, about requests and streams. {passed('test_translations.py')}\n\n"
         "These differences are deliberate: forms that the provider itself refuses get a 400 with their place (a result that\n"
-        "is an object, thoughts of the user, an image's URL without its object); a stream that ends without a reason is not\n"
-        "a success; thoughts and signatures are not sent to a vendor that cannot read them; a media type loses its parameter.\n"
+        "is an object, thoughts of the user, an image's URL without its object); a stream that ends without a reason is\n"
+        "not a success; thoughts and signatures are not sent to a vendor that cannot read them; a media type loses its\n"
+        "parameter.\n"
     )
 
 
