@@ -347,7 +347,7 @@ Fields that the provider adds to the dialect are carried within the dialect and 
                     table(("additional field", "its content"), ((f"`{k}`", what) for k, what in one.adds.items()))
                 )
     said.append(
-        "## Clients\n\nHow the output for a client differs from the default. [`Profile`](stages.md#profile) explains the settings."
+        "## Clients\n\nHow the output for a client differs. [`Profile`](stages.md#profile) explains the settings."
     )
     rows = (
         (
