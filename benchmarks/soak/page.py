@@ -12,13 +12,14 @@ HEAD: Final = """\
 <!-- Written by `make soak`. -->
 # An hour of mixed load
 
-`streamkit serve` ran with two workers for {minutes:.0f} minutes and got {requests:,} requests, by clients of {clients} dialects
-to upstreams of {upstreams}: normal responses, upstreams that fail or fall silent, slow readers, clients that stall or leave, and
-invalid requests.
+`streamkit serve` ran with two workers for {minutes:.0f} minutes and got {requests:,} requests, by clients of {clients}
+dialects to upstreams of {upstreams}: normal responses, upstreams that fail or fall silent, slow readers, clients that stall or
+leave, and invalid requests.
 Commit {commit}. {machine}
 
 The clients paused {times} times. The table shows what both workers together held during these pauses.
-The first third of the run is left out, because caches and pools fill in it. Memory may grow by {growth:.0%} and {room:.0f} MiB.
+The first third of the run is left out, because caches and pools fill in it. Memory may grow by {growth:.0%} and
+{room:.0f} MiB.
 
 | | middle third | last third | bound | held |
 |---|---:|---:|---:|---|
