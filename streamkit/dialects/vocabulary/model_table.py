@@ -39,6 +39,7 @@ SOURCES: Final[Mapping[str, Source]] = {
     "openai": Source(
         "OpenAI's SDK", "openai 3.57.0: types/shared/chat_model.py, types/chat/completion_create_params.py", "2026-11-28"
     ),
+    "openai-tools": Source("Tool search", f"{_OPENAI_DOCS}guides/tools-tool-search", "2026-11-29"),
     "openai-latest": Source("Using GPT-6", f"{_OPENAI_DOCS}guides/latest-model", "2026-11-27"),
     "openai-efforts": Source(
         "Refused efforts", "anomalyco/opencode#26268 and #36141, openai/codex#6647, The-PR-Agent/pr-agent#2120", "2026-11-27"
@@ -142,7 +143,7 @@ _LEGACY: Final = evolve(
     sources=("openai", "openai-latest", "openai-chat", "pydantic-ai", "models.dev"),
 )  # fmt: skip
 #: These search deferred tools.
-_FINDS: Final = evolve(_LEGACY, finds_tools=True)
+_FINDS: Final = evolve(_LEGACY, finds_tools=True, sources=(*_LEGACY.sources, "openai-tools"))
 _O: Final = evolve(
     _REASONS, parallel_option=False, context=200_000, output=100_000,
     sources=("openai", "openai-parallel", "pydantic-ai", "models.dev"),
