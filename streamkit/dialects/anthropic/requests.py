@@ -213,8 +213,9 @@ class AnthropicRequestReader(RequestReader):
     def tool(self, tool: Fields) -> Tool:
         kind = tool.string("type")
         if kind is not None and kind != "custom":
-            read = server_tool(kind, tool)
-            read.finds_tools = kind.startswith(FINDER_NAMES)
+            raw, finds_tools = {**tool.peek_all(), "type": kind}, kind.startswith(FINDER_NAMES)
+            mark = cache_mark(tool) if finds_tools else None
+            read = evolve(server_tool(kind, tool), raw=raw, cache=mark, finds_tools=finds_tools)
             if kind.startswith(wire.WEB_SEARCH):
                 options = {key: value for key, value in (read.raw or {}).items() if key not in {"type", "name"}}
                 read.search = read_search(options)
