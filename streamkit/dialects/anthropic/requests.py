@@ -207,6 +207,7 @@ class AnthropicRequestReader(RequestReader):
         if (row := ANTHROPIC.get(kind)) is None and kind not in TOOLSETS:
             return [self.tool(tool)]
         raw, cache = dict(tool.peek_all()), cache_mark(tool)
+        tool.mapping("configs")  # raises an error for anything but an object
         tool.rest()
         return toolset(raw, cache) if row is None else [row.tool(raw, cache)]
 
