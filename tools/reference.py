@@ -202,7 +202,7 @@ def stages_page() -> str:
     statuses = ((f"`{status.name}`", str(int(status))) for status in report.Status)
     return page(
         "Stages and recipes",
-        "Everything here is imported from `streamkit` itself, but for some classes under *Values*, most errors, and\n"
+        "Import everything on this page from `streamkit`, except some classes under *Values*, most errors, and\n"
         "`iter_httpx`, which is in `streamkit.sources`.",
         *parts,
         "## Dialects",
@@ -238,8 +238,8 @@ def events_page() -> str:
     return page(
         "Events",
         prose(events.__doc__),
-        "## Which stage yields what",
-        "`WireEvent` is what `decode` yields; `Event` is what `accumulate_tool_calls`, `check_json` and your stages yield.",
+        "## Which stage yields which event",
+        "`decode` yields a `WireEvent`; `accumulate_tool_calls`, `check_json` and your stages yield an `Event`.",
         table(["event", "`WireEvent`", "`Event`"], rows),
         "## Words",
         table(["type", "values"], words),
@@ -259,7 +259,7 @@ def limits_page() -> str:
         prose(limits.__doc__),
         prose(limits.Limits.__doc__),
         table(["limit", "default", "error", "why"], rows),
-        "Where no error is named, a verdict tells: arguments that nest deeper than `json_depth` are `malformed`.",
+        "If no error is named, a verdict reports it: arguments that are nested deeper than `json_depth` are `malformed`.",
     )
 
 
@@ -282,15 +282,16 @@ def groups_of_repairs() -> dict[str, dict[str, str]]:
 
 
 QUIRKS = """\
-A quirk makes of an answer that conforms to its dialect one that a reader has to repair in just that way.
-It is named as the [repair](repairs.md), and there is one for each kind that an answer can need.
+A quirk changes a conforming response so that a reader has to repair it in exactly one way.
+Each quirk has the name of its [repair](repairs.md), and there is one for each kind that a response can need.
 
-Every answer that has what stands under *holds* is changed; whether another one is depends on the dialect.
-`call` is one with arguments, `calls` are at least two of them, `no call` is a text with a natural stop, `length` a stop at the
-limit of tokens, `end` a stop without an error, `body` a whole answer; all others are quirks of streams.
+The column *holds* says what a response must contain. The quirk changes every response that contains all of it; for other
+responses, it depends on the dialect.
+`call` is a call with arguments, `calls` are at least two of them, `no call` is a text with a natural stop, `length` a stop at
+the limit of tokens, `end` a stop without an error, and `body` a whole response. All other quirks are for streams.
 
-Where a dialect is missing, its readers have nothing to repair there: it does without that member (Ollama's calls have no
-index), or nobody can tell (a whole answer of Ollama is a stream of one line)."""
+If a dialect is not listed, its readers have nothing to repair: the dialect has no such member (Ollama's calls have no
+index), or the change cannot be seen (a whole response of Ollama is a stream of one line)."""
 
 
 def quirks_page() -> str:
@@ -318,7 +319,7 @@ def losses_page() -> str:
         "## Streams and whole responses",
         kinds(report.STREAM_LOSSES),
         "## Requests",
-        "`StreamReport.lost` names what it was: which parameter, which keyword.",
+        "`StreamReport.lost` has the names: which parameter, which keyword.",
         kinds(report.REQUEST_LOSSES),
     )
 
@@ -326,28 +327,28 @@ def losses_page() -> str:
 def profiles_page() -> str:
     said = [
         """\
-A provider may be named wherever a dialect comes in (`--from deepseek`, `transcode(source, "deepseek", …)`), and a client
-wherever one goes out (`--to claude-code`).
-`streamkit dialects` lists them, too.""",
+You may name a provider instead of a dialect of input (`--from deepseek`, `transcode(source, "deepseek", …)`), and a client
+instead of a dialect of output (`--to claude-code`).
+`streamkit dialects` lists them too.""",
         """\
 ## Providers
 
-Nothing needs a provider's name to be read right.
-It only adds: a report then says which repairs are known of that provider.
-What it sends beside the dialect's own fields is carried within the dialect, and a counted loss elsewhere.""",
+A provider's streams are read correctly without its name.
+With the name, a report also says which repairs are known for that provider.
+Fields that the provider adds to the dialect are carried within the dialect and are counted losses elsewhere.""",
     ]
     for dialect in DIALECTS.built_in.values():
         for one in dialect.providers:
             said.append(f"### `{one.name}`\n\n{one.title}: `{dialect.name}`.")
             if one.habits:
-                said.append(
-                    table(("known repair", "how it comes about"), ((f"`{k}`", how) for k, how in one.habits.items()))
-                )
+                said.append(table(("known repair", "its cause"), ((f"`{k}`", how) for k, how in one.habits.items())))
             if one.adds:
                 said.append(
-                    table(("beside the dialect", "what it is"), ((f"`{k}`", what) for k, what in one.adds.items()))
+                    table(("additional field", "its content"), ((f"`{k}`", what) for k, what in one.adds.items()))
                 )
-    said.append("## Clients\n\nWhat is written for a client. The settings are those of [`Profile`](stages.md#profile).")
+    said.append(
+        "## Clients\n\nHow the output for a client differs. [`Profile`](stages.md#profile) explains the settings."
+    )
     rows = (
         (
             f"`{one.name}`",
@@ -358,7 +359,7 @@ What it sends beside the dialect's own fields is carried within the dialect, and
         for dialect in DIALECTS.built_in.values()
         for one in dialect.clients
     )
-    said.append(table(("client", "who it is", "dialect", "what is written"), rows))
+    said.append(table(("client", "program", "dialect", "settings"), rows))
     return page("Providers and clients", *said)
 
 
@@ -369,8 +370,8 @@ def lint_page() -> str:
         own = {name: text for name, text in rules.items() if COMMON_RULES.get(name) != text}
         parts += [f"## {dialect.name}", kinds(own, "rule")]
     intro = (
-        "What `streamkit lint` checks.\nA broken rule is an *error*, or a *note* where every client we know reads it all the "
-        "same: notes leave a stream clean."
+        "The rules that `streamkit lint` checks.\nA broken rule is an *error*, or a *note* if every known client reads the "
+        "stream anyway. A stream with only notes is clean."
     )
     return page("Lint rules", intro, *parts)
 

@@ -12,13 +12,14 @@ HEAD: Final = """\
 <!-- Written by `make soak`. -->
 # An hour of mixed load
 
-`streamkit serve` with two workers, {minutes:.0f} minutes, {requests:,} requests by clients of {clients} dialects to upstreams
-of {upstreams}: sound answers, upstreams that fail and fall silent, slow readers, clients that stall and leave, requests that
-are none.
+`streamkit serve` ran with two workers for {minutes:.0f} minutes and got {requests:,} requests, by clients of {clients}
+dialects to upstreams of {upstreams}: normal responses, upstreams that fail or fall silent, slow readers, clients that stall or
+leave, and invalid requests.
 Commit {commit}. {machine}
 
-{times} times the clients paused; what follows is what the workers held then, both together.
-A third of the run is left out for caches and pools to fill. Memory may grow by {growth:.0%} and {room:.0f} MiB.
+The clients paused {times} times. The table shows what both workers together held during these pauses.
+The first third of the run is left out, because caches and pools fill in it. Memory may grow by {growth:.0%} and
+{room:.0f} MiB.
 
 | | middle third | last third | bound | held |
 |---|---:|---:|---:|---|
@@ -52,7 +53,7 @@ def page(
     text += "\n## What the clients saw\n\n| clients | outcome | requests |\n|---|---|---:|\n"
     for kind, counts in outcomes.items():
         text += "".join(f"| {kind} | {outcome} | {count:,} |\n" for outcome, count in counts.items())
-    text += f"\nAnswers that were not what they had to be: {sum(wrong.values()):,}.\n"
+    text += f"\nResponses that were not as expected: {sum(wrong.values()):,}.\n"
     text += "\n## Each pause\n\n| minute | requests | memory, MiB | descriptors | tasks | threads |\n"
     text += "|---:|---:|---:|---:|---:|---:|\n"
     for one in rests:

@@ -34,9 +34,9 @@ def test_each_path_of_the_inventory_has_a_row():
 def test_figures_are_those_of_the_code():
     for said in (
         f"`{ESTIMATED}: estimate; method=…`",
-        f"`{VOCABULARY}` with the extra `tokens`, by {TOKEN_BYTES} bytes a token without it or for more than {MOST_CHARS:,} characters",
-        f"An image counts {IMAGE_TOKENS:,}, another file {FILE_TOKENS:,}.",
+        f"`{VOCABULARY}` with the extra `tokens`, or {TOKEN_BYTES} bytes a token without it and for more than {MOST_CHARS:,} characters",
+        f"An image counts {IMAGE_TOKENS:,} tokens, another file {FILE_TOKENS:,}.",
         f"may take {BODY_S:g} s to arrive",
-        f"`{VERSION}`, since clients refuse",
+        f"`{VERSION}`, because clients refuse",
     ):
         assert said in TEXT.replace("\n", " ") or said in TEXT, said

@@ -15,9 +15,6 @@ FOLDERS: Final = {"ai_sdk": TESTS / "gateway" / "clients" / "ai_sdk", "ag_ui": T
 SILENT: Final = {
     ("ag-ui", "request", name): "activity messages are for the user interface and never sent on"
     for name in ("activity.activityType", "activity.metadata", "activity.subagentRunId")
-} | {
-    ("openai-responses", "stream", f"response.steer.failed.{name}"): "the event is read as the failure of the response"
-    for name in ("sequence_number", "steer", "stream_id")
 }  # fmt: skip
 
 
