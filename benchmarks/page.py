@@ -50,9 +50,12 @@ READING = """\
 These commands repeat everything:
 
 ```sh
-make bench          # measure, print the tables, write this page, its charts and results.json: a few minutes on two cores
-make bench-peers    # once, before `make bench`: install the other libraries, so that they are measured too
-make bench-check    # has anything become slower? counts instructions, so any machine will do
+# measure everything, and write this page: a few minutes on two cores
+make bench
+# once, before `make bench`: install the other libraries, to measure them too
+make bench-peers
+# has anything become slower? counts instructions, so any machine will do
+make bench-check
 ```
 """
 METHOD = """\
