@@ -114,6 +114,8 @@ LEADS: Mapping[str, str] = {
 }
 #: A model writes about so many events a second.
 PACE = 100
+#: The load average from which a machine has other work than the benchmark.
+BUSY = 1.5
 
 
 def machine(found: Mapping[str, Any]) -> str:
@@ -122,6 +124,7 @@ def machine(found: Mapping[str, Any]) -> str:
         f"{found['processor']}, {found['cores']} cores, {found['memory_gib']} GiB, {found['system']}; "
         f"{found['python']}, {packages}; commit {found['commit'] or 'unknown'}; {found['when']}; "
         f"load before it {found['load_1_min']}"
+        + (", so the machine had other work" if found["load_1_min"] > BUSY else "")
     )
 
 
