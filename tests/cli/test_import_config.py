@@ -174,6 +174,31 @@ NOTED = {
         one(model="gpt-4o") | {"router_settings": {"fallbacks": [{"m": ["n"]}]}},
         "router_settings.fallbacks: n is no model_name of the file",
     ),
+    "a timeout in the environment": (one(model="gpt-4o", timeout="os.environ/T"), "litellm_params.timeout: no number"),
+    "retries of an entry": (one(model="gpt-4o", num_retries=4), "litellm_params.num_retries: use retries of the route"),
+    "a body": (one(model="gpt-4o", extra_body={"a": 1}), "litellm_params.extra_body: write its members as `set`"),
+    "any provider": (one(model="*"), "litellm_params.model: * takes the provider from the client's name"),
+    "another file": (one(model="gpt-4o") | {"include": ["b.yaml"]}, "include: not read: convert each included file"),
+    "a fallback of no model": (
+        one(model="gpt-4o") | {"router_settings": {"fallbacks": [{"n": ["m"]}]}},
+        "router_settings.fallbacks.n: no model_name of the file",
+    ),
+    "an alias of no model": (
+        one(model="gpt-4o") | {"router_settings": {"model_group_alias": {"a": "n"}}},
+        "router_settings.model_group_alias.a: n is no model_name",
+    ),
+    "two timeouts": (
+        one(model="gpt-4o") | {"router_settings": {"timeout": 5}, "litellm_settings": {"request_timeout": 6}},
+        "litellm_settings: its timeout is not used",
+    ),
+    "embeddings": (
+        {
+            "model_list": [
+                {"model_name": "m", "litellm_params": {"model": "openai/e"}, "model_info": {"mode": "embedding"}}
+            ]
+        },
+        "model_info.mode: embedding is not served",
+    ),
     "a variable": (
         one(model="gpt-4o") | {"environment_variables": {"A": "b"}},
         "environment_variables.A: set it in the environment",
@@ -186,6 +211,55 @@ def test_what_has_no_place_is_a_note(config, note):
     assert any(
         f"{path}: {text}".removeprefix("model_list[0].").startswith(note) for path, text in convert(config).notes
     )
+
+
+SECRET = "hunter2-hunter2"
+SECRETS = {
+    "a key": one(model="gpt-4o", api_key=SECRET),
+    "a header by its name": one(model="gpt-4o", extra_headers={"Authorization": SECRET}),
+    "a header by its value": one(model="gpt-4o", extra_headers={"X-Team": f"sk-ant-api03-{SECRET}-{SECRET}"}),
+    "a URL": one(model="openai/x", api_base=f"https://user:{SECRET}@h.example/v1", api_key="os.environ/OPENAI_API_KEY"),
+    "a body": one(model="gpt-4o", extra_body={"token": SECRET}),
+    "the master key": one(model="gpt-4o") | {"general_settings": {"master_key": SECRET}},
+    "AWS": one(model="bedrock/m", aws_region_name="us-east-1", aws_secret_access_key=SECRET),
+    "a variable": one(model="gpt-4o") | {"environment_variables": {"OPENAI_API_KEY": SECRET}},
+}
+
+
+@pytest.mark.parametrize("config", SECRETS.values(), ids=SECRETS)
+def test_no_secret_is_copied(config, tmp_path, monkeypatch, keys):
+    made = convert(config)
+    text = tomli_w.dumps(made.tables)
+    assert SECRET not in text + repr(made.notes) + repr(made)
+    for name in "AUTHORIZATION", "X_TEAM":
+        monkeypatch.setenv(name, "a-value-for-a-header")
+    (path := tmp_path / "gateway.toml").write_text(text)
+    assert read_config(path).routes
+
+
+def entries(*models, **more):
+    return {"model_list": [{"model_name": name, "litellm_params": params} for name, params in models], **more}
+
+
+def test_two_keys_of_one_provider_have_two_variables():
+    model = {"model": "openai/gpt-5"}
+    config = entries(("a", model | {"api_key": "one"}), ("b", model | {"api_key": "two"}), ("c", model))
+    env = [upstream["key"]["env"] for upstream in convert(config).tables["upstreams"].values()]
+    assert env == ["OPENAI_API_KEY_2", "OPENAI_API_KEY_3", "OPENAI_API_KEY"]
+
+
+def test_the_special_pattern_comes_first():
+    config = entries(("*", {"model": "groq/*"}), ("o/*", {"model": "openai/*"}), ("n", {"model": "gpt-5"}))
+    assert [route["models"] for route in convert(config).tables["routes"]] == [["n"], ["o/*"], ["*"]]
+
+
+def test_a_fallback_may_be_in_a_pattern():
+    fallbacks = {"fallbacks": [{"*": ["o/mini"]}, {"o/big": ["n"]}]}
+    config = entries(("n", {"model": "groq/n"}), ("o/*", {"model": "openai/*"}), router_settings=fallbacks)
+    routes = {route["models"][0]: route["to"] for route in convert(config).tables["routes"]}
+    mini, big = {"upstream": "openai", "model": "mini"}, {"upstream": "openai", "model": "big"}
+    assert routes["n"] == [{"upstream": "groq", "model": "n"}, mini]
+    assert routes["o/big"] == [big, {"upstream": "groq", "model": "n"}]
 
 
 REFUSED = {
