@@ -488,23 +488,34 @@ def _routes(made: Conversion, routing: Mapping[str, Any], settings: Mapping[str,
             route["next_on"] = ["default", *reasons]
         if len([others for others in following.values() if others]) > 1:
             made.note("router_settings.fallbacks", f"{name}: its fallbacks are tried in one order, for all reasons")
-        own = [group[1] if len(group) == 2 else group[1:] for group in groups]
-        made.tables["routes"].append({**route, "to": [*own, *_others(made, following, groups)]})
+        to = [_equals(targets) for _, *targets in [*groups, *_others(made, following, groups)]]
+        if not any(isinstance(each, list) for each in to):
+            route.pop("balance", None)  # there are no equals to choose from
+        made.tables["routes"].append({**route, "to": to})
     for name, table in ("router_settings", routing), ("litellm_settings", settings):
         _unread(made, name, table)
 
 
+def _equals(targets: list[dict[str, Any]]) -> Any:
+    """Return a group of equals; one target alone has no weight."""
+    if len(targets) > 1:
+        return targets
+    return {member: value for member, value in targets[0].items() if member != "weight"}
+
+
 def _others(
     made: Conversion, following: Mapping[str | None, Sequence[str]], groups: Sequence[Sequence[Any]]
-) -> list[dict[str, Any]]:
-    """Return the targets of a model's fallbacks, each once and without its own."""
-    own = [target for group in groups for target in group[1:]]
-    found: list[dict[str, Any]] = []
+) -> list[list[Any]]:
+    """Return the groups of a model's fallbacks, each target once and without the model's own."""
+    seen = [target for group in groups for target in group[1:]]
+    found: list[list[Any]] = []
     for other in dict.fromkeys(name for names in following.values() for name in names):
-        if not (groups_of := _groups_of(made, other)):
+        if not (others := _groups_of(made, other)):
             made.note("router_settings.fallbacks", f"{other} is no model_name of the file; it is left out")
-        targets = [target for group in groups_of for target in group[1:]]
-        found += [target for target in targets if target not in own and target not in found]
+        for order, *targets in others:
+            if new := [target for target in targets if target not in seen]:
+                found.append([order, *new])
+                seen += new
     return found
 
 

@@ -253,6 +253,19 @@ def test_the_special_pattern_comes_first():
     assert [route["models"] for route in convert(config).tables["routes"]] == [["n"], ["o/*"], ["*"]]
 
 
+def test_equals_stay_equals_as_a_fallback():
+    one, other = {"model": "groq/x", "rpm": 3}, {"model": "xai/y", "rpm": 9}
+    settings = {"routing_strategy": "least-busy", "fallbacks": [{"n": ["m"]}]}
+    config = entries(
+        ("n", {"model": "gpt-5", "weight": 2}), ("m", one), ("m", other), ("k", one), router_settings=settings
+    )
+    routes = {route["models"][0]: route for route in convert(config).tables["routes"]}
+    equals = [{"upstream": "groq", "model": "x", "weight": 3}, {"upstream": "xai", "model": "y", "weight": 9}]
+    assert routes["n"]["to"] == [{"upstream": "openai", "model": "gpt-5"}, equals]
+    assert routes["n"]["balance"] == "fewest_open"
+    assert routes["k"] == {"models": ["k"], "to": [{"upstream": "groq", "model": "x"}]}
+
+
 def test_a_fallback_may_be_in_a_pattern():
     fallbacks = {"fallbacks": [{"*": ["o/mini"]}, {"o/big": ["n"]}]}
     config = entries(("n", {"model": "groq/n"}), ("o/*", {"model": "openai/*"}), router_settings=fallbacks)
