@@ -280,10 +280,8 @@ def _upstream(
     upstream = _place(made, provider, model, params, where)
     base = upstream["base_url"] or known.base_url
     if not base:
-        made.note(
-            f"{where}.api_base", f"missing, or not written in the file: https://{MISSING}/v1 is written; correct it"
-        )
-        base = f"https://{MISSING}/v1"
+        base = f"https://{MISSING}{'/openai/v1' if provider == 'azure' else '/v1'}"
+        made.note(f"{where}.api_base", f"missing, or not written in the file: {base} is written; correct it")
     if "@" in (host := urlsplit(base).netloc):
         made.note(
             f"{where}.api_base",
@@ -324,7 +322,7 @@ def _place(made: Conversion, provider: str, model: str, params: Mapping[str, Any
     if provider == "openai" and base:
         dialect = _CHAT  # another server with OpenAI's dialect: few have Responses
     elif provider == "azure":
-        base = f"{base.rstrip('/')}/openai/v1" if base and "/openai" not in base else base
+        base = f"{base.rstrip('/')}/openai/v1" if base and not urlsplit(base).path.startswith("/openai") else base
         if "api_version" in params:
             made.note(f"{where}.api_version", "not needed: /openai/v1 of Azure has no version")
     elif provider == "azure_ai" and "claude" not in model:
@@ -433,14 +431,17 @@ def _named(made: Conversion, provider: str, upstream: Mapping[str, Any]) -> str:
 
 def _timeouts(made: Conversion, params: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return the time limits. LiteLLM's ``timeout`` bounds each wait for bytes; ``stream_timeout`` does so for streams."""
+    found: dict[str, Any] = {}
     for name in "stream_timeout", "timeout", "request_timeout":
         value = params.get(name)
         if value is not None and not isinstance(value, int | float):
             made.note(f"{where}.{name}", "no number: write timeouts of the upstream")
+        elif value is not None and found:
+            made.note(f"{where}.{name}", "not used: the other time-out of this table bounds streams")
         elif value is not None:
             made.note(f"{where}.{name}", "written as first_byte_s and idle_s: the waits before and between bytes")
-            return {"first_byte_s": value, "idle_s": value}
-    return {}
+            found = {"first_byte_s": value, "idle_s": value}
+    return found
 
 
 # -- routes ----------------------------------------------------------------------------------------------------------------

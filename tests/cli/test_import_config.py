@@ -103,6 +103,11 @@ ENTRIES = {
         one(model="openai_like/x", api_base="os.environ/B"),
         {"base_url": "https://missing.invalid/v1"},
     ),
+    "Azure without a base": (one(model="azure/x"), {"base_url": "https://missing.invalid/openai/v1"}),
+    "Azure of a host whose name begins so": (
+        one(model="azure/x", api_base="https://openai-eu.openai.azure.com/"),
+        {"base_url": "https://openai-eu.openai.azure.com/openai/v1"},
+    ),
     "Claude at Google": (
         one(model="vertex_ai/claude-opus-5", vertex_project="p", vertex_location="global"),
         {"dialect": "vertex-anthropic", "base_url": "https://aiplatform.googleapis.com/v1/projects/p/locations/global"},
@@ -176,6 +181,10 @@ NOTED = {
     ),
     "a timeout in the environment": (one(model="gpt-4o", timeout="os.environ/T"), "litellm_params.timeout: no number"),
     "retries of an entry": (one(model="gpt-4o", num_retries=4), "litellm_params.num_retries: use retries of the route"),
+    "the slower of two timeouts": (
+        one(model="gpt-4o", timeout=9, stream_timeout=3),
+        "litellm_params.timeout: not used",
+    ),
     "a body": (one(model="gpt-4o", extra_body={"a": 1}), "litellm_params.extra_body: write its members as `set`"),
     "any provider": (one(model="*"), "litellm_params.model: * takes the provider from the client's name"),
     "another file": (one(model="gpt-4o") | {"include": ["b.yaml"]}, "include: not read: convert each included file"),
@@ -291,6 +300,14 @@ def test_another_file_is_refused(text, error, tmp_path, capfd):
     (tmp_path / "config.yaml").write_text(text)
     assert main(["import", "litellm", str(tmp_path / "config.yaml")]) == 2
     assert error in capfd.readouterr().err
+
+
+def test_nothing_is_written_without_a_model(tmp_path, capfd):
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(one(model="replicate/x")))
+    new = tmp_path / "gateway.toml"
+    assert main(["import", "litellm", str(tmp_path / "config.yaml"), "-o", str(new)]) == 1
+    assert "nothing is written" in capfd.readouterr().err
+    assert not new.exists()
 
 
 def test_every_member_of_the_file_is_read_or_noted():
