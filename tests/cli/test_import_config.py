@@ -9,6 +9,7 @@ import tomli_w
 import yaml
 
 from streamkit.cli import main
+from streamkit.gateway.config import describe
 from streamkit.gateway.config_file import ConfigFile
 from streamkit.gateway.litellm import ALIASES, PROVIDERS, convert
 
@@ -40,6 +41,49 @@ router_settings:
   context_window_fallbacks: [{"claude-sonnet": ["claude-sonnet-bedrock"]}]
   model_group_alias: {"gpt-4o": "gpt-5.2"}
 general_settings: {master_key: os.environ/LITELLM_MASTER_KEY, database_url: os.environ/DATABASE_URL}
+"""
+#: Forty lines, which LiteLLM's router accepts.
+FORTY = """\
+model_list:
+  - model_name: gpt-main
+    litellm_params:
+      model: openai/gpt-5
+      api_key: os.environ/OPENAI_API_KEY
+      rpm: 300
+  - model_name: gpt-main
+    litellm_params:
+      model: azure/gpt-5-eu
+      api_base: https://acme.openai.azure.com
+      api_version: "2025-03-01-preview"
+      api_key: os.environ/AZURE_API_KEY
+      rpm: 600
+    model_info:
+      base_model: azure/gpt-5
+  - model_name: claude-main
+    litellm_params:
+      model: anthropic/claude-sonnet-5
+      api_key: sk-ant-literal-0123456789
+  - model_name: local
+    litellm_params:
+      model: hosted_vllm/qwen3
+      api_base: http://127.0.0.1:8091/v1
+      timeout: 30
+  - model_name: groq/*
+    litellm_params:
+      model: groq/*
+      api_key: os.environ/GROQ_API_KEY
+router_settings:
+  routing_strategy: least-busy
+  num_retries: 2
+  allowed_fails: 3
+  fallbacks: [{"gpt-main": ["claude-main"]}]
+  context_window_fallbacks: [{"local": ["gpt-main"]}]
+litellm_settings:
+  drop_params: true
+  callbacks: [prometheus, langfuse]
+general_settings:
+  master_key: os.environ/LITELLM_MASTER_KEY
+  database_url: os.environ/DATABASE_URL
 """
 KEYS = {"OPENAI_API_KEY", "AZURE_API_KEY", "ANTHROPIC_API_KEY", "LITELLM_MASTER_KEY"}
 
@@ -85,6 +129,22 @@ def test_a_whole_configuration(tmp_path, capfd, keys):
     config = read_config(out)
     assert [route.models for route in config.routes][-1] == ("local/*",)
     assert main(["import", "litellm", str(tmp_path / "config.yaml"), "-o", str(out)]) == 2  # it exists
+
+
+def test_forty_lines_give_a_configuration_without_warnings(tmp_path, capfd, keys):
+    assert len(FORTY.splitlines()) == 40
+    (tmp_path / "config.yaml").write_text(FORTY)
+    new = tmp_path / "gateway.toml"
+    assert main(["import", "litellm", str(tmp_path / "config.yaml"), "-o", str(new)]) == 0
+    config = read_config(new)
+    text = describe(config)
+    assert (
+        "local -> hosted-vllm as qwen3, then one of openai as gpt-5 (weight 300), azure as gpt-5-eu (weight 600)"
+        in text
+    )
+    assert "groq/* -> groq as *" in text
+    assert [warning.path for warning in config.warnings] == []
+    assert "5 upstreams, 4 routes, 10 notes" in capfd.readouterr().err
 
 
 ENTRIES = {
