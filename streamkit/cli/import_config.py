@@ -53,6 +53,11 @@ def run(options: argparse.Namespace) -> Status:
     except yaml.YAMLError as error:
         raise UsageError(f"{options.file}: not YAML: {' '.join(str(error).split())}") from error
     made = convert(config)
+    for path, note in made.notes:
+        say(f"{path}: {note}")
+    if not made.tables["routes"]:
+        say("no model could be converted, so nothing is written")
+        return Status.FAILED
     text = f"# Written by `streamkit import litellm`.\n\n{tomli_w.dumps(made.tables)}".encode()
     if options.out is None:
         write(text)
@@ -62,11 +67,6 @@ def run(options: argparse.Namespace) -> Status:
                 file.write(text)
         except FileExistsError as error:
             raise UsageError(f"{options.out} exists already") from error
-    for path, note in made.notes:
-        say(f"{path}: {note}")
     upstreams, routes = len(made.tables["upstreams"]), len(made.tables["routes"])
     say(f"{upstreams} upstreams, {routes} routes, {len(made.notes)} notes")
-    if not routes:
-        say("no model could be converted")
-        return Status.FAILED
     return Status.DONE

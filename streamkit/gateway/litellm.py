@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from attrs import define, field, frozen
 
 from streamkit.errors import UsageError
+from streamkit.text.quoting import without_secrets
 
 ENV: Final = "os.environ/"  #: what LiteLLM writes before the name of an environment variable
 
@@ -103,6 +106,10 @@ UNNEEDED: Final[Mapping[str, str]] = {
     "aws_secret_access_key": "botocore finds the credentials: set AWS_SECRET_ACCESS_KEY",
     "aws_session_token": "botocore finds the credentials: set AWS_SESSION_TOKEN",
     "aws_profile_name": "botocore finds the credentials: set AWS_PROFILE",
+    "num_retries": "use retries of the route", "max_retries": "use retries of the route",
+    "extra_body": "write its members as `set` of the upstream",
+    "include": "not read: convert each included file as well, and join the tables",
+    "guardrails": "not expressed: use stages of a route, which change or end responses",
     "organization": 'use headers = { "OpenAI-Organization" = "…" } of the upstream',
     "mock_response": "`streamkit mock` and `streamkit replay` respond without a provider",
     "forward_client_headers_to_llm_api": "headers of clients are passed on by a fixed list",
@@ -115,6 +122,9 @@ CALLBACKS: Final = {
     "otel": "use [telemetry] with otlp = true", "langfuse_otel": "use [telemetry] with otlp = true",
     "arize": "use [telemetry] with otlp = true", "arize_phoenix": "use [telemetry] with otlp = true",
 }  # fmt: skip
+#: The modes of LiteLLM's models that the gateway serves.
+MODES: Final = frozenset({None, "chat", "completion", "responses"})
+_SECRET_HEADER: Final = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 #: Parameters of an entry that are read below.
 _READ: Final = frozenset({
     "model", "custom_llm_provider", "api_base", "base_url", "api_key", "api_version", "aws_region_name", "region_name",
@@ -136,6 +146,8 @@ class Conversion:
     notes: list[tuple[str, str]] = field(factory=list)
     #: The targets of each name that clients use: groups of equals, each a list of LiteLLM's ``order`` and its targets.
     targets: dict[str, list[list[Any]]] = field(factory=dict)
+    #: The environment variables in use. Each has the key that the file contains for it, or None.
+    variables: dict[str, str | None] = field(factory=dict, repr=False)
 
     def note(self, path: str, text: str) -> None:
         self.notes.append((path, text))
@@ -154,7 +166,11 @@ def convert(config: Any) -> Conversion:
     made = Conversion({"server": {"port": 4000}, "upstreams": {}, "routes": []})
     routing, settings = _table(config, "router_settings"), _table(config, "litellm_settings")
     general = _table(config, "general_settings")
-    timeouts = _timeouts(made, routing, "router_settings") or _timeouts(made, settings, "litellm_settings")
+    made.variables = dict.fromkeys(_variables(config))
+    timeouts = _timeouts(made, settings, "litellm_settings")
+    if (nearer := _timeouts(made, routing, "router_settings")) and timeouts:
+        made.note("litellm_settings", "its timeout is not used: that of router_settings is")
+    timeouts = nearer or timeouts
     for number, entry in enumerate(config["model_list"]):
         _entry(made, entry, f"model_list[{number}]", timeouts)
     _routes(made, routing, settings)
@@ -168,7 +184,7 @@ def convert(config: Any) -> Conversion:
         "general_settings",
         "environment_variables",
     }:
-        made.note(name, "not expressed")
+        made.note(name, UNNEEDED.get(name, "not expressed: the gateway serves models only; keep LiteLLM for this"))
     places = {name: number for number, name in enumerate(config)}
     made.notes.sort(key=lambda note: places.get(re.split(r"[.\[]", note[0])[0], len(places)))
     return made
@@ -195,8 +211,16 @@ def _entry(made: Conversion, entry: Any, path: str, timeouts: Mapping[str, Any])
     if provider not in PROVIDERS:
         made.note(f"{where}.model", f"the provider {provider} has no counterpart here; the entry is left out")
         return
-    upstream = _upstream(made, provider, model, params, where, timeouts)
     info = entry.get("model_info")
+    if isinstance(info, Mapping) and (mode := info.get("mode")) not in MODES:
+        made.note(f"{path}.model_info.mode", f"{mode} is not served; the entry is left out, keep LiteLLM for it")
+        return
+    if model == "*" and not params.get("api_base") and "/" not in params["model"]:
+        made.note(
+            f"{where}.model",
+            f"* takes the provider from the client's name; {provider} is written: add a route for each other",
+        )
+    upstream = _upstream(made, provider, model, params, where, timeouts)
     if provider == "azure" and isinstance(info, Mapping) and isinstance(info.get("base_model"), str):
         upstream["model_like"] = info["base_model"].rpartition("/")[2]
     elif info:
@@ -256,10 +280,14 @@ def _upstream(
     upstream = _place(made, provider, model, params, where)
     base = upstream["base_url"] or known.base_url
     if not base:
+        base = f"https://{MISSING}{'/openai/v1' if provider == 'azure' else '/v1'}"
+        made.note(f"{where}.api_base", f"missing, or not written in the file: {base} is written; correct it")
+    if "@" in (host := urlsplit(base).netloc):
         made.note(
-            f"{where}.api_base", f"missing, or not written in the file: https://{MISSING}/v1 is written; correct it"
+            f"{where}.api_base",
+            'user and password are not copied: write auth = "none", and Authorization as a key in `headers`',
         )
-        base = f"https://{MISSING}/v1"
+        base = base.replace(host, host.rpartition("@")[2], 1)
     upstream["base_url"] = re.sub(r"/(chat/completions|messages|responses)/?$", "", base)
     upstream |= _key(made, upstream, provider, params, where)
     own = {**timeouts, **_timeouts(made, params, where)}
@@ -267,8 +295,13 @@ def _upstream(
         upstream["timeouts"] = own
     if isinstance(headers := params.get("extra_headers"), Mapping):
         upstream["headers"] = {
-            name: _secret(made, value, f"{where}.extra_headers.{name}") for name, value in headers.items()
+            name: _header(made, name, value, f"{where}.extra_headers.{name}") for name, value in headers.items()
         }
+        if "key" in upstream and "authorization" in map(str.lower, headers):
+            upstream["auth"] = "none"  # the header is sent in place of the key
+            made.note(
+                f"{where}.extra_headers", f"Authorization is sent instead of the key {upstream.pop('key')['env']}"
+            )
     if isinstance(most := params.get("max_tokens"), int):
         upstream["max_tokens"] = most
         made.note(f"{where}.max_tokens", "sent only if the provider requires a limit and the client sends none")
@@ -289,7 +322,7 @@ def _place(made: Conversion, provider: str, model: str, params: Mapping[str, Any
     if provider == "openai" and base:
         dialect = _CHAT  # another server with OpenAI's dialect: few have Responses
     elif provider == "azure":
-        base = f"{base.rstrip('/')}/openai/v1" if base and "/openai" not in base else base
+        base = f"{base.rstrip('/')}/openai/v1" if base and not urlsplit(base).path.startswith("/openai") else base
         if "api_version" in params:
             made.note(f"{where}.api_version", "not needed: /openai/v1 of Azure has no version")
     elif provider == "azure_ai" and "claude" not in model:
@@ -353,13 +386,33 @@ def _key(
     return {"auth": "bearer", "key": key} if provider == "ollama" else {"key": key}
 
 
-def _secret(made: Conversion, value: Any, where: str, name: str = "") -> Any:
-    """Return a key's environment variable. A key that the file contains is not copied."""
+def _variables(config: Mapping[str, Any]) -> set[str]:
+    """Return the environment variables that the file names, and those that LiteLLM reads for entries without a key."""
+    found = set(re.findall(rf"{re.escape(ENV)}(\w+)", repr(config)))
+    for entry in config["model_list"]:
+        params = entry.get("litellm_params") if isinstance(entry, Mapping) else None
+        if isinstance(params, Mapping) and isinstance(params.get("model"), str) and not params.get("api_key"):
+            known = PROVIDERS.get(_provider(params)[0])
+            found |= {known.key} if known and known.key and not params.get("api_base") else set()
+    return found
+
+
+def _header(made: Conversion, name: str, value: Any, where: str) -> Any:
+    """Return a header's value, or its environment variable if it is or may be secret."""
+    text = str(value)
+    if text.startswith(ENV) or _SECRET_HEADER.search(name) or without_secrets(text) != text:
+        return _secret(made, value, where, re.sub(r"\W", "_", name).upper())
+    return text
+
+
+def _secret(made: Conversion, value: Any, where: str, name: str) -> dict[str, str]:
+    """Return a key's environment variable. A key that the file contains is not copied. Two keys have two variables."""
     text = str(value)
     if text.startswith(ENV):
         return {"env": text.removeprefix(ENV)}
-    if not name:
-        return text
+    names = (name, *(f"{name}_{number}" for number in range(2, len(made.variables) + 3)))
+    name = next(each for each in names if made.variables.get(each, text) == text)
+    made.variables[name] = text
     made.note(where, f"the file contains the key itself, which is not copied: set the environment variable {name}")
     return {"env": name}
 
@@ -378,11 +431,17 @@ def _named(made: Conversion, provider: str, upstream: Mapping[str, Any]) -> str:
 
 def _timeouts(made: Conversion, params: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return the time limits. LiteLLM's ``timeout`` bounds each wait for bytes; ``stream_timeout`` does so for streams."""
+    found: dict[str, Any] = {}
     for name in "stream_timeout", "timeout", "request_timeout":
-        if isinstance(value := params.get(name), int | float):
+        value = params.get(name)
+        if value is not None and not isinstance(value, int | float):
+            made.note(f"{where}.{name}", "no number: write timeouts of the upstream")
+        elif value is not None and found:
+            made.note(f"{where}.{name}", "not used: the other time-out of this table bounds streams")
+        elif value is not None:
             made.note(f"{where}.{name}", "written as first_byte_s and idle_s: the waits before and between bytes")
-            return {"first_byte_s": value, "idle_s": value}
-    return {}
+            found = {"first_byte_s": value, "idle_s": value}
+    return found
 
 
 # -- routes ----------------------------------------------------------------------------------------------------------------
@@ -405,9 +464,21 @@ def _routes(made: Conversion, routing: Mapping[str, Any], settings: Mapping[str,
         for alias, each in (routing.get("model_group_alias") or {}).items()
     }
     orders = {reason: _fallbacks(made, name, routing, settings) for name, reason in FALLBACKS.items()}
+    for alias, model in aliases.items():
+        if model not in made.targets:
+            made.note(
+                f"router_settings.model_group_alias.{alias}", f"{model} is no model_name of the file; it is left out"
+            )
+    for kind, model in [(kind, model) for kind, reason in FALLBACKS.items() for model in orders[reason]]:
+        if model != "*" and model not in made.targets:
+            if found := _groups_of(made, model):
+                made.targets[model] = found
+            else:
+                made.note(f"router_settings.{kind}.{model}", "no model_name of the file; its fallbacks are left out")
     defaults = [*(routing.get("default_fallbacks") or ()), *(settings.get("default_fallbacks") or ())]
-    for name, groups in made.targets.items():
-        following = {reason: order.get(name, []) for reason, order in orders.items()}
+    # names first, then the more special pattern before the more general one, which would cover it
+    for name, groups in sorted(made.targets.items(), key=lambda item: ("*" in item[0]) * (1000 - len(item[0]))):
+        following = {reason: order.get(name) or order.get("*", []) for reason, order in orders.items()}
         following[None] = following[None] or defaults
         route: dict[str, Any] = {
             "models": [name, *(alias for alias, model in aliases.items() if model == name)],
@@ -418,24 +489,50 @@ def _routes(made: Conversion, routing: Mapping[str, Any], settings: Mapping[str,
             route["next_on"] = ["default", *reasons]
         if len([others for others in following.values() if others]) > 1:
             made.note("router_settings.fallbacks", f"{name}: its fallbacks are tried in one order, for all reasons")
-        own = [group[1] if len(group) == 2 else group[1:] for group in groups]
-        made.tables["routes"].append({**route, "to": [*own, *_others(made, following, groups)]})
+        to = [_equals(targets) for _, *targets in [*groups, *_others(made, following, groups)]]
+        if not any(isinstance(each, list) for each in to):
+            route.pop("balance", None)  # there are no equals to choose from
+        made.tables["routes"].append({**route, "to": to})
     for name, table in ("router_settings", routing), ("litellm_settings", settings):
         _unread(made, name, table)
 
 
+def _equals(targets: list[dict[str, Any]]) -> Any:
+    """Return a group of equals; one target alone has no weight."""
+    if len(targets) > 1:
+        return targets
+    return {member: value for member, value in targets[0].items() if member != "weight"}
+
+
 def _others(
     made: Conversion, following: Mapping[str | None, Sequence[str]], groups: Sequence[Sequence[Any]]
-) -> list[dict[str, Any]]:
-    """Return the targets of a model's fallbacks, each once and without its own."""
-    own = [target for group in groups for target in group[1:]]
-    found: list[dict[str, Any]] = []
+) -> list[list[Any]]:
+    """Return the groups of a model's fallbacks, each target once and without the model's own."""
+    seen = [target for group in groups for target in group[1:]]
+    found: list[list[Any]] = []
     for other in dict.fromkeys(name for names in following.values() for name in names):
-        if other not in made.targets:
+        if not (others := _groups_of(made, other)):
             made.note("router_settings.fallbacks", f"{other} is no model_name of the file; it is left out")
-        targets = [target for group in made.targets.get(other, ()) for target in group[1:]]
-        found += [target for target in targets if target not in own and target not in found]
+        for order, *targets in others:
+            if new := [target for target in targets if target not in seen]:
+                found.append([order, *new])
+                seen += new
     return found
+
+
+def _groups_of(made: Conversion, name: str) -> list[list[Any]]:
+    """Return the targets of a name. If only a pattern has it, its ``*`` is replaced in the targets' models."""
+    if name in made.targets:
+        return made.targets[name]
+    fitting = [pattern for pattern in made.targets if "*" in pattern and fnmatchcase(name, pattern)]
+    if not fitting:
+        return []
+    before, _, after = max(fitting, key=len).partition("*")
+    part = name.removeprefix(before).removesuffix(after)
+    return [
+        [order, *({**target, "model": target["model"].replace("*", part)} for target in targets)]
+        for order, *targets in made.targets[max(fitting, key=len)]
+    ]
 
 
 def _unread(made: Conversion, name: str, table: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ import tomli_w
 import yaml
 
 from streamkit.cli import main
+from streamkit.gateway.config import describe
 from streamkit.gateway.config_file import ConfigFile
 from streamkit.gateway.litellm import ALIASES, PROVIDERS, convert
 
@@ -40,6 +41,49 @@ router_settings:
   context_window_fallbacks: [{"claude-sonnet": ["claude-sonnet-bedrock"]}]
   model_group_alias: {"gpt-4o": "gpt-5.2"}
 general_settings: {master_key: os.environ/LITELLM_MASTER_KEY, database_url: os.environ/DATABASE_URL}
+"""
+#: Forty lines, which LiteLLM's router accepts.
+FORTY = """\
+model_list:
+  - model_name: gpt-main
+    litellm_params:
+      model: openai/gpt-5
+      api_key: os.environ/OPENAI_API_KEY
+      rpm: 300
+  - model_name: gpt-main
+    litellm_params:
+      model: azure/gpt-5-eu
+      api_base: https://acme.openai.azure.com
+      api_version: "2025-03-01-preview"
+      api_key: os.environ/AZURE_API_KEY
+      rpm: 600
+    model_info:
+      base_model: azure/gpt-5
+  - model_name: claude-main
+    litellm_params:
+      model: anthropic/claude-sonnet-5
+      api_key: sk-ant-literal-0123456789
+  - model_name: local
+    litellm_params:
+      model: hosted_vllm/qwen3
+      api_base: http://127.0.0.1:8091/v1
+      timeout: 30
+  - model_name: groq/*
+    litellm_params:
+      model: groq/*
+      api_key: os.environ/GROQ_API_KEY
+router_settings:
+  routing_strategy: least-busy
+  num_retries: 2
+  allowed_fails: 3
+  fallbacks: [{"gpt-main": ["claude-main"]}]
+  context_window_fallbacks: [{"local": ["gpt-main"]}]
+litellm_settings:
+  drop_params: true
+  callbacks: [prometheus, langfuse]
+general_settings:
+  master_key: os.environ/LITELLM_MASTER_KEY
+  database_url: os.environ/DATABASE_URL
 """
 KEYS = {"OPENAI_API_KEY", "AZURE_API_KEY", "ANTHROPIC_API_KEY", "LITELLM_MASTER_KEY"}
 
@@ -87,6 +131,22 @@ def test_a_whole_configuration(tmp_path, capfd, keys):
     assert main(["import", "litellm", str(tmp_path / "config.yaml"), "-o", str(out)]) == 2  # it exists
 
 
+def test_forty_lines_give_a_configuration_without_warnings(tmp_path, capfd, keys):
+    assert len(FORTY.splitlines()) == 40
+    (tmp_path / "config.yaml").write_text(FORTY)
+    new = tmp_path / "gateway.toml"
+    assert main(["import", "litellm", str(tmp_path / "config.yaml"), "-o", str(new)]) == 0
+    config = read_config(new)
+    text = describe(config)
+    assert (
+        "local -> hosted-vllm as qwen3, then one of openai as gpt-5 (weight 300), azure as gpt-5-eu (weight 600)"
+        in text
+    )
+    assert "groq/* -> groq as *" in text
+    assert [warning.path for warning in config.warnings] == []
+    assert "5 upstreams, 4 routes, 10 notes" in capfd.readouterr().err
+
+
 ENTRIES = {
     "a clone": (
         one(model="openai/x", api_base="http://h/v1"),
@@ -102,6 +162,11 @@ ENTRIES = {
     "a base in the environment": (
         one(model="openai_like/x", api_base="os.environ/B"),
         {"base_url": "https://missing.invalid/v1"},
+    ),
+    "Azure without a base": (one(model="azure/x"), {"base_url": "https://missing.invalid/openai/v1"}),
+    "Azure of a host whose name begins so": (
+        one(model="azure/x", api_base="https://openai-eu.openai.azure.com/"),
+        {"base_url": "https://openai-eu.openai.azure.com/openai/v1"},
     ),
     "Claude at Google": (
         one(model="vertex_ai/claude-opus-5", vertex_project="p", vertex_location="global"),
@@ -174,6 +239,35 @@ NOTED = {
         one(model="gpt-4o") | {"router_settings": {"fallbacks": [{"m": ["n"]}]}},
         "router_settings.fallbacks: n is no model_name of the file",
     ),
+    "a timeout in the environment": (one(model="gpt-4o", timeout="os.environ/T"), "litellm_params.timeout: no number"),
+    "retries of an entry": (one(model="gpt-4o", num_retries=4), "litellm_params.num_retries: use retries of the route"),
+    "the slower of two timeouts": (
+        one(model="gpt-4o", timeout=9, stream_timeout=3),
+        "litellm_params.timeout: not used",
+    ),
+    "a body": (one(model="gpt-4o", extra_body={"a": 1}), "litellm_params.extra_body: write its members as `set`"),
+    "any provider": (one(model="*"), "litellm_params.model: * takes the provider from the client's name"),
+    "another file": (one(model="gpt-4o") | {"include": ["b.yaml"]}, "include: not read: convert each included file"),
+    "a fallback of no model": (
+        one(model="gpt-4o") | {"router_settings": {"fallbacks": [{"n": ["m"]}]}},
+        "router_settings.fallbacks.n: no model_name of the file",
+    ),
+    "an alias of no model": (
+        one(model="gpt-4o") | {"router_settings": {"model_group_alias": {"a": "n"}}},
+        "router_settings.model_group_alias.a: n is no model_name",
+    ),
+    "two timeouts": (
+        one(model="gpt-4o") | {"router_settings": {"timeout": 5}, "litellm_settings": {"request_timeout": 6}},
+        "litellm_settings: its timeout is not used",
+    ),
+    "embeddings": (
+        {
+            "model_list": [
+                {"model_name": "m", "litellm_params": {"model": "openai/e"}, "model_info": {"mode": "embedding"}}
+            ]
+        },
+        "model_info.mode: embedding is not served",
+    ),
     "a variable": (
         one(model="gpt-4o") | {"environment_variables": {"A": "b"}},
         "environment_variables.A: set it in the environment",
@@ -186,6 +280,68 @@ def test_what_has_no_place_is_a_note(config, note):
     assert any(
         f"{path}: {text}".removeprefix("model_list[0].").startswith(note) for path, text in convert(config).notes
     )
+
+
+SECRET = "hunter2-hunter2"
+SECRETS = {
+    "a key": one(model="gpt-4o", api_key=SECRET),
+    "a header by its name": one(model="gpt-4o", extra_headers={"Authorization": SECRET}),
+    "a header by its value": one(model="gpt-4o", extra_headers={"X-Team": f"sk-ant-api03-{SECRET}-{SECRET}"}),
+    "a URL": one(model="openai/x", api_base=f"https://user:{SECRET}@h.example/v1", api_key="os.environ/OPENAI_API_KEY"),
+    "a body": one(model="gpt-4o", extra_body={"token": SECRET}),
+    "the master key": one(model="gpt-4o") | {"general_settings": {"master_key": SECRET}},
+    "AWS": one(model="bedrock/m", aws_region_name="us-east-1", aws_secret_access_key=SECRET),
+    "a variable": one(model="gpt-4o") | {"environment_variables": {"OPENAI_API_KEY": SECRET}},
+}
+
+
+@pytest.mark.parametrize("config", SECRETS.values(), ids=SECRETS)
+def test_no_secret_is_copied(config, tmp_path, monkeypatch, keys):
+    made = convert(config)
+    text = tomli_w.dumps(made.tables)
+    assert SECRET not in text + repr(made.notes) + repr(made)
+    for name in "AUTHORIZATION", "X_TEAM":
+        monkeypatch.setenv(name, "a-value-for-a-header")
+    (path := tmp_path / "gateway.toml").write_text(text)
+    assert read_config(path).routes
+
+
+def entries(*models, **more):
+    return {"model_list": [{"model_name": name, "litellm_params": params} for name, params in models], **more}
+
+
+def test_two_keys_of_one_provider_have_two_variables():
+    model = {"model": "openai/gpt-5"}
+    config = entries(("a", model | {"api_key": "one"}), ("b", model | {"api_key": "two"}), ("c", model))
+    env = [upstream["key"]["env"] for upstream in convert(config).tables["upstreams"].values()]
+    assert env == ["OPENAI_API_KEY_2", "OPENAI_API_KEY_3", "OPENAI_API_KEY"]
+
+
+def test_the_special_pattern_comes_first():
+    config = entries(("*", {"model": "groq/*"}), ("o/*", {"model": "openai/*"}), ("n", {"model": "gpt-5"}))
+    assert [route["models"] for route in convert(config).tables["routes"]] == [["n"], ["o/*"], ["*"]]
+
+
+def test_equals_stay_equals_as_a_fallback():
+    one, other = {"model": "groq/x", "rpm": 3}, {"model": "xai/y", "rpm": 9}
+    settings = {"routing_strategy": "least-busy", "fallbacks": [{"n": ["m"]}]}
+    config = entries(
+        ("n", {"model": "gpt-5", "weight": 2}), ("m", one), ("m", other), ("k", one), router_settings=settings
+    )
+    routes = {route["models"][0]: route for route in convert(config).tables["routes"]}
+    equals = [{"upstream": "groq", "model": "x", "weight": 3}, {"upstream": "xai", "model": "y", "weight": 9}]
+    assert routes["n"]["to"] == [{"upstream": "openai", "model": "gpt-5"}, equals]
+    assert routes["n"]["balance"] == "fewest_open"
+    assert routes["k"] == {"models": ["k"], "to": [{"upstream": "groq", "model": "x"}]}
+
+
+def test_a_fallback_may_be_in_a_pattern():
+    fallbacks = {"fallbacks": [{"*": ["o/mini"]}, {"o/big": ["n"]}]}
+    config = entries(("n", {"model": "groq/n"}), ("o/*", {"model": "openai/*"}), router_settings=fallbacks)
+    routes = {route["models"][0]: route["to"] for route in convert(config).tables["routes"]}
+    mini, big = {"upstream": "openai", "model": "mini"}, {"upstream": "openai", "model": "big"}
+    assert routes["n"] == [{"upstream": "groq", "model": "n"}, mini]
+    assert routes["o/big"] == [big, {"upstream": "groq", "model": "n"}]
 
 
 REFUSED = {
@@ -204,6 +360,14 @@ def test_another_file_is_refused(text, error, tmp_path, capfd):
     (tmp_path / "config.yaml").write_text(text)
     assert main(["import", "litellm", str(tmp_path / "config.yaml")]) == 2
     assert error in capfd.readouterr().err
+
+
+def test_nothing_is_written_without_a_model(tmp_path, capfd):
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(one(model="replicate/x")))
+    new = tmp_path / "gateway.toml"
+    assert main(["import", "litellm", str(tmp_path / "config.yaml"), "-o", str(new)]) == 1
+    assert "nothing is written" in capfd.readouterr().err
+    assert not new.exists()
 
 
 def test_every_member_of_the_file_is_read_or_noted():
