@@ -33,7 +33,7 @@ from tools import public_api
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "build" / "release"
 EXTRAS = ("aws", "gateway", "google", "otel", "redis", "schema", "tokens", "tools")  #: those that users install
-BUILD = "import sys, setuptools.build_meta as b; b.build_wheel(sys.argv[1]); b.build_sdist(sys.argv[1])"
+BUILD = "import sys, setuptools.build_meta as b; getattr(b, sys.argv[1])(sys.argv[2])"
 NEXT = """\
 Next, by hand:
   1. git push origin v{version}
@@ -72,9 +72,10 @@ def faults(version: str, changelog: str, status: str, tags: list[str], released:
 def build(tree: Path, out: Path, epoch: str) -> dict[str, str]:
     """Build wheel and source distribution of a copy of the tree. Return the hash of each file by its name."""
     out.mkdir(parents=True)
-    run(sys.executable, "-c", BUILD, out, cwd=tree, SOURCE_DATE_EPOCH=epoch, PYTHONHASHSEED="0")
-    for archive in out.glob("*.tar.gz"):
-        normalise(archive, int(epoch))
+    for what in ("build_sdist", "build_wheel"):  # a process for each: in one, setuptools loses the second
+        run(sys.executable, "-c", BUILD, what, out, cwd=tree, SOURCE_DATE_EPOCH=epoch)
+    [archive] = out.glob("*.tar.gz")
+    normalise(archive, int(epoch))
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(out.iterdir())}
 
 
