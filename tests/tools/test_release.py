@@ -64,6 +64,6 @@ def test_a_normalised_archive_says_nothing_of_time_owner_and_order(tmp_path):
 
 def test_each_dependency_has_a_lower_bound_that_the_oldest_run_reads():
     bounds = oldest.bounds()
-    assert bounds["aiohttp"] == "3.14.3"
+    assert bounds["aiohttp"] == "3.14.4"
     assert bounds["google-auth"]  # with an extra of its own
     assert {"attrs", "orjson", "cattrs", "redis", "brotli"} <= bounds.keys()
