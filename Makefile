@@ -57,9 +57,10 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-docs: $(VENV)/.test  ## write the generated reference pages again
+docs: $(VENV)/.test  ## write the generated reference pages and the drawings again
 	$(BIN)/python -m tools.docs
 	$(BIN)/python -m tools.fault_matrix
+	$(BIN)/python -m tools.drawings
 
 drift: $(VENV)/.test  ## compare the installed SDKs' types with what streamkit knows, and write docs/reference/drift.md: a minute
 	$(BIN)/python -m tools.drift

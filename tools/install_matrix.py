@@ -31,6 +31,7 @@ IMPORTS = {
     "aws": "botocore",
     "gateway": "streamkit.gateway.serve",
     "google": "google.auth.transport.requests",
+    "import": "yaml, tomli_w",
     "otel": "streamkit.otel, opentelemetry.sdk",
     "redis": "streamkit.resume.redis_store",
     "schema": "jsonschema_rs",

@@ -32,7 +32,17 @@ from tools import public_api
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "build" / "release"
-EXTRAS = ("aws", "gateway", "google", "otel", "redis", "schema", "tokens", "tools")  #: those that users install
+EXTRAS = (
+    "aws",
+    "gateway",
+    "google",
+    "import",
+    "otel",
+    "redis",
+    "schema",
+    "tokens",
+    "tools",
+)  #: those that users install
 BUILD = "import sys, setuptools.build_meta as b; getattr(b, sys.argv[1])(sys.argv[2])"
 NEXT = """\
 Next, by hand:

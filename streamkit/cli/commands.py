@@ -48,7 +48,10 @@ COMMANDS: Final = (
     "mock",
     "doctor",
     "serve",
+    "import",
 )
+#: The modules that are not named like their commands.
+MODULES: Final = {"import": "import_config"}  # a keyword
 
 
 class Parser(argparse.ArgumentParser):
@@ -65,7 +68,7 @@ def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"streamkit {__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=Parser)
     for name in names:
-        module = import_module(f"streamkit.cli.{name.replace('-', '_')}")
+        module = import_module(f"streamkit.cli.{MODULES.get(name, name.replace('-', '_'))}")
         epilog = getattr(module, "STATUSES", STATUSES)
         command = commands.add_parser(name, help=module.HELP, description=module.DETAIL, epilog=epilog)
         command.set_defaults(run=module.run)
