@@ -1,6 +1,6 @@
 """Install the wheel in empty environments, for each Python here, without extras and with each extra alone.
 
-``make install-matrix``. In each environment, the commands of the README that need no server run, and so does its pipe in
+``make install-matrix``. In each environment, the commands of the README that need no server run, and so do its programs in
 Python; with the extra ``gateway``, the demo model answers a request. A row says what was tried.
 ``python -m tools.install_matrix 3.14 gateway`` tries one version and one extra.
 """
@@ -57,19 +57,18 @@ COMMANDS = (
 ASK = {"model": "demo", "max_tokens": 50, "stream": True, "messages": [{"role": "user", "content": "Hello!"}]}
 
 
-def readme_pipe() -> str:
-    """Return the README's program with a pipe, and a line that runs it on the recording."""
+def readme_programs() -> list[str]:
+    """Return the README's programs in Python; that with a pipe reads the recording."""
     text = (ROOT / "README.md").read_text("utf-8")
-    [code] = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "async def run(" in block]
-    return code + RUN
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    return [code + RUN if "async def run(" in code else code for code in blocks]
 
 
 def tried(folder: Path, bin_: Path, extra: str) -> list[str]:
     """Run everything in an environment. Return what failed, each with the end of its output."""
     python = bin_ / "python"
-    code = folder / "readme.py"
-    code.write_text(readme_pipe(), "utf-8")
-    commands = [[python, "-c", f"import {IMPORTS['']}"], [python, code]]
+    commands = [[python, "-c", f"import {IMPORTS['']}"]]
+    commands += [[python, "-c", code] for code in readme_programs()]
     commands += [[python, "-c", f"import {IMPORTS[extra]}"]] if extra else []
     commands += [[bin_ / command.split()[0], *command.split()[1:]] for command in COMMANDS]
     failed = []
