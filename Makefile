@@ -8,7 +8,7 @@ DEMO := streamkit/cli/demo/two_calls.sse
 WORKERS ?= 3
 PORT ?= 8080
 MINUTES ?= 10
-.PHONY: run demo check test test-all durations test-versions test-agents fuzz mutants coverage lint docs drift docs-site conformance bench bench-gateway bench-peers bench-check soak clean
+.PHONY: run demo check test test-all durations test-versions test-oldest test-agents fuzz mutants coverage lint docs drift docs-site conformance bench bench-gateway bench-peers bench-check soak release install-matrix clean
 
 run: $(VENV)/.run  ## the gateway on http://127.0.0.1:$(PORT), with a demo model inside: no key, no network; Ctrl-C ends it
 	@$(BIN)/streamkit serve --port $(PORT)
@@ -35,6 +35,9 @@ durations: $(VENV)/.test  ## measure what a case of each test takes, by which `m
 
 test-versions: $(VENV)/.test  ## a fast part of the tests under the other versions of Python that the classifiers name, where they are here
 	WORKERS=$(WORKERS) $(BIN)/python tools/versions.py
+
+test-oldest: $(VENV)/.test  ## the same part of the tests with each dependency at the lower bound that pyproject.toml states
+	WORKERS=$(WORKERS) $(BIN)/python -m tools.oldest
 
 test-agents: $(VENV)/.test  ## coding agents from npm (1.2 GB, once) through the gateway: two minutes
 	$(BIN)/python -m pytest -n $(WORKERS) -m agents -q -rs tests/gateway/agents tests/suites
@@ -82,6 +85,12 @@ bench-check: $(VENV)/.bench  ## has anything become slower? by counted instructi
 
 soak: $(VENV)/.test  ## an hour of mixed load on the gateway: memory, tasks and descriptors stay; SOAK="--minutes 5" for less
 	$(BIN)/python -m benchmarks.soak --write $(SOAK)
+
+release: $(VENV)/.test  ## check and build a release in build/release, and tag nothing; RELEASE=--tag tags it, --skip-tests is faster
+	$(BIN)/python -m tools.release $(RELEASE)
+
+install-matrix: $(VENV)/.test  ## the wheel in empty environments of each Python here, with each extra alone, and the README's commands
+	$(BIN)/python -m tools.install_matrix
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
