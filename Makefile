@@ -65,9 +65,11 @@ docs: $(VENV)/.test  ## write the generated reference pages and the drawings aga
 drift: $(VENV)/.test  ## compare the installed SDKs' types with what streamkit knows, and write docs/reference/drift.md: a minute
 	$(BIN)/python -m tools.drift
 
-docs-site: $(SITE)/.ready  ## the pages and an API reference as a site in build/site; a link that leads nowhere fails
+docs-site: $(SITE)/.ready $(VENV)/.test  ## the pages and an API reference as a site in build/site; a link that leads nowhere fails
 	$(SITE)/bin/zensical build --clean --strict
 	$(SITE)/bin/python -m tools.site
+	$(BIN)/python -m codespell_lib README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs
+	$(BIN)/python -m pytest -q tests/docs/test_built_site.py
 
 conformance: $(VENV)/.test  ## run other people's suites, from PyPI and npm, and write their verdicts: two minutes
 	$(BIN)/python -m tools.conformance

@@ -11,13 +11,18 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILT = ROOT / "build" / "site"
 
 
-def drop_specification(search: Path) -> int:
-    """Remove the sections of spec/ from the search index; return how many were removed."""
+def drop_from_search(search: Path) -> tuple[int, int]:
+    """Remove from the search index what would hide a better page: spec/, and names of the API that another page explains.
+
+    Return how many sections of both were removed.
+    """
     index = json.loads(search.read_text("utf-8"))
-    kept = [item for item in index["items"] if not item["location"].startswith("spec/")]
-    removed = len(index["items"]) - len(kept)
+    explained = {item["title"] for item in index["items"] if item["location"].startswith(("reference/", "how-to/"))}
+    specified = [item for item in index["items"] if item["location"].startswith("spec/")]
+    doubled = [item for item in index["items"] if item["location"].startswith("api/#") and item["title"] in explained]
+    kept = [item for item in index["items"] if item not in specified and item not in doubled]
     search.write_text(json.dumps(index | {"items": kept}, ensure_ascii=False), "utf-8")
-    return removed
+    return len(specified), len(doubled)
 
 
 def sentence_of(page: str) -> tuple[str, str]:
@@ -45,6 +50,8 @@ def lines_of_llms() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    if not drop_specification(BUILT / "search.json"):
-        raise SystemExit("build/site/search.json has no section of spec/: has the form of the index changed?")
+    if not all(drop_from_search(BUILT / "search.json")):
+        raise SystemExit(
+            "build/site/search.json has no section of spec/ or of the API: has the form of the index changed?"
+        )
     (BUILT / "llms.txt").write_text("\n".join(lines_of_llms()) + "\n", "utf-8")
