@@ -340,9 +340,7 @@ def sections_of(text: str) -> dict[str, str]:
 
 def _counted(counts: Mapping[str, int]) -> str:
     return (
-        ", ".join(
-            f"{counts[kind]} {kind if counts[kind] == 1 else KINDS[kind]}" for kind in KINDS if counts.get(kind)
-        )
+        ", ".join(f"{counts[kind]} {kind if counts[kind] == 1 else KINDS[kind]}" for kind in KINDS if counts.get(kind))
         or "nothing"
     )
 
