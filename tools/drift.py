@@ -23,35 +23,29 @@ import attrs
 import orjson
 
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.profiles import Encoding
 from streamkit.errors import StreamkitError
 from streamkit.events import Aside
-from streamkit.framing.frame import Frame
+from streamkit.framing.eventstream import serialize_eventstream
+from streamkit.framing.ndjson import serialize_ndjson
+from streamkit.framing.sse import serialize_sse
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.machines import Chain
-from streamkit.read_options import DEFAULT_OPTIONS
-from streamkit.recipes import reading_stages
 from streamkit.report import StreamReport
+from streamkit.sync import transcode_sync
 from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
-from streamkit.translation.citations import carry_citations, carry_searches
 from tools.drift_sdks import SDKS, TAGS, Compared, Schemas
 
 #: What becomes of an unknown name. ``unreadable``: the documents have another fault, which is one of this tool.
 FATES: Final = ("kept", "dropped", "refused", "unreadable")
-MADE_ID: Final = re.compile(r"_[A-Za-z0-9]{20,}")  #: in an id that streamkit makes
+MADE_ID: Final = re.compile(r"[_-][A-Za-z0-9]{20,}")  #: in an id that streamkit makes
 ERROR: Final = "Error: "  #: the beginning of an error in place of what is written
 COUNTED_ONCE: Final = {"response_fields"}  #: losses that are counted once, however many names are lost
 #: Most values that are tried for a member, and pairs of documents that are translated, which takes long.
 MOST, TRANSLATED = 12, 2
 PROBE: Final = "invented_name"
 UNKNOWN: Final = {"unknown_event", "metadata"}  #: the kinds of aside that hold what a decoder does not know
-KINDS: Final = ("event", "item", "tool", "member")
-NAMED: Final = {
-    "anthropic",
-    "openai-responses",
-    "gemini-interactions",
-    "cohere",
-}  #: dialects whose frames name the event
+#: The kinds of names, in the singular and the plural.
+KINDS: Final = {"event": "events", "item": "blocks and items", "tool": "tools", "member": "members"}
 
 
 @attrs.frozen(eq=False)
@@ -129,14 +123,14 @@ def entries(schemas: Schemas, is_read: Callable[[Entry], bool]) -> Iterator[Entr
 
 def read(dialect: str, schemas: Schemas, document: Any) -> Any:
     """Return what streamkit's reader of a dialect makes of a document: neutral values, or the error as text."""
+    named, report, data = DIALECTS[dialect], StreamReport(), sent(dialect, schemas, document)
     try:
         if schemas.place == "request":
-            return decode_request(_body(schemas, document), dialect)
-        named, report = DIALECTS[dialect], StreamReport()
+            return decode_request(data, dialect)
         if schemas.place == "response" and named.bodies is not None:
-            return named.bodies.decode_response(_body(schemas, document), DEFAULT_LIMITS, report)
-        chain = Chain(named.decoder(DEFAULT_LIMITS, report))
-        events = [*chain.feed(_frames(dialect, schemas, document)), *chain.finish()]
+            return named.bodies.decode_response(data, DEFAULT_LIMITS, report)
+        chain = Chain(named.parser(DEFAULT_LIMITS, report), named.decoder(DEFAULT_LIMITS, report))
+        events = [*chain.feed(data), *chain.finish()]
         return events if chain.fault is None else f"{type(chain.fault).__name__}: {chain.fault}"
     except StreamkitError as error:
         return f"{type(error).__name__}: {error}"
@@ -144,43 +138,36 @@ def read(dialect: str, schemas: Schemas, document: Any) -> Any:
 
 def translate(dialect: str, schemas: Schemas, document: Any, target: str) -> tuple[str, StreamReport]:
     """Return what is written for another dialect, or the error; and the report, with the losses."""
-    report = StreamReport()
-    encoding = Encoding(make_id=lambda prefix: f"{prefix}1", clock=lambda: 1.0)
+    report, data = StreamReport(), sent(dialect, schemas, document)
     try:
         if schemas.place == "request":
-            request = decode_request(_body(schemas, document), dialect, report=report)
-            return encode_request(request, target, linked_media="drop", report=report).decode(), report
-        if schemas.place == "response":
-            response = decode_response(_body(schemas, document), dialect, report=report)
-            return encode_response(response, target, make_id=encoding.make_id, clock=encoding.clock).decode(), report
-        source, to = DIALECTS[dialect], DIALECTS[target]
-        stages = reading_stages(source, None, DEFAULT_OPTIONS, join=True)[1:]
-        carry = (
-            carry_searches(source, to, (), limits=DEFAULT_LIMITS),
-            carry_citations(source, to, limits=DEFAULT_LIMITS),
-        )
-        made = [stage.make(report) for stage in [*stages, *(each for each in carry if each is not None)]]
-        chain = Chain(*made)
-        encoder = to.encoder(encoding, report)
-        read_of = chain.feed(_frames(dialect, schemas, document)), chain.finish()
-        output = [*(encoder.feed(events) for events in read_of), encoder.finish()]
-        return repr(output), report
+            request = decode_request(data, dialect, report=report)
+            written = encode_request(request, target, linked_media="drop", report=report)
+        elif schemas.place == "response":
+            written = encode_response(decode_response(data, dialect, report=report), target, clock=lambda: 1.0)
+        else:
+            written = b"".join(transcode_sync([data], dialect, target, report=report, clock=lambda: 1.0))
+        return MADE_ID.sub("_", written.decode("latin-1")), report
     except StreamkitError as error:
         return f"{ERROR}{type(error).__name__}: {error}", report
 
 
-def _body(schemas: Schemas, document: Any) -> bytes:
-    return orjson.dumps(schemas.within(document)[0])
-
-
-def _frames(dialect: str, schemas: Schemas, document: Any) -> list[Frame]:
-    frames = []
-    for each in filter(None, schemas.within(document)):
-        named = dialect == "bedrock"  # the name of an event is a header
-        event, payload = next(iter(each.items())) if named else (each.get("type"), each)
-        event = event or each.get("event_type")
-        frames.append(Frame(orjson.dumps(payload), event=event if named or dialect in NAMED else "message"))
-    return frames
+def sent(dialect: str, schemas: Schemas, document: Any) -> bytes:
+    """Return the bytes that have a document: a body, or a stream."""
+    documents = schemas.within(document)
+    if schemas.place != "stream":
+        return orjson.dumps(documents[0])
+    if dialect == "bedrock":  # the name of an event is a header
+        events = [named for each in documents for named in each.items()]
+        return b"".join(
+            serialize_eventstream({":message-type": "event", ":event-type": name}, orjson.dumps(members))
+            for name, members in events
+        )
+    if dialect == "ollama":
+        return b"".join(serialize_ndjson(orjson.dumps(each)) for each in documents)
+    return b"".join(
+        serialize_sse(orjson.dumps(each), event=each.get("type") or each.get("event_type")) for each in documents
+    )
 
 
 # -- what is unknown ---------------------------------------------------------------------------------------------------
@@ -268,7 +255,6 @@ def _losses_of_nothing(dialect: str, schemas: Schemas, target: str) -> Counter[s
 
 def _said(translated: tuple[str, StreamReport], name: str) -> Any:
     text, report = translated
-    text = MADE_ID.sub("_", text)
     return text.replace(name, "_"), report.losses, [(kind, what.replace(name, "_")) for kind, what in report.lost]
 
 
@@ -291,7 +277,7 @@ def _places(value: Any, place: str = "") -> Iterator[str]:
 # -- the page ----------------------------------------------------------------------------------------------------------
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "reference" / "drift.md"
-PLURALS: Final = {"event": "events", "item": "blocks and items", "tool": "tools", "member": "members"}
+KINDS: Final = {"event": "events", "item": "blocks and items", "tool": "tools", "member": "members"}
 
 
 def section(compared: Compared, counts: Mapping[str, int], unknown: Sequence[Unknown]) -> str:
@@ -318,7 +304,7 @@ def section(compared: Compared, counts: Mapping[str, int], unknown: Sequence[Unk
         lines += ["", "| unknown | | inside | of a |", "|---|---|---|---|"]
         lines += [
             f"| `{name}` | {kind} | {_code(inside)} | {', '.join(places)} |"
-            for (kind, name, inside), places in sorted(rows.items(), key=lambda row: KINDS.index(row[0][0]))
+            for (kind, name, inside), places in sorted(rows.items(), key=lambda row: [*KINDS].index(row[0][0]))
         ]
     if members:
         lines += ["", "| unknown members | of | inside | of a |", "|---|---|---|---|"]
@@ -343,7 +329,7 @@ def sum_of(sections: Sequence[str], word: str) -> Counter[str]:
     counts: Counter[str] = Counter()
     for line in (re.search(rf"^.*{word}: ([^.]+)\.", each, re.MULTILINE) for each in sections):
         for number, kind in re.findall(r"(\d+) ([a-z ]+?)(?:,|$)", line[1] if line else ""):
-            counts[next(one for one, many in PLURALS.items() if kind in {one, many})] += int(number)
+            counts[next(one for one, many in KINDS.items() if kind in {one, many})] += int(number)
     return counts
 
 
@@ -354,9 +340,7 @@ def sections_of(text: str) -> dict[str, str]:
 
 def _counted(counts: Mapping[str, int]) -> str:
     return (
-        ", ".join(
-            f"{counts[kind]} {kind if counts[kind] == 1 else PLURALS[kind]}" for kind in KINDS if counts.get(kind)
-        )
+        ", ".join(f"{counts[kind]} {kind if counts[kind] == 1 else KINDS[kind]}" for kind in KINDS if counts.get(kind))
         or "nothing"
     )
 

@@ -144,6 +144,7 @@ class CitationForm:
     #: Returns the block of a message that is a document. None: documents are next to the messages, and citations name them by
     #: ids. ``write`` then takes ``id_of``, which finds the id at a place, and ``read`` takes ``place_of`` for the reverse.
     document_block: Callable[[Document], dict[str, Any]] | None = None
+    at_end: bool = False  #: Whether all citations of a choice are written together, at its end.
     has_text: bool = False  #: Whether a citation repeats the text between its start and its end (``Citation.text``).
 
 

@@ -3,9 +3,9 @@
 A citation refers to a place in the model's text, and each dialect counts places differently: Anthropic cites with a whole
 text block, Responses counts characters of one part, Chat and Cohere count characters of the whole text, and Gemini counts
 bytes and sends all citations at the end. So the text is measured while it passes. A citation of a whole block is held until
-the block ends, and a citation for Gemini until the choice ends. A citation whose block is already closed is a counted loss.
-So is a citation of a document, where the target dialect can't cite documents. From Cohere to a dialect that cites with
-blocks, the text is cut into blocks (``CitedBlocks``).
+the block ends, and one for a dialect that sends all ``at_end`` until the choice ends. A citation whose block is already
+closed is a counted loss. So is a citation of a document, where the target dialect can't cite documents. From Cohere to a
+dialect that cites with blocks, the text is cut into blocks (``CitedBlocks``).
 
 A client that asked for a search counts searches and lists their pages: Claude Code takes its links only from them. So each
 search that has ended is written once, as a whole; its progress is not written. Clients run none of these searches. Where the
@@ -304,23 +304,28 @@ class CitationCarrier(Link):
             self._tell(self._to.write(citations, choice.number))
             return
         for citation in citations:
-            if self._to.unit == "bytes":
+            begin = choice.begins.get(choice.last, 0)
+            if self._to.at_end:
                 self._hold(choice.held, citation)
-            elif citation.block != choice.last or not choice.open or (citation.start or 0) < choice.begins[choice.last]:
+            elif citation.block != choice.last or not choice.open or (citation.start or 0) < begin:
                 self._report.lose("citation")  # the block of this citation is closed
+            elif self._to.unit == "bytes":
+                self._tell(self._to.write([self._measured(choice, citation)], choice.number))
             else:
-                begin = choice.begins[choice.last]
                 moved = evolve(citation, start=(citation.start or 0) - begin, end=(citation.end or 0) - begin)
                 self._tell(self._to.write([moved], choice.number))
 
     def _measured(self, choice: _CitedChoice, citation: Citation) -> Citation:
-        """Return a citation with its place in bytes, and its quote if there is room; with no place if the text is not kept."""
+        """Return a citation with its place in bytes, and a held one with its quote if there is room.
+
+        If the text is not kept, the citation has no place.
+        """
         text = choice.text
         if text is None:
             return evolve(citation, start=None, end=None)
         start, end = min(citation.start or 0, choice.length), min(citation.end or 0, choice.length)
         quote = citation.quote
-        if not quote and end - start <= self._room:
+        if self._to.at_end and not quote and end - start <= self._room:
             self._room -= end - start
             quote = text.between(start, end)
         return evolve(citation, start=text.bytes_before(start), end=text.bytes_before(end), quote=quote)
@@ -496,7 +501,7 @@ def carried_parts(
         if cuts:
             chars += len(part.text)
             first, taken = taken, bisect_right(late, chars, lo=taken, key=_end)
-            new += carrier.feed(sorted(late[first:taken], key=_start))
+            new += carrier.feed(late[first:taken])
             new += carrier.finish()
         made += _with_texts(part, new)
     made += carrier.feed([*late[taken:], ResponseFinished("stop", choice=choice)])[:-1]
@@ -522,11 +527,6 @@ def _with_texts(part: Text, events: Sequence[Any]) -> list[Any]:
 
 def _is_citation(part: Any) -> TypeGuard[Aside]:
     return isinstance(part, Aside) and part.kind == "citation"
-
-
-def _start(aside: Aside) -> int:
-    start = aside.raw.get("start") if isinstance(aside.raw, dict) else None
-    return start if type(start) is int else 0
 
 
 def _end(aside: Aside) -> int:

@@ -60,13 +60,13 @@ RAW = {
 PAIRS = [(source, to) for source in FORMS for to in FORMS if source != to]
 
 
-def cited(dialect: str) -> Response:
+def cited(dialect: str, *after: Text) -> Response:
     kind, raw = RAW[dialect]
     merged = dialect in {"openai-chat", "gemini", "cohere"}  # one block, as these have it
     texts = [Text(FIRST + SECOND)] if merged else [Text(FIRST), Text(SECOND, block=1)]
     aside = Aside(FORMS[dialect].vendor, "citation", kind, raw, block=texts[-1].block)
     vendor = FORMS[dialect].vendor
-    choice = Choice(parts=[*texts, aside], stop_reason="stop")
+    choice = Choice(parts=[*texts, aside, *after], stop_reason="stop")
     return Response(dialect, id="r", model="m", vendor=vendor, choices=[choice], clean=True)
 
 
@@ -128,6 +128,22 @@ def test_so_is_one_of_a_whole_answer(source, to):
     read = decode_response(encode_response(answer, to), to)
     assert [page[:2] for page in found(read)] == [(URL, TITLE)]
     assert found(read)[0][2].endswith(SECOND)
+
+
+@pytest.mark.parametrize(
+    ("source", "to"), [pair for pair in PAIRS if pair[0] not in {"openai-chat", "gemini", "cohere"}]
+)
+async def test_a_text_is_cited_after_which_another_block_follows(source, to):
+    given = cited(source, Text(" Bye.", block=2))
+    async with transcode(source_of([stream(given)]), source, to, ReadOptions(), report=StreamReport()) as pipe:
+        streamed = await collect(source_of([b"".join([piece async for piece in pipe])]), to)
+    answer = decode_response(encode_response(given, source), source)
+    carry_citations_of(answer, to)
+    for read in streamed, decode_response(encode_response(answer, to), to):
+        assert found(read) == [(URL, TITLE, SECOND)]
+        labels = {part.block for part in read.choices[0].parts if isinstance(part, Text) and SECOND in part.text}
+        asides = {aside.block for aside in read.choices[0].asides if aside.kind == "citation"}
+        assert asides == labels or FORMS[to].unit == "choice" or FORMS[to].at_end
     assert answer.report.losses["citation"] == 0
 
 

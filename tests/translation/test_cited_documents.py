@@ -245,3 +245,15 @@ def test_spans_that_overlap_are_cited_as_far_as_blocks_can():
     ]
     assert read.report.losses["block_boundary"] == 1
     assert Limits().held_chars > CITED_CHARS
+
+
+def test_a_span_within_another_is_cited_in_the_order_of_a_stream():
+    answer = body("cohere", "char")
+    (citation, _) = answer["message"]["citations"]
+    spans = [(10, 22), (13, 25), (18, 21)]
+    answer["message"]["citations"] = [{**citation, "start": start, "end": end} for start, end in spans]
+    read = decode_response(orjson.dumps(answer), "cohere")
+    carry_citations_of(read, "anthropic")
+    written = orjson.loads(encode_response(read, "anthropic"))["content"]
+    assert sum(len(block["citations"]) for block in written) == 3
+    assert read.report.losses["citation"] == 0

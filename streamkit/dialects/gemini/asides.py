@@ -79,7 +79,7 @@ def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
     return [Aside(VENDOR, "citation", TYPE, raw, choice, citations[-1].block)]
 
 
-CITATIONS: Final = CitationForm(vendor=VENDOR, unit="bytes", read=read_citation, write=write_citations)
+CITATIONS: Final = CitationForm(vendor=VENDOR, unit="bytes", read=read_citation, write=write_citations, at_end=True)
 
 
 # -- searches of the web -----------------------------------------------------------------------------------------------
