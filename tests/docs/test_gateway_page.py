@@ -80,7 +80,12 @@ def test_the_configuration_of_the_how_to_can_be_read_and_warns_of_nothing(tmp_pa
     )
     assert (config.upstreams["local"].rest.failures, len(config.upstreams["openai"].keys)) == (3, 2)
     assert [target.place for target in config.routes[0].targets] == [0, 0, 1]
-    config = parse_config(f'{timeouts.text}\n[[routes]]\nmodels = ["*"]\nto = ["local"]\n', name="gateway.toml", env={})
+    config = parse_config(
+        f'{timeouts.text}\n[[routes]]\nmodels = ["*"]\nto = ["local"]\n',
+        name="gateway.toml",
+        env={},
+        read_file=lambda _path: KeyFile(b"", 0o600),
+    )
     assert config.upstreams["local"].timeouts.first_byte_s == 300
     assert config.warnings == ()
     config = parse_config(
