@@ -9,14 +9,12 @@ purpose (the result of a tool that the provider ran) is not counted again.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import sys
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -33,13 +31,13 @@ from streamkit.machines import Chain
 from streamkit.report import StreamReport
 from streamkit.sync import transcode_sync
 from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
+from tools import docs
 from tools.drift_sdks import SDKS, TAGS, Compared, Schemas
 
 #: What becomes of an unknown name. ``unreadable``: the documents have another fault, which is one of this tool.
 FATES: Final = ("kept", "dropped", "refused", "unreadable")
 MADE_ID: Final = re.compile(r"[_-][A-Za-z0-9]{20,}")  #: in an id that streamkit makes
 ERROR: Final = "Error: "  #: the beginning of an error in place of what is written
-COUNTED_ONCE: Final = {"response_fields"}  #: losses that are counted once, however many names are lost
 #: Most values that are tried for a member, and pairs of documents that are translated, which takes long.
 MOST, TRANSLATED = 12, 2
 PROBE: Final = "invented_name"
@@ -74,8 +72,8 @@ class Unknown:
 # -- documents of a schema ---------------------------------------------------------------------------------------------
 
 
-def entries(schemas: Schemas, is_read: Callable[[Entry], bool]) -> Iterator[Entry]:
-    """Yield each name once, the nearest to the root first. Only what ``is_read`` is looked into."""
+def entries(dialect: str, schemas: Schemas) -> Iterator[tuple[Entry, str]]:
+    """Yield each name once with its fate, the nearest to the root first. Only what is known and read is looked into."""
     seen: set[str] = set()
     queue: deque[tuple[Any, Any, str, str]] = deque([(schemas.root, lambda value: value, schemas.kind, schemas.place)])
     while queue:
@@ -94,8 +92,8 @@ def entries(schemas: Schemas, is_read: Callable[[Entry], bool]) -> Iterator[Entr
             if tag and (len(variants) > 1 or kind):
                 pairs = [(wrap(each), wrap({**each, tag: PROBE})) for each in (whole, full)]
                 entry = Entry(kind or "item", name, name, parent, pairs)
-                yield entry
-                if not is_read(entry):
+                yield entry, (fate := fate_of(dialect, schemas, entry))
+                if fate != "known":
                     continue
             alternatives = variant.get("x-union", ())
             for member, inner in members.items():
@@ -110,12 +108,11 @@ def entries(schemas: Schemas, is_read: Callable[[Entry], bool]) -> Iterator[Entr
                 rest, shown = rests[0], member if is_alternative else f"{name}.{member}"
                 what = (kind or "item") if is_alternative else "member"
                 entry = Entry(what, shown, member, parent, pairs, wrap(rest), len(values))
-                yield entry
-                if not is_read(entry):
-                    continue
-                for below, put in schemas.nested(inner):
-                    into = lambda v, wrap=wrap, rest=rest, member=member, put=put: wrap({**rest, member: put(v)})  # noqa: E731
-                    queue.append((below, into, "tool" if member == "tools" else "", member))
+                yield entry, (fate := fate_of(dialect, schemas, entry))
+                if fate == "known" and is_read(dialect, schemas, entry):
+                    for below, put in schemas.nested(inner):
+                        into = lambda v, wrap=wrap, rest=rest, member=member, put=put: wrap({**rest, member: put(v)})  # noqa: E731
+                        queue.append((below, into, "tool" if member == "tools" else "", member))
 
 
 # -- reading and translating -------------------------------------------------------------------------------------------
@@ -158,11 +155,10 @@ def sent(dialect: str, schemas: Schemas, document: Any) -> bytes:
     if schemas.place != "stream":
         return orjson.dumps(documents[0])
     if dialect == "bedrock":  # the name of an event is a header
-        events = [named for each in documents for named in each.items()]
-        return b"".join(
-            serialize_eventstream({":message-type": "event", ":event-type": name}, orjson.dumps(members))
-            for name, members in events
-        )
+        documents = [
+            ({":message-type": "event", ":event-type": name}, each[name]) for each in documents for name in each
+        ]
+        return b"".join(serialize_eventstream(headers, orjson.dumps(members)) for headers, members in documents)
     if dialect == "ollama":
         return b"".join(serialize_ndjson(orjson.dumps(each)) for each in documents)
     return b"".join(
@@ -178,22 +174,10 @@ def compare(compared: Compared) -> tuple[Counter[str], list[Unknown]]:
     counts: Counter[str] = Counter()
     unknown = []
     for schemas in compared.schemas:
-        fates: dict[Entry, str] = {}
-
-        def is_read(entry: Entry, schemas: Schemas = schemas, fates: dict[Entry, str] = fates) -> bool:
-            if fates[entry] != "known" or entry.without is None:
-                return fates[entry] == "known"
-            without, *here = (
-                repr(read(compared.dialect, schemas, each))
-                for each in (entry.without, *(document for document, _ in entry.pairs[: entry.values]))
-            )
-            return any(each != without for each in here)  # else the member is passed over on purpose in this place
-
-        for entry in entries(schemas, is_read):
-            fates[entry] = fate_of(compared.dialect, schemas, entry)
+        for entry, fate in entries(compared.dialect, schemas):
             counts[entry.kind] += 1
-            if fates[entry] not in {"known", "whole"}:
-                unknown.append(Unknown(entry, compared.dialect, schemas, fates[entry]))
+            if fate in FATES:
+                unknown.append(Unknown(entry, compared.dialect, schemas, fate))
     return counts, unknown
 
 
@@ -214,9 +198,16 @@ def fate_of(dialect: str, schemas: Schemas, entry: Entry) -> str:
             fates.add("kept" if places else "dropped")
         for target in targets(dialect, schemas) if number < TRANSLATED else ():
             said, other = (translate(dialect, schemas, each, target) for each in (document, probe))
-            if _said(said, entry.own) != _said(other, PROBE):
+            if _said(*said, entry.own) != _said(*other, PROBE):
                 return "known"
     return min(fates, key=FATES.index)
+
+
+def is_read(dialect: str, schemas: Schemas, entry: Entry) -> bool:
+    """Return whether a reader makes something of a member. If not, the member is passed over on purpose in this place."""
+    documents = [entry.without, *(document for document, _ in entry.pairs[: entry.values])]
+    without, *others = (repr(read(dialect, schemas, each)) for each in documents)
+    return any(each != without for each in others)
 
 
 def targets(dialect: str, schemas: Schemas) -> list[str]:
@@ -238,11 +229,12 @@ def silent(unknown: Unknown) -> list[str]:
             found.append(dialect)
     for target in targets(dialect, schemas):
         text, report = translate(dialect, schemas, document, target)
-        less = translate(dialect, schemas, entry.without, target)[1].losses if entry.without else Counter()
+        others = translate(dialect, schemas, entry.without, target)[1].losses if entry.without else Counter()
         # what is lost is the name, or the whole that it is in
-        is_counted = report.losses - less or report.losses - _losses_of_nothing(dialect, schemas, target)
-        is_counted = is_counted or COUNTED_ONCE & report.losses.keys()
-        if not (text.startswith(ERROR) or is_counted or report.repairs["turn_empty"]):
+        is_counted = report.losses - others or report.losses - _losses_of_nothing(dialect, schemas, target)
+        if not (
+            text.startswith(ERROR) or is_counted or report.losses["response_fields"] or report.repairs["turn_empty"]
+        ):
             found.append(target)
     return found
 
@@ -253,8 +245,7 @@ def _losses_of_nothing(dialect: str, schemas: Schemas, target: str) -> Counter[s
     return translate(dialect, schemas, schemas.minimal(schemas.root), target)[1].losses
 
 
-def _said(translated: tuple[str, StreamReport], name: str) -> Any:
-    text, report = translated
+def _said(text: str, report: StreamReport, name: str) -> Any:
     return text.replace(name, "_"), report.losses, [(kind, what.replace(name, "_")) for kind, what in report.lost]
 
 
@@ -276,41 +267,34 @@ def _places(value: Any, place: str = "") -> Iterator[str]:
 
 # -- the page ----------------------------------------------------------------------------------------------------------
 
-PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "reference" / "drift.md"
-KINDS: Final = {"event": "events", "item": "blocks and items", "tool": "tools", "member": "members"}
-
 
 def section(compared: Compared, counts: Mapping[str, int], unknown: Sequence[Unknown]) -> str:
     """Return the page's section of one SDK."""
-    rows: dict[tuple[str, str, str], dict[str, None]] = {}
-    members: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
+    things: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)  # places
+    members: defaultdict[tuple[str, ...], defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))  # names
     for each in unknown:
-        kind, place = each.entry.kind, each.schemas.place
-        if each.fate != "kept":
-            place += f" ({each.fate})"
-        if kind == "member":
-            owner, _, name = each.entry.name.rpartition(".")
-            inside = "" if each.entry.parent in {owner, place} else each.entry.parent
-            members.setdefault((owner, inside), {}).setdefault(place, {})[name] = None
+        entry, place = each.entry, each.schemas.place
+        owner, _, name = entry.name.rpartition(".") if entry.kind == "member" else ("", "", entry.name)
+        inside = "" if entry.parent in {owner, place} else _code(entry.parent)
+        place += "" if each.fate == "kept" else f" ({each.fate})"
+        if entry.kind == "member":
+            members[_code(owner), inside][place].append(_code(name))
         else:
-            inside = "" if each.entry.parent == place else each.entry.parent
-            rows.setdefault((kind, each.entry.name, inside), {})[place] = None
+            things[_code(name), entry.kind, inside].append(place)
     lines = [
         f"## {compared.title}",
         "",
         f"Compared: {_counted(counts)}. Unknown: {_counted(Counter(each.entry.kind for each in unknown))}.",
     ]
-    if rows:
+    if things:
         lines += ["", "| unknown | | inside | of a |", "|---|---|---|---|"]
-        lines += [
-            f"| `{name}` | {kind} | {_code(inside)} | {', '.join(places)} |"
-            for (kind, name, inside), places in sorted(rows.items(), key=lambda row: [*KINDS].index(row[0][0]))
-        ]
+        rows = sorted(things, key=lambda thing: [*KINDS].index(thing[1]))
+        lines += [f"| {' | '.join(thing)} | {', '.join(dict.fromkeys(things[thing]))} |" for thing in rows]
     if members:
         lines += ["", "| unknown members | of | inside | of a |", "|---|---|---|---|"]
         lines += [
-            f"| {', '.join(map(_code, names))} | {_code(owner)} | {_code(inside)} | {place} |"
-            for (owner, inside), places in members.items()
+            f"| {', '.join(dict.fromkeys(names))} | {' | '.join(of)} | {place} |"
+            for of, places in members.items()
             for place, names in places.items()
         ]
     return "\n".join(lines) + "\n"
@@ -319,16 +303,15 @@ def section(compared: Compared, counts: Mapping[str, int], unknown: Sequence[Unk
 def page(sections: Sequence[str]) -> str:
     """Return the whole page, with the sums of what its sections count."""
     compared, unknown = (sum_of(sections, word) for word in ("Compared", "Unknown"))
-    return HEAD.format(
-        compared=sum(compared.values()), unknown=sum(unknown.values()), kinds=_counted(unknown)
-    ) + "".join(f"\n{each}" for each in sections)
+    head = HEAD.format(compared=sum(compared.values()), unknown=sum(unknown.values()), kinds=_counted(unknown))
+    return "\n".join([head, *sections])
 
 
 def sum_of(sections: Sequence[str], word: str) -> Counter[str]:
     """Return the sum of what the sections count as ``Compared`` or ``Unknown``, by kind."""
     counts: Counter[str] = Counter()
-    for line in (re.search(rf"^.*{word}: ([^.]+)\.", each, re.MULTILINE) for each in sections):
-        for number, kind in re.findall(r"(\d+) ([a-z ]+?)(?:,|$)", line[1] if line else ""):
+    for line in re.findall(rf"{word}: ([^.]+)\.", "\n".join(sections)):
+        for number, kind in re.findall(r"(\d+) ([a-z ]+)", line):
             counts[next(one for one, many in KINDS.items() if kind in {one, many})] += int(number)
     return counts
 
@@ -339,10 +322,8 @@ def sections_of(text: str) -> dict[str, str]:
 
 
 def _counted(counts: Mapping[str, int]) -> str:
-    return (
-        ", ".join(f"{counts[kind]} {kind if counts[kind] == 1 else KINDS[kind]}" for kind in KINDS if counts.get(kind))
-        or "nothing"
-    )
+    named = [f"{counts[one]} {one if counts[one] == 1 else many}" for one, many in KINDS.items() if counts.get(one)]
+    return ", ".join(named) or "nothing"
 
 
 def _code(name: str) -> str:
@@ -364,20 +345,9 @@ Of `ai`, only the stream is compared: the package exports no schema of its messa
 """
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if the page lags")
-    check = parser.parse_args(arguments).check
-    text = page([section(each, *compare(each)) for each in (make() for make in SDKS)])
-    if PAGE.exists() and PAGE.read_text("utf-8") == text:
-        return 0
-    if check:
-        print("docs/reference/drift.md lags behind the SDKs or the code: run `python -m tools.drift`", file=sys.stderr)
-        return 1
-    PAGE.write_text(text, "utf-8")
-    print(f"wrote docs/reference/drift.md: {sum(sum_of(list(sections_of(text).values()), 'Unknown').values())} unknown")
-    return 0
+def whole_page() -> str:
+    return page([section(each, *compare(each)) for each in (make() for make in SDKS)])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(docs.main(pages={"drift.md": whole_page}, command="make drift"))

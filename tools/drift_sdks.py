@@ -215,7 +215,7 @@ def anthropic() -> Compared:
     return Compared("anthropic", version("anthropic"), "anthropic", [
         Schemas("stream", _schema(beta.BetaRawMessageStreamEvent), Stream(
             [{"type": "message_start", "message": message}], [end, {"type": "message_stop"}], before)),
-        Schemas("response", _schema(beta.BetaMessage)),
+        Schemas("response", _schema(beta.BetaMessage), values={"stop_reason": "end_turn"}),
         Schemas("request", _schema(MessageCreateParams), roles, headers),
     ])  # fmt: skip
 
@@ -278,10 +278,11 @@ def gemini_interactions() -> Compared:
 
 def mistral() -> Compared:
     own = frozenset({"UNKNOWN"})  # how the SDK reads types that it does not know itself
+    thought = {"thinking": [{"type": "text", "text": "x"}]}
     return Compared("mistralai", version("mistralai"), "mistral", [
         Schemas("stream", _schema(models.CompletionChunk), left_out=own),
         Schemas("response", _schema(models.ChatCompletionResponse), left_out=own),
-        Schemas("request", _schema(models.ChatCompletionRequest), left_out=own),
+        Schemas("request", _schema(models.ChatCompletionRequest), left_out=own, values=thought),
     ])  # fmt: skip
 
 
@@ -341,7 +342,7 @@ def bedrock() -> Compared:
 
     stream = Stream([{"messageStart": {"role": "assistant"}}], [{"messageStop": {"stopReason": "end_turn"}}])
     roles = Roles("content", dict.fromkeys(("toolUse", "reasoningContent"), "assistant"))
-    asked = {"messages": [{"role": "user", "content": [{"text": "x"}]}]}
+    asked = {"messages": [{"role": "user", "content": [{"text": "x"}]}], "uri": "s3://bucket/key"}
     return Compared("botocore", version("botocore"), "bedrock", [
         Schemas("stream", {**made_of(streamed.output_shape.members["stream"]), "$defs": made}, stream),
         Schemas("response", {**made_of(converse.output_shape), "$defs": made}),

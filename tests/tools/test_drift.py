@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import pytest
 
 from tests import npm
-from tools import drift
+from tools import docs, drift
 from tools.drift_sdks import SDKS, TESTS
 
 FOLDERS: Final = {"ai_sdk": TESTS / "gateway" / "clients" / "ai_sdk", "ag_ui": TESTS / "clients" / "ag_ui"}
+PAGE: Final = docs.FOLDER / "drift.md"
 #: Names that are lost without a count, by dialect and place: why.
 SILENT: Final = {
     ("ag-ui", "request", name): "activity messages are for the user interface and never sent on"
@@ -23,7 +25,7 @@ def test_the_page_says_what_is_unknown_and_none_of_it_is_lost_silently(make):
     """Within the dialect an unknown name is carried; in every other it is a counted loss or an error."""
     if (folder := FOLDERS.get(make.__name__)) is not None:
         npm.installed(folder, "the types of a package of npm", within_s=90)
-    compared, sections = make(), drift.sections_of(drift.PAGE.read_text("utf-8"))
+    compared, sections = make(), drift.sections_of(PAGE.read_text("utf-8"))
     if compared.title not in sections:
         pytest.skip(f"the page compares another version than {compared.title}")
     counts, unknown = drift.compare(compared)
@@ -36,7 +38,7 @@ def test_the_page_says_what_is_unknown_and_none_of_it_is_lost_silently(make):
 
 
 def test_the_page_is_whole():
-    text = drift.PAGE.read_text("utf-8")
+    text = PAGE.read_text("utf-8")
     assert drift.page(list(drift.sections_of(text).values())) == text
     assert len(drift.sections_of(text)) == len(SDKS)
 
@@ -44,11 +46,11 @@ def test_the_page_is_whole():
 def test_a_lag_is_told(tmp_path, monkeypatch, capsys):
     small = next(make for make in SDKS if make.__name__ == "ollama")
     monkeypatch.setattr(drift, "SDKS", [small])
-    monkeypatch.setattr(drift, "PAGE", tmp_path / "drift.md")
-    assert drift.main(["--check"]) == 1
-    assert drift.main([]) == 0
-    assert drift.main(["--check"]) == 0
-    assert "lags behind" in capsys.readouterr().err
+    main = partial(docs.main, folder=tmp_path, pages={"drift.md": drift.whole_page}, command="make drift")
+    assert main(["--check"]) == 1
+    assert main([]) == 0
+    assert main(["--check"]) == 0
+    assert "drift.md lags behind the code: run `make drift`" in capsys.readouterr().err
 
 
 def test_an_invented_event_is_unknown():
