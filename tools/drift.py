@@ -14,7 +14,6 @@ import re
 import sys
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from typing import Any, Final
 
 import attrs
@@ -32,50 +31,46 @@ from streamkit.report import StreamReport
 from streamkit.sync import transcode_sync
 from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
 from tools import docs
-from tools.drift_sdks import SDKS, TAGS, Compared, Schemas
+from tools.drift_sdks import SDKS, Compared, Schemas
 
 #: What becomes of an unknown name. ``unreadable``: the documents have another fault, which is one of this tool.
 FATES: Final = ("kept", "dropped", "refused", "unreadable")
 MADE_ID: Final = re.compile(r"[_-][A-Za-z0-9]{20,}")  #: in an id that streamkit makes
 ERROR: Final = "Error: "  #: the beginning of an error in place of what is written
-#: Most values that are tried for a member, and pairs of documents that are translated, which takes long.
-MOST, TRANSLATED = 12, 2
+TRANSLATED: Final = 2  #: Most pairs of documents that are translated, which takes long.
 PROBE: Final = "invented_name"
 UNKNOWN: Final = {"unknown_event", "metadata"}  #: the kinds of aside that hold what a decoder does not know
 #: The kinds of names, in the singular and the plural.
 KINDS: Final = {"event": "events", "item": "blocks and items", "tool": "tools", "member": "members"}
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Entry:
-    """A name of an SDK, with documents that contain it."""
+    """A name of an SDK in one place, with documents that contain it."""
 
+    dialect: str
+    schemas: Schemas
     kind: str  #: event, item, tool or member
     name: str  #: the type, or the type and its member: ``text.citations``
-    own: str  #: the name alone
     parent: str  #: the member that the type is in
     pairs: Sequence[tuple[Any, Any]]  #: documents with the name, each with the same that has the invented name instead
     without: Any = None  #: the document without the member
-    values: int = 1  #: how many of the pairs, the first, differ from ``without`` in the member alone
+    fate: str = ""  #: known, whole (inside a thing that is kept whole), or one of ``FATES``
 
-
-@attrs.frozen
-class Unknown:
-    """A name that streamkit does not know in one place."""
-
-    entry: Entry
-    dialect: str
-    schemas: Schemas
-    fate: str  #: kept, refused or dropped
+    @property
+    def own(self) -> str:
+        """The name alone."""
+        return self.name.rpartition(".")[2] if self.kind == "member" else self.name
 
 
 # -- documents of a schema ---------------------------------------------------------------------------------------------
 
 
-def entries(dialect: str, schemas: Schemas) -> Iterator[tuple[Entry, str]]:
-    """Yield each name once with its fate, the nearest to the root first. Only what is known and read is looked into."""
+def entries(dialect: str, schemas: Schemas) -> Iterator[Entry]:
+    """Yield each name once, the nearest to the root first. Only what is known and read is looked into."""
     seen: set[str] = set()
-    queue: deque[tuple[Any, Any, str, str]] = deque([(schemas.root, lambda value: value, schemas.kind, schemas.place)])
+    root = "event" if schemas.place == "stream" else ""
+    queue: deque[tuple[Any, Any, str, str]] = deque([(schemas.root, lambda value: value, root, schemas.place)])
     while queue:
         schema, wrap, kind, parent = queue.popleft()
         variants = [each for each in schemas.variants(schema) if "properties" in each]
@@ -83,7 +78,7 @@ def entries(dialect: str, schemas: Schemas) -> Iterator[tuple[Entry, str]]:
             key = json.dumps([kind == "tool", variant], sort_keys=True, default=str)
             members = {name: each for name, each in variant["properties"].items() if name not in schemas.left_out}
             whole = schemas.minimal(variant)
-            tag = next((tag for tag in TAGS if tag in members and schemas.is_word(members[tag])), "")
+            tag = schemas.tag_of(members)
             name = whole[tag] if tag else parent
             if key in seen or name in schemas.left_out:
                 continue
@@ -91,15 +86,14 @@ def entries(dialect: str, schemas: Schemas) -> Iterator[tuple[Entry, str]]:
             full = {member: schemas.minimal(inner, member, full=True) for member, inner in members.items()} | whole
             if tag and (len(variants) > 1 or kind):
                 pairs = [(wrap(each), wrap({**each, tag: PROBE})) for each in (whole, full)]
-                entry = Entry(kind or "item", name, name, parent, pairs)
-                yield entry, (fate := fate_of(dialect, schemas, entry))
-                if fate != "known":
+                yield (entry := judged(Entry(dialect, schemas, kind or "item", name, parent, pairs)))
+                if entry.fate != "known":
                     continue
             alternatives = variant.get("x-union", ())
             for member, inner in members.items():
                 if member == tag:
                     continue
-                values, is_alternative = schemas.values_of(inner, member)[:MOST], member in alternatives
+                values, is_alternative = schemas.values_of(inner, member), member in alternatives
                 words = schemas.values_of(members["type"], "type") if "type" in members and not tag else []
                 bases = [{}] if is_alternative else [whole] if alternatives else [whole, full]
                 bases += [{**full, "type": word} for word in words if not alternatives]
@@ -107,9 +101,8 @@ def entries(dialect: str, schemas: Schemas) -> Iterator[tuple[Entry, str]]:
                 pairs = [(wrap({**rest, member: v}), wrap({**rest, PROBE: v})) for rest in rests for v in values]
                 rest, shown = rests[0], member if is_alternative else f"{name}.{member}"
                 what = (kind or "item") if is_alternative else "member"
-                entry = Entry(what, shown, member, parent, pairs, wrap(rest), len(values))
-                yield entry, (fate := fate_of(dialect, schemas, entry))
-                if fate == "known" and is_read(dialect, schemas, entry):
+                yield (entry := judged(Entry(dialect, schemas, what, shown, parent, pairs, wrap(rest))))
+                if entry.fate == "known" and is_read(entry, len(values)):
                     for below, put in schemas.nested(inner):
                         into = lambda v, wrap=wrap, rest=rest, member=member, put=put: wrap({**rest, member: put(v)})  # noqa: E731
                         queue.append((below, into, "tool" if member == "tools" else "", member))
@@ -161,52 +154,47 @@ def sent(dialect: str, schemas: Schemas, document: Any) -> bytes:
         return b"".join(serialize_eventstream(headers, orjson.dumps(members)) for headers, members in documents)
     if dialect == "ollama":
         return b"".join(serialize_ndjson(orjson.dumps(each)) for each in documents)
-    return b"".join(
-        serialize_sse(orjson.dumps(each), event=each.get("type") or each.get("event_type")) for each in documents
-    )
+    return b"".join(serialize_sse(orjson.dumps(each), event=each.get("type")) for each in documents)
 
 
 # -- what is unknown ---------------------------------------------------------------------------------------------------
 
 
-def compare(compared: Compared) -> tuple[Counter[str], list[Unknown]]:
+def compare(compared: Compared) -> tuple[Counter[str], list[Entry]]:
     """Return how many names of each kind were compared, and those that are unknown."""
-    counts: Counter[str] = Counter()
-    unknown = []
-    for schemas in compared.schemas:
-        for entry, fate in entries(compared.dialect, schemas):
-            counts[entry.kind] += 1
-            if fate in FATES:
-                unknown.append(Unknown(entry, compared.dialect, schemas, fate))
-    return counts, unknown
+    every = [entry for schemas in compared.schemas for entry in entries(compared.dialect, schemas)]
+    return Counter(entry.kind for entry in every), [entry for entry in every if entry.fate in FATES]
 
 
-def fate_of(dialect: str, schemas: Schemas, entry: Entry) -> str:
-    """Return known, whole (inside a thing that is kept whole), or the fate of an unknown name: kept, refused, dropped."""
-    fates = set()
-    for number, (document, probe) in enumerate(entry.pairs):
-        real, invented = (read(dialect, schemas, each) for each in (document, probe))
-        if repr(real) != repr(invented).replace(PROBE, entry.own):
-            return "known"
+def judged(entry: Entry) -> Entry:
+    """Return the entry with its fate."""
+    dialect, schemas, fates = entry.dialect, entry.schemas, set()
+    for number, pair in enumerate(entry.pairs):
+        real, invented = (read(dialect, schemas, each) for each in pair)
         places = set(_places(invented))  # where the invented name ends
         is_kept = places & UNKNOWN or any(place.endswith(".extras") for place in places)
+        if repr(real) != repr(invented).replace(PROBE, entry.own):
+            return attrs.evolve(entry, fate="known")
         if isinstance(invented, str):
             fates.add("refused" if PROBE in invented else "unreadable")
         elif places and not is_kept and not (entry.kind == "tool" and "Tool.raw" in places):
-            return "whole"
+            return attrs.evolve(entry, fate="whole")
         else:
             fates.add("kept" if places else "dropped")
         for target in targets(dialect, schemas) if number < TRANSLATED else ():
-            said, other = (translate(dialect, schemas, each, target) for each in (document, probe))
+            said, other = (translate(dialect, schemas, each, target) for each in pair)
             if _said(*said, entry.own) != _said(*other, PROBE):
-                return "known"
-    return min(fates, key=FATES.index)
+                return attrs.evolve(entry, fate="known")
+    return attrs.evolve(entry, fate=min(fates, key=FATES.index))
 
 
-def is_read(dialect: str, schemas: Schemas, entry: Entry) -> bool:
-    """Return whether a reader makes something of a member. If not, the member is passed over on purpose in this place."""
-    documents = [entry.without, *(document for document, _ in entry.pairs[: entry.values])]
-    without, *others = (repr(read(dialect, schemas, each)) for each in documents)
+def is_read(entry: Entry, values: int) -> bool:
+    """Return whether a reader makes something of a member. If not, the member is passed over on purpose in this place.
+
+    The first documents, as many as there are ``values``, differ from the one without the member in the member alone.
+    """
+    documents = [entry.without, *(document for document, _ in entry.pairs[:values])]
+    without, *others = (repr(read(entry.dialect, entry.schemas, each)) for each in documents)
     return any(each != without for each in others)
 
 
@@ -214,35 +202,6 @@ def targets(dialect: str, schemas: Schemas) -> list[str]:
     """Return the other dialects into which a document can be translated."""
     answering = schemas.place != "response"
     return [name for name, other in DIALECTS.items() if name != dialect and (answering or other.answers_whole)]
-
-
-def silent(unknown: Unknown) -> list[str]:
-    """Return the dialects into which the name is lost without an error or a counted loss; its own dialect must carry it.
-
-    Streams and whole responses of the same dialect are passed on as bytes, so that only requests can lose it there.
-    """
-    entry, dialect, schemas = unknown.entry, unknown.dialect, unknown.schemas
-    document, found = entry.pairs[0][0], []
-    if schemas.place == "request":
-        text, _ = translate(dialect, schemas, document, dialect)
-        if entry.own not in text and not text.startswith(ERROR):
-            found.append(dialect)
-    for target in targets(dialect, schemas):
-        text, report = translate(dialect, schemas, document, target)
-        others = translate(dialect, schemas, entry.without, target)[1].losses if entry.without else Counter()
-        # what is lost is the name, or the whole that it is in
-        is_counted = report.losses - others or report.losses - _losses_of_nothing(dialect, schemas, target)
-        if not (
-            text.startswith(ERROR) or is_counted or report.losses["response_fields"] or report.repairs["turn_empty"]
-        ):
-            found.append(target)
-    return found
-
-
-@cache
-def _losses_of_nothing(dialect: str, schemas: Schemas, target: str) -> Counter[str]:
-    """Return the losses of the smallest document."""
-    return translate(dialect, schemas, schemas.minimal(schemas.root), target)[1].losses
 
 
 def _said(text: str, report: StreamReport, name: str) -> Any:
@@ -268,23 +227,22 @@ def _places(value: Any, place: str = "") -> Iterator[str]:
 # -- the page ----------------------------------------------------------------------------------------------------------
 
 
-def section(compared: Compared, counts: Mapping[str, int], unknown: Sequence[Unknown]) -> str:
+def section(compared: Compared, counts: Mapping[str, int], unknown: Sequence[Entry]) -> str:
     """Return the page's section of one SDK."""
     things: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)  # places
     members: defaultdict[tuple[str, ...], defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))  # names
-    for each in unknown:
-        entry, place = each.entry, each.schemas.place
-        owner, _, name = entry.name.rpartition(".") if entry.kind == "member" else ("", "", entry.name)
+    for entry in unknown:
+        place, owner = entry.schemas.place, entry.name.removesuffix(f".{entry.own}")
         inside = "" if entry.parent in {owner, place} else _code(entry.parent)
-        place += "" if each.fate == "kept" else f" ({each.fate})"
+        place += "" if entry.fate == "kept" else f" ({entry.fate})"
         if entry.kind == "member":
-            members[_code(owner), inside][place].append(_code(name))
+            members[_code(owner), inside][place].append(_code(entry.own))
         else:
-            things[_code(name), entry.kind, inside].append(place)
+            things[_code(entry.name), entry.kind, inside].append(place)
     lines = [
         f"## {compared.title}",
         "",
-        f"Compared: {_counted(counts)}. Unknown: {_counted(Counter(each.entry.kind for each in unknown))}.",
+        f"Compared: {_counted(counts)}. Unknown: {_counted(Counter(each.kind for each in unknown))}.",
     ]
     if things:
         lines += ["", "| unknown | | inside | of a |", "|---|---|---|---|"]
@@ -314,11 +272,6 @@ def sum_of(sections: Sequence[str], word: str) -> Counter[str]:
         for number, kind in re.findall(r"(\d+) ([a-z ]+)", line):
             counts[next(one for one, many in KINDS.items() if kind in {one, many})] += int(number)
     return counts
-
-
-def sections_of(text: str) -> dict[str, str]:
-    """Return the sections of a page, by their titles."""
-    return {part.partition("\n")[0]: f"## {part.rstrip()}\n" for part in text.split("\n## ")[1:]}
 
 
 def _counted(counts: Mapping[str, int]) -> str:
