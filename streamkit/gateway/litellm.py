@@ -388,7 +388,7 @@ def _key(
 
 def _variables(config: Mapping[str, Any]) -> set[str]:
     """Return the environment variables that the file names, and those that LiteLLM reads for entries without a key."""
-    found = set(re.findall(rf"{re.escape(ENV)}(\w+)", repr(config)))
+    found = set(re.findall(rf"{re.escape(ENV)}(\w+)", str(config)))
     for entry in config["model_list"]:
         params = entry.get("litellm_params") if isinstance(entry, Mapping) else None
         if isinstance(params, Mapping) and isinstance(params.get("model"), str) and not params.get("api_key"):

@@ -15,6 +15,7 @@ SHOWN = [
     (page, said, (page.parent / path).resolve())
     for page in PAGES
     for said, path in PICTURE.findall(page.read_text("utf-8"))
+    if "://" not in path  # a badge in a block of code
 ]
 
 
