@@ -124,6 +124,8 @@ CALLBACKS: Final = {
 }  # fmt: skip
 #: The modes of LiteLLM's models that the gateway serves.
 MODES: Final = frozenset({None, "chat", "completion", "responses"})
+#: Names of models for embeddings, images and speech, which entries seldom give a mode.
+_OTHER_MODELS: Final = re.compile(r"embed|rerank|dall-e|gpt-image|whisper|tts|moderation", re.IGNORECASE)
 _SECRET_HEADER: Final = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 #: Parameters of an entry that are read below.
 _READ: Final = frozenset({
@@ -212,8 +214,14 @@ def _entry(made: Conversion, entry: Any, path: str, timeouts: Mapping[str, Any])
         made.note(f"{where}.model", f"the provider {provider} has no counterpart here; the entry is left out")
         return
     info = entry.get("model_info")
-    if isinstance(info, Mapping) and (mode := info.get("mode")) not in MODES:
+    mode = info.get("mode") if isinstance(info, Mapping) else None
+    if mode not in MODES:
         made.note(f"{path}.model_info.mode", f"{mode} is not served; the entry is left out, keep LiteLLM for it")
+        return
+    if mode is None and (found := _OTHER_MODELS.search(model)):
+        made.note(
+            f"{where}.model", f"a model for {found[0]} is not served; the entry is left out, unless its mode is chat"
+        )
         return
     if model == "*" and not params.get("api_base") and "/" not in params["model"]:
         made.note(
@@ -377,6 +385,8 @@ def _key(
                 "auth": "bedrock-bearer",
                 "key": _secret(made, value, f"{where}.api_key", "AWS_BEARER_TOKEN_BEDROCK"),
             }
+        if provider == "bedrock":
+            made.note(f"{where}.model", "needs the extra aws: pip install 'streamkit-llm[aws]'")
         return {}
     if not value and (not known.key or params.get("api_base")):
         if provider != "ollama":

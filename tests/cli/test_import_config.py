@@ -110,7 +110,7 @@ def test_a_whole_configuration(tmp_path, capfd, keys):
     assert "model_list[2].litellm_params.api_key: the file contains the key itself" in said
     assert "general_settings.database_url: streamkit has no accounts" in said
     assert "litellm_settings.callbacks: langfuse: not expressed" in said
-    assert "5 upstreams, 4 routes, 12 notes" in said
+    assert "5 upstreams, 4 routes, 13 notes" in said
     assert "sk-ant-1234567890" not in out.read_text() + said
     tables = tomllib.loads(out.read_text())
     first, second, *_ = tables["routes"]
@@ -214,6 +214,11 @@ def test_every_provider_gives_a_configuration_that_is_accepted(provider, tmp_pat
 
 
 NOTED = {
+    "embeddings by name": (
+        one(model="openai/text-embedding-3-small"),
+        "litellm_params.model: a model for embed is not served",
+    ),
+    "an extra": (one(model="bedrock/m", aws_region_name="r"), "litellm_params.model: needs the extra aws"),
     "a price": (
         one(model="gpt-4o", input_cost_per_token=1e-6),
         "litellm_params.input_cost_per_token: costs are not counted",
