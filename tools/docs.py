@@ -24,15 +24,20 @@ PAGES: Mapping[str, Callable[[], str]] = {
 }
 
 
-def main(arguments: list[str] | None = None, folder: Path = FOLDER) -> int:
+def main(
+    arguments: list[str] | None = None,
+    folder: Path = FOLDER,
+    pages: Mapping[str, Callable[[], str]] = PAGES,
+    command: str = "make docs",
+) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a page lags")
     check = parser.parse_args(arguments).check
-    texts = {folder / name: make() for name, make in PAGES.items()}
+    texts = {folder / name: make() for name, make in pages.items()}
     late = [path for path in texts if not path.exists() or path.read_text("utf-8") != texts[path]]
     for path in late:
         if check:
-            print(f"docs/reference/{path.name} lags behind the code: run `make docs`", file=sys.stderr)
+            print(f"docs/reference/{path.name} lags behind the code: run `{command}`", file=sys.stderr)
         else:
             path.write_text(texts[path], "utf-8")
             print(f"wrote docs/reference/{path.name}")

@@ -9,14 +9,11 @@ purpose (the result of a tool that the provider ran) is not counted again.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import sys
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
-from pathlib import Path
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -33,51 +30,47 @@ from streamkit.machines import Chain
 from streamkit.report import StreamReport
 from streamkit.sync import transcode_sync
 from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
-from tools.drift_sdks import SDKS, TAGS, Compared, Schemas
+from tools import docs
+from tools.drift_sdks import SDKS, Compared, Schemas
 
 #: What becomes of an unknown name. ``unreadable``: the documents have another fault, which is one of this tool.
 FATES: Final = ("kept", "dropped", "refused", "unreadable")
 MADE_ID: Final = re.compile(r"[_-][A-Za-z0-9]{20,}")  #: in an id that streamkit makes
 ERROR: Final = "Error: "  #: the beginning of an error in place of what is written
-COUNTED_ONCE: Final = {"response_fields"}  #: losses that are counted once, however many names are lost
-#: Most values that are tried for a member, and pairs of documents that are translated, which takes long.
-MOST, TRANSLATED = 12, 2
+TRANSLATED: Final = 2  #: Most pairs of documents that are translated, which takes long.
 PROBE: Final = "invented_name"
 UNKNOWN: Final = {"unknown_event", "metadata"}  #: the kinds of aside that hold what a decoder does not know
 #: The kinds of names, in the singular and the plural.
 KINDS: Final = {"event": "events", "item": "blocks and items", "tool": "tools", "member": "members"}
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Entry:
-    """A name of an SDK, with documents that contain it."""
+    """A name of an SDK in one place, with documents that contain it."""
 
+    dialect: str
+    schemas: Schemas
     kind: str  #: event, item, tool or member
     name: str  #: the type, or the type and its member: ``text.citations``
-    own: str  #: the name alone
     parent: str  #: the member that the type is in
     pairs: Sequence[tuple[Any, Any]]  #: documents with the name, each with the same that has the invented name instead
     without: Any = None  #: the document without the member
-    values: int = 1  #: how many of the pairs, the first, differ from ``without`` in the member alone
+    fate: str = ""  #: known, whole (inside a thing that is kept whole), or one of ``FATES``
 
-
-@attrs.frozen
-class Unknown:
-    """A name that streamkit does not know in one place."""
-
-    entry: Entry
-    dialect: str
-    schemas: Schemas
-    fate: str  #: kept, refused or dropped
+    @property
+    def own(self) -> str:
+        """The name alone."""
+        return self.name.rpartition(".")[2] if self.kind == "member" else self.name
 
 
 # -- documents of a schema ---------------------------------------------------------------------------------------------
 
 
-def entries(schemas: Schemas, is_read: Callable[[Entry], bool]) -> Iterator[Entry]:
-    """Yield each name once, the nearest to the root first. Only what ``is_read`` is looked into."""
+def entries(dialect: str, schemas: Schemas) -> Iterator[Entry]:
+    """Yield each name once, the nearest to the root first. Only what is known and read is looked into."""
     seen: set[str] = set()
-    queue: deque[tuple[Any, Any, str, str]] = deque([(schemas.root, lambda value: value, schemas.kind, schemas.place)])
+    root = "event" if schemas.place == "stream" else ""
+    queue: deque[tuple[Any, Any, str, str]] = deque([(schemas.root, lambda value: value, root, schemas.place)])
     while queue:
         schema, wrap, kind, parent = queue.popleft()
         variants = [each for each in schemas.variants(schema) if "properties" in each]
@@ -85,7 +78,7 @@ def entries(schemas: Schemas, is_read: Callable[[Entry], bool]) -> Iterator[Entr
             key = json.dumps([kind == "tool", variant], sort_keys=True, default=str)
             members = {name: each for name, each in variant["properties"].items() if name not in schemas.left_out}
             whole = schemas.minimal(variant)
-            tag = next((tag for tag in TAGS if tag in members and schemas.is_word(members[tag])), "")
+            tag = schemas.tag_of(members)
             name = whole[tag] if tag else parent
             if key in seen or name in schemas.left_out:
                 continue
@@ -93,15 +86,14 @@ def entries(schemas: Schemas, is_read: Callable[[Entry], bool]) -> Iterator[Entr
             full = {member: schemas.minimal(inner, member, full=True) for member, inner in members.items()} | whole
             if tag and (len(variants) > 1 or kind):
                 pairs = [(wrap(each), wrap({**each, tag: PROBE})) for each in (whole, full)]
-                entry = Entry(kind or "item", name, name, parent, pairs)
-                yield entry
-                if not is_read(entry):
+                yield (entry := judged(Entry(dialect, schemas, kind or "item", name, parent, pairs)))
+                if entry.fate != "known":
                     continue
             alternatives = variant.get("x-union", ())
             for member, inner in members.items():
                 if member == tag:
                     continue
-                values, is_alternative = schemas.values_of(inner, member)[:MOST], member in alternatives
+                values, is_alternative = schemas.values_of(inner, member), member in alternatives
                 words = schemas.values_of(members["type"], "type") if "type" in members and not tag else []
                 bases = [{}] if is_alternative else [whole] if alternatives else [whole, full]
                 bases += [{**full, "type": word} for word in words if not alternatives]
@@ -109,13 +101,11 @@ def entries(schemas: Schemas, is_read: Callable[[Entry], bool]) -> Iterator[Entr
                 pairs = [(wrap({**rest, member: v}), wrap({**rest, PROBE: v})) for rest in rests for v in values]
                 rest, shown = rests[0], member if is_alternative else f"{name}.{member}"
                 what = (kind or "item") if is_alternative else "member"
-                entry = Entry(what, shown, member, parent, pairs, wrap(rest), len(values))
-                yield entry
-                if not is_read(entry):
-                    continue
-                for below, put in schemas.nested(inner):
-                    into = lambda v, wrap=wrap, rest=rest, member=member, put=put: wrap({**rest, member: put(v)})  # noqa: E731
-                    queue.append((below, into, "tool" if member == "tools" else "", member))
+                yield (entry := judged(Entry(dialect, schemas, what, shown, parent, pairs, wrap(rest))))
+                if entry.fate == "known" and is_read(entry, len(values)):
+                    for below, put in schemas.nested(inner):
+                        into = lambda v, wrap=wrap, rest=rest, member=member, put=put: wrap({**rest, member: put(v)})  # noqa: E731
+                        queue.append((below, into, "tool" if member == "tools" else "", member))
 
 
 # -- reading and translating -------------------------------------------------------------------------------------------
@@ -158,65 +148,54 @@ def sent(dialect: str, schemas: Schemas, document: Any) -> bytes:
     if schemas.place != "stream":
         return orjson.dumps(documents[0])
     if dialect == "bedrock":  # the name of an event is a header
-        events = [named for each in documents for named in each.items()]
-        return b"".join(
-            serialize_eventstream({":message-type": "event", ":event-type": name}, orjson.dumps(members))
-            for name, members in events
-        )
+        documents = [
+            ({":message-type": "event", ":event-type": name}, each[name]) for each in documents for name in each
+        ]
+        return b"".join(serialize_eventstream(headers, orjson.dumps(members)) for headers, members in documents)
     if dialect == "ollama":
         return b"".join(serialize_ndjson(orjson.dumps(each)) for each in documents)
-    return b"".join(
-        serialize_sse(orjson.dumps(each), event=each.get("type") or each.get("event_type")) for each in documents
-    )
+    return b"".join(serialize_sse(orjson.dumps(each), event=each.get("type")) for each in documents)
 
 
 # -- what is unknown ---------------------------------------------------------------------------------------------------
 
 
-def compare(compared: Compared) -> tuple[Counter[str], list[Unknown]]:
+def compare(compared: Compared) -> tuple[Counter[str], list[Entry]]:
     """Return how many names of each kind were compared, and those that are unknown."""
-    counts: Counter[str] = Counter()
-    unknown = []
-    for schemas in compared.schemas:
-        fates: dict[Entry, str] = {}
-
-        def is_read(entry: Entry, schemas: Schemas = schemas, fates: dict[Entry, str] = fates) -> bool:
-            if fates[entry] != "known" or entry.without is None:
-                return fates[entry] == "known"
-            without, *here = (
-                repr(read(compared.dialect, schemas, each))
-                for each in (entry.without, *(document for document, _ in entry.pairs[: entry.values]))
-            )
-            return any(each != without for each in here)  # else the member is passed over on purpose in this place
-
-        for entry in entries(schemas, is_read):
-            fates[entry] = fate_of(compared.dialect, schemas, entry)
-            counts[entry.kind] += 1
-            if fates[entry] not in {"known", "whole"}:
-                unknown.append(Unknown(entry, compared.dialect, schemas, fates[entry]))
-    return counts, unknown
+    every = [entry for schemas in compared.schemas for entry in entries(compared.dialect, schemas)]
+    return Counter(entry.kind for entry in every), [entry for entry in every if entry.fate in FATES]
 
 
-def fate_of(dialect: str, schemas: Schemas, entry: Entry) -> str:
-    """Return known, whole (inside a thing that is kept whole), or the fate of an unknown name: kept, refused, dropped."""
-    fates = set()
-    for number, (document, probe) in enumerate(entry.pairs):
-        real, invented = (read(dialect, schemas, each) for each in (document, probe))
-        if repr(real) != repr(invented).replace(PROBE, entry.own):
-            return "known"
+def judged(entry: Entry) -> Entry:
+    """Return the entry with its fate."""
+    dialect, schemas, fates = entry.dialect, entry.schemas, set()
+    for number, pair in enumerate(entry.pairs):
+        real, invented = (read(dialect, schemas, each) for each in pair)
         places = set(_places(invented))  # where the invented name ends
         is_kept = places & UNKNOWN or any(place.endswith(".extras") for place in places)
+        if repr(real) != repr(invented).replace(PROBE, entry.own):
+            return attrs.evolve(entry, fate="known")
         if isinstance(invented, str):
             fates.add("refused" if PROBE in invented else "unreadable")
         elif places and not is_kept and not (entry.kind == "tool" and "Tool.raw" in places):
-            return "whole"
+            return attrs.evolve(entry, fate="whole")
         else:
             fates.add("kept" if places else "dropped")
         for target in targets(dialect, schemas) if number < TRANSLATED else ():
-            said, other = (translate(dialect, schemas, each, target) for each in (document, probe))
-            if _said(said, entry.own) != _said(other, PROBE):
-                return "known"
-    return min(fates, key=FATES.index)
+            said, other = (translate(dialect, schemas, each, target) for each in pair)
+            if _said(*said, entry.own) != _said(*other, PROBE):
+                return attrs.evolve(entry, fate="known")
+    return attrs.evolve(entry, fate=min(fates, key=FATES.index))
+
+
+def is_read(entry: Entry, values: int) -> bool:
+    """Return whether a reader makes something of a member. If not, the member is passed over on purpose in this place.
+
+    The first documents, as many as there are ``values``, differ from the one without the member in the member alone.
+    """
+    documents = [entry.without, *(document for document, _ in entry.pairs[:values])]
+    without, *others = (repr(read(entry.dialect, entry.schemas, each)) for each in documents)
+    return any(each != without for each in others)
 
 
 def targets(dialect: str, schemas: Schemas) -> list[str]:
@@ -225,36 +204,7 @@ def targets(dialect: str, schemas: Schemas) -> list[str]:
     return [name for name, other in DIALECTS.items() if name != dialect and (answering or other.answers_whole)]
 
 
-def silent(unknown: Unknown) -> list[str]:
-    """Return the dialects into which the name is lost without an error or a counted loss; its own dialect must carry it.
-
-    Streams and whole responses of the same dialect are passed on as bytes, so that only requests can lose it there.
-    """
-    entry, dialect, schemas = unknown.entry, unknown.dialect, unknown.schemas
-    document, found = entry.pairs[0][0], []
-    if schemas.place == "request":
-        text, _ = translate(dialect, schemas, document, dialect)
-        if entry.own not in text and not text.startswith(ERROR):
-            found.append(dialect)
-    for target in targets(dialect, schemas):
-        text, report = translate(dialect, schemas, document, target)
-        less = translate(dialect, schemas, entry.without, target)[1].losses if entry.without else Counter()
-        # what is lost is the name, or the whole that it is in
-        is_counted = report.losses - less or report.losses - _losses_of_nothing(dialect, schemas, target)
-        is_counted = is_counted or COUNTED_ONCE & report.losses.keys()
-        if not (text.startswith(ERROR) or is_counted or report.repairs["turn_empty"]):
-            found.append(target)
-    return found
-
-
-@cache
-def _losses_of_nothing(dialect: str, schemas: Schemas, target: str) -> Counter[str]:
-    """Return the losses of the smallest document."""
-    return translate(dialect, schemas, schemas.minimal(schemas.root), target)[1].losses
-
-
-def _said(translated: tuple[str, StreamReport], name: str) -> Any:
-    text, report = translated
+def _said(text: str, report: StreamReport, name: str) -> Any:
     return text.replace(name, "_"), report.losses, [(kind, what.replace(name, "_")) for kind, what in report.lost]
 
 
@@ -276,41 +226,33 @@ def _places(value: Any, place: str = "") -> Iterator[str]:
 
 # -- the page ----------------------------------------------------------------------------------------------------------
 
-PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "reference" / "drift.md"
-KINDS: Final = {"event": "events", "item": "blocks and items", "tool": "tools", "member": "members"}
 
-
-def section(compared: Compared, counts: Mapping[str, int], unknown: Sequence[Unknown]) -> str:
+def section(compared: Compared, counts: Mapping[str, int], unknown: Sequence[Entry]) -> str:
     """Return the page's section of one SDK."""
-    rows: dict[tuple[str, str, str], dict[str, None]] = {}
-    members: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
-    for each in unknown:
-        kind, place = each.entry.kind, each.schemas.place
-        if each.fate != "kept":
-            place += f" ({each.fate})"
-        if kind == "member":
-            owner, _, name = each.entry.name.rpartition(".")
-            inside = "" if each.entry.parent in {owner, place} else each.entry.parent
-            members.setdefault((owner, inside), {}).setdefault(place, {})[name] = None
+    things: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)  # places
+    members: defaultdict[tuple[str, ...], defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))  # names
+    for entry in unknown:
+        place, owner = entry.schemas.place, entry.name.removesuffix(f".{entry.own}")
+        inside = "" if entry.parent in {owner, place} else _code(entry.parent)
+        place += "" if entry.fate == "kept" else f" ({entry.fate})"
+        if entry.kind == "member":
+            members[_code(owner), inside][place].append(_code(entry.own))
         else:
-            inside = "" if each.entry.parent == place else each.entry.parent
-            rows.setdefault((kind, each.entry.name, inside), {})[place] = None
+            things[_code(entry.name), entry.kind, inside].append(place)
     lines = [
         f"## {compared.title}",
         "",
-        f"Compared: {_counted(counts)}. Unknown: {_counted(Counter(each.entry.kind for each in unknown))}.",
+        f"Compared: {_counted(counts)}. Unknown: {_counted(Counter(each.kind for each in unknown))}.",
     ]
-    if rows:
+    if things:
         lines += ["", "| unknown | | inside | of a |", "|---|---|---|---|"]
-        lines += [
-            f"| `{name}` | {kind} | {_code(inside)} | {', '.join(places)} |"
-            for (kind, name, inside), places in sorted(rows.items(), key=lambda row: [*KINDS].index(row[0][0]))
-        ]
+        rows = sorted(things, key=lambda thing: [*KINDS].index(thing[1]))
+        lines += [f"| {' | '.join(thing)} | {', '.join(dict.fromkeys(things[thing]))} |" for thing in rows]
     if members:
         lines += ["", "| unknown members | of | inside | of a |", "|---|---|---|---|"]
         lines += [
-            f"| {', '.join(map(_code, names))} | {_code(owner)} | {_code(inside)} | {place} |"
-            for (owner, inside), places in members.items()
+            f"| {', '.join(dict.fromkeys(names))} | {' | '.join(of)} | {place} |"
+            for of, places in members.items()
             for place, names in places.items()
         ]
     return "\n".join(lines) + "\n"
@@ -319,30 +261,22 @@ def section(compared: Compared, counts: Mapping[str, int], unknown: Sequence[Unk
 def page(sections: Sequence[str]) -> str:
     """Return the whole page, with the sums of what its sections count."""
     compared, unknown = (sum_of(sections, word) for word in ("Compared", "Unknown"))
-    return HEAD.format(
-        compared=sum(compared.values()), unknown=sum(unknown.values()), kinds=_counted(unknown)
-    ) + "".join(f"\n{each}" for each in sections)
+    head = HEAD.format(compared=sum(compared.values()), unknown=sum(unknown.values()), kinds=_counted(unknown))
+    return "\n".join([head, *sections])
 
 
 def sum_of(sections: Sequence[str], word: str) -> Counter[str]:
     """Return the sum of what the sections count as ``Compared`` or ``Unknown``, by kind."""
     counts: Counter[str] = Counter()
-    for line in (re.search(rf"^.*{word}: ([^.]+)\.", each, re.MULTILINE) for each in sections):
-        for number, kind in re.findall(r"(\d+) ([a-z ]+?)(?:,|$)", line[1] if line else ""):
+    for line in re.findall(rf"{word}: ([^.]+)\.", "\n".join(sections)):
+        for number, kind in re.findall(r"(\d+) ([a-z ]+)", line):
             counts[next(one for one, many in KINDS.items() if kind in {one, many})] += int(number)
     return counts
 
 
-def sections_of(text: str) -> dict[str, str]:
-    """Return the sections of a page, by their titles."""
-    return {part.partition("\n")[0]: f"## {part.rstrip()}\n" for part in text.split("\n## ")[1:]}
-
-
 def _counted(counts: Mapping[str, int]) -> str:
-    return (
-        ", ".join(f"{counts[kind]} {kind if counts[kind] == 1 else KINDS[kind]}" for kind in KINDS if counts.get(kind))
-        or "nothing"
-    )
+    named = [f"{counts[one]} {one if counts[one] == 1 else many}" for one, many in KINDS.items() if counts.get(one)]
+    return ", ".join(named) or "nothing"
 
 
 def _code(name: str) -> str:
@@ -364,20 +298,9 @@ Of `ai`, only the stream is compared: the package exports no schema of its messa
 """
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if the page lags")
-    check = parser.parse_args(arguments).check
-    text = page([section(each, *compare(each)) for each in (make() for make in SDKS)])
-    if PAGE.exists() and PAGE.read_text("utf-8") == text:
-        return 0
-    if check:
-        print("docs/reference/drift.md lags behind the SDKs or the code: run `python -m tools.drift`", file=sys.stderr)
-        return 1
-    PAGE.write_text(text, "utf-8")
-    print(f"wrote docs/reference/drift.md: {sum(sum_of(list(sections_of(text).values()), 'Unknown').values())} unknown")
-    return 0
+def whole_page() -> str:
+    return page([section(each, *compare(each)) for each in (make() for make in SDKS)])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(docs.main(pages={"drift.md": whole_page}, command="make drift"))

@@ -39,8 +39,6 @@ VALUES: Final = {
     **dict.fromkeys(("data", "bytes", "value"), "aGk="),
     **dict.fromkeys(("arguments", "input", "schema"), "{}"),
     "parameters": {"type": "object", "properties": {}},
-    **dict.fromkeys(("url", "image_url", "uri", "fileUri"), "https://x.test/a"),
-    **dict.fromkeys(("mimeType", "mime_type", "media_type"), "image/png"),
     **dict.fromkeys(("index", "output_index", "content_index", "summary_index", "contentBlockIndex"), 0),
 }
 TAGS: Final = ("type", "event_type", "role")  #: members that name the type of an object
@@ -55,13 +53,8 @@ class Schemas:
     root: Mapping[str, Any]
     #: The documents to read for a document: a stream needs the events before and after it, a message its role.
     within: Callable[[Any], list[Any]] = lambda document: [document]
-    left_out: frozenset[str] = frozenset()  #: types and members that an SDK keeps to itself, or sends as headers
+    left_out: Collection[str] = ()  #: types and members that an SDK keeps to itself, or sends as headers
     values: Mapping[str, Any] = {}  #: values of members that servers need where the SDK says less
-
-    @property
-    def kind(self) -> str:
-        """The kind of the root's types."""
-        return "event" if self.place == "stream" else ""
 
     def variants(self, schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         """Yield the alternatives of a schema, without null."""
@@ -82,10 +75,13 @@ class Schemas:
         words = [word for variant in variants for word in variant.get("enum", ())]
         return words or [self.minimal(variant, name, full=True) for variant in variants]
 
-    def is_word(self, schema: Mapping[str, Any]) -> bool:
-        """Return whether a schema allows one value only, which names a type."""
-        variants = list(self.variants(schema))
-        return len(variants) == 1 and ("const" in variants[0] or len(variants[0].get("enum", ())) == 1)
+    def tag_of(self, members: Mapping[str, Any]) -> str:
+        """Return the member that names the type of an object, for which its schema has one word only; "" if there is none."""
+        for tag in TAGS:
+            variants = list(self.variants(members[tag])) if tag in members else []
+            if len(variants) == 1 and ("const" in variants[0] or len(variants[0].get("enum", ())) == 1):
+                return tag
+        return ""
 
     def nested(
         self, schema: Mapping[str, Any], depth: int = 0
@@ -113,11 +109,7 @@ class Schemas:
             return schema["enum"][0]
         kind, full = schema.get("type"), full and depth < DEPTH
         if (members := schema.get("properties")) is not None:
-            needed = {
-                *schema.get("required", ()),
-                *self.values,
-                *(tag for tag in TAGS if tag in members and self.is_word(members[tag])),
-            }
+            needed = {*schema.get("required", ()), *self.values, self.tag_of(members)}
             wanted = [member for member in members if member in needed]
             if "x-union" in schema:
                 wanted = list(schema["x-union"])[:1]
@@ -159,17 +151,17 @@ def _schema(kind: Any, unions: Mapping[str, Collection[str]] = {}) -> Mapping[st
 class Stream:
     """The events of a stream that come before and after one event."""
 
-    start: Sequence[Any] = ()
-    end: Sequence[Any] = ()
+    start: Any = None
+    end: Any = None
     #: The event that opens the block of a delta, by the delta's type. Decoders open the blocks of other deltas themselves.
     before: Mapping[str, Any] = {}
 
     def __call__(self, document: Any) -> list[Any]:
-        if self.start and _name(document) == _name(self.start[0]):
-            return [document, *self.end]
+        is_start = self.start is not None and _name(document) == _name(self.start)
         delta = document.get("delta")
         opened = self.before.get(delta.get("type")) if isinstance(delta, dict) else None
-        return [*self.start, *([] if opened is None else [opened]), document, *self.end]
+        events = [document, self.end] if is_start else [self.start, opened, document, self.end]
+        return [event for event in events if event is not None]
 
 
 def _name(event: Any) -> str:
@@ -184,16 +176,13 @@ class Roles:
     roles: Mapping[str, str]  #: by the type of a part, or by a member of a part or of the message
 
     def __call__(self, document: Any) -> list[Any]:
-        (name,) = document.keys() & {"messages", "contents"} or {""}
-        if not isinstance(document.get(name), list):
-            return [document]
-        messages = [dict(message) for message in document[name]]
-        for message in messages:
+        document = json.loads(json.dumps(document))  # a copy
+        messages = document.get("messages", document.get("contents"))
+        for message in messages if isinstance(messages, list) else ():
             parts = message[self.parts] if isinstance(message.get(self.parts), list) else []
             names = [name for part in [message, *parts] for name in (part.get("type"), *part)]
-            if role := next((self.roles[name] for name in names if name in self.roles), None):
-                message["role"] = role
-        return [{**document, name: messages}]
+            message.update([("role", self.roles[name]) for name in names if name in self.roles][:1])
+        return [document]
 
 
 # -- the SDKs ----------------------------------------------------------------------------------------------------------
@@ -207,25 +196,23 @@ def anthropic() -> Compared:
         "input_json_delta": {"type": "tool_use", "id": "t", "name": "x", "input": {}},
         "compaction_delta": {"type": "compaction", "content": ""},
     }
-    before = {
-        delta: {"type": "content_block_start", "index": 0, "content_block": block} for delta, block in opened.items()
-    }
+    before = {name: {"type": "content_block_start", "index": 0, "content_block": opened[name]} for name in opened}
     roles = Roles("content", dict.fromkeys(("thinking", "redacted_thinking", "tool_use"), "assistant"))
-    headers = frozenset({"betas", "user_profile_id", "workspace_id"})
+    headers = {"betas", "user_profile_id", "workspace_id"}
     return Compared("anthropic", version("anthropic"), "anthropic", [
-        Schemas("stream", _schema(beta.BetaRawMessageStreamEvent), Stream(
-            [{"type": "message_start", "message": message}], [end, {"type": "message_stop"}], before)),
-        Schemas("response", _schema(beta.BetaMessage)),
+        Schemas("stream", _schema(beta.BetaRawMessageStreamEvent),
+                Stream({"type": "message_start", "message": message}, end, before)),
+        Schemas("response", _schema(beta.BetaMessage), values={"stop_reason": "end_turn"}),
         Schemas("request", _schema(MessageCreateParams), roles, headers),
     ])  # fmt: skip
 
 
 def openai_responses() -> Compared:
     response = {"id": "r", "object": "response", "created_at": 1, "model": "m", "status": "in_progress", "output": []}
+    start = {"type": "response.created", "response": response}
     end = {"type": "response.completed", "response": {**response, "status": "completed"}}
     return Compared("openai", version("openai"), "openai-responses", [
-        Schemas("stream", _schema(responses.ResponsesServerEvent), Stream(
-            [{"type": "response.created", "response": response}], [end])),
+        Schemas("stream", _schema(responses.ResponsesServerEvent), Stream(start, end)),
         Schemas("response", _schema(responses.Response), values={"status": "completed"}),
         Schemas("request", _schema(ResponseCreateParams)),
     ])  # fmt: skip
@@ -246,13 +233,13 @@ def gemini() -> Compared:
         "tools": list[types.Tool], "toolConfig": types.ToolConfig, "safetySettings": list[types.SafetySetting],
         "generationConfig": types.GenerationConfig, "cachedContent": str,
     }, total=False)  # fmt: skip
-    own = frozenset({"sdkHttpResponse", "automaticFunctionCallingHistory", "parsed"})
+    own = {"sdkHttpResponse", "automaticFunctionCallingHistory", "parsed"}
     part = {"Part": ("thought", "thoughtSignature", "videoMetadata", "partMetadata", "mediaResolution")}
     answer = _schema(types.GenerateContentResponse, part)
     roles = Roles("parts", {"functionCall": "model"})
     said = {"candidates": [{"content": {"role": "model", "parts": [{"text": "x"}]}, "finishReason": "STOP"}]}
     return Compared("google-genai", version("google-genai"), "gemini", [
-        Schemas("stream", answer, Stream(end=[said]), own),
+        Schemas("stream", answer, Stream(end=said), own),
         Schemas("response", answer, left_out=own, values=said),
         Schemas("request", _schema(request, {**part, "Tool": ()}), roles, values={"name": "f"}),
     ])  # fmt: skip
@@ -262,26 +249,27 @@ def gemini_interactions() -> Compared:
     interaction = {"id": "x", "object": "interaction", "model": "m", "status": "in_progress"}
     start = {"event_type": "interaction.created", "interaction": interaction}
     end = {"event_type": "interaction.completed", "interaction": {**interaction, "status": "completed"}}
-    events, own = _schema(interactions.InteractionSSEEvent), frozenset({"UNKNOWN"})
-    deltas = [each["properties"]["type"]["const"] for name, each in events["$defs"].items() if name.endswith("Delta")
-              and "const" in each.get("properties", {}).get("type", {})]  # fmt: skip
-    steps = {kind: {"type": kind} for kind in deltas if kind.endswith(("_call", "_result"))}
+    events, own = _schema(interactions.InteractionSSEEvent), {"UNKNOWN"}
+    types = [each["properties"].get("type", {}) for each in events["$defs"].values() if "properties" in each]
+    kinds = [each["const"] for each in types if each.get("const", "").endswith(("_call", "_result"))]
+    steps: dict[str, Any] = {kind: {"type": kind} for kind in kinds}
     steps |= {"arguments_delta": {"type": "function_call", "id": "c", "name": "f", "arguments": {}}}
-    before = {delta: {"event_type": "step.start", "index": 0, "step": step} for delta, step in steps.items()}
-    repeated = frozenset({"input", "tools"})  # a response repeats its request
+    before = {delta: {"event_type": "step.start", "index": 0, "step": steps[delta]} for delta in steps}
+    repeated = {"input", "tools"}  # a response repeats its request
     return Compared("google-genai", version("google-genai"), "gemini-interactions", [
-        Schemas("stream", events, Stream([start], [end], before), own),
+        Schemas("stream", events, Stream(start, end, before), own),
         Schemas("response", _schema(interactions.Interaction), left_out=own | repeated, values={"status": "completed"}),
         Schemas("request", _schema(interactions.CreateModelInteraction), left_out=own),
     ])  # fmt: skip
 
 
 def mistral() -> Compared:
-    own = frozenset({"UNKNOWN"})  # how the SDK reads types that it does not know itself
+    own = {"UNKNOWN"}  # how the SDK reads types that it does not know itself
+    thought = {"thinking": [{"type": "text", "text": "x"}]}
     return Compared("mistralai", version("mistralai"), "mistral", [
         Schemas("stream", _schema(models.CompletionChunk), left_out=own),
         Schemas("response", _schema(models.ChatCompletionResponse), left_out=own),
-        Schemas("request", _schema(models.ChatCompletionRequest), left_out=own),
+        Schemas("request", _schema(models.ChatCompletionRequest), left_out=own, values=thought),
     ])  # fmt: skip
 
 
@@ -296,14 +284,14 @@ def cohere() -> Compared:
     start = {"type": "message-start", "id": "x", "delta": {"message": message}}
     end = {"type": "message-end", "delta": {"finish_reason": "COMPLETE"}}
     return Compared("cohere", version("cohere"), "cohere", [
-        Schemas("stream", _schema(cohere_sdk.V2ChatStreamResponse), Stream([start], [end])),
+        Schemas("stream", _schema(cohere_sdk.V2ChatStreamResponse), Stream(start, end)),
         Schemas("response", _schema(cohere_sdk.V2ChatResponse)),
         Schemas("request", _schema(request)),
     ])  # fmt: skip
 
 
 def ollama() -> Compared:
-    answer, own = {"model": "m", "done": True, "role": "assistant"}, frozenset({"value"})
+    answer, own = {"model": "m", "done": True, "role": "assistant"}, {"value"}
     request = {"messages": [{"role": "user", "content": "x"}], "role": "user", "name": "f"}
     roles = Roles("content", {"thinking": "assistant", "tool_calls": "assistant", "tool_name": "tool"})
     return Compared("ollama", version("ollama"), "ollama", [
@@ -339,9 +327,9 @@ def bedrock() -> Compared:
                 made[shape.name]["x-union"] = list(shape.members)
         return {"$ref": f"#/$defs/{shape.name}"}
 
-    stream = Stream([{"messageStart": {"role": "assistant"}}], [{"messageStop": {"stopReason": "end_turn"}}])
+    stream = Stream({"messageStart": {"role": "assistant"}}, {"messageStop": {"stopReason": "end_turn"}})
     roles = Roles("content", dict.fromkeys(("toolUse", "reasoningContent"), "assistant"))
-    asked = {"messages": [{"role": "user", "content": [{"text": "x"}]}]}
+    asked = {"messages": [{"role": "user", "content": [{"text": "x"}]}], "uri": "s3://bucket/key"}
     return Compared("botocore", version("botocore"), "bedrock", [
         Schemas("stream", {**made_of(streamed.output_shape.members["stream"]), "$defs": made}, stream),
         Schemas("response", {**made_of(converse.output_shape), "$defs": made}),
@@ -358,18 +346,17 @@ def _of_npm(package: str, folder: Path) -> tuple[str, Mapping[str, Any]]:
 
 def ai_sdk() -> Compared:
     number, made = _of_npm("ai", TESTS / "gateway" / "clients" / "ai_sdk")
-    return Compared("ai", number, "ai-sdk", [
-        Schemas("stream", made["stream"], Stream([{"type": "start"}], [{"type": "finish"}]))
-    ])  # fmt: skip
+    return Compared(
+        "ai", number, "ai-sdk", [Schemas("stream", made["stream"], Stream({"type": "start"}, {"type": "finish"}))]
+    )
 
 
 def ag_ui() -> Compared:
     number, made = _of_npm("@ag-ui/core", TESTS / "clients" / "ag_ui")
     run = {"threadId": "x", "runId": "x"}
-    return Compared("@ag-ui/core", number, "ag-ui", [
-        Schemas("stream", made["stream"], Stream([{"type": "RUN_STARTED", **run}], [{"type": "RUN_FINISHED", **run}])),
-        Schemas("request", made["request"]),
-    ])  # fmt: skip
+    stream = Stream({"type": "RUN_STARTED", **run}, {"type": "RUN_FINISHED", **run})
+    schemas = [Schemas("stream", made["stream"], stream), Schemas("request", made["request"])]
+    return Compared("@ag-ui/core", number, "ag-ui", schemas)
 
 
 #: Most important first: what agents of the year speak.

@@ -259,6 +259,19 @@ def test_so_it_is_in_recorded_streams(dialect):
         check(sentinel)
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_so_it_is_in_an_event_that_nobody_knows_before_the_start(dialect):
+    frames = frames_of(next(stream for stream in of_vectors(dialect) if frames_of(stream)))
+    named = {"event": NAME} if frames[0].event != "message" else {}
+    unknown = evolve(frames[0], data=orjson.dumps({"type": NAME, "event_type": NAME, NAME: VALUE}), **named)
+    events, report, fault = read(dialect, [unknown, *frames])
+    assert fault is None
+    assert (
+        NAME in repr(events)
+        or report.losses["unknown_event"] == read(dialect, [*frames])[1].losses["unknown_event"] + 1
+    )
+
+
 # -- whole bodies ------------------------------------------------------------------------------------------------------
 
 

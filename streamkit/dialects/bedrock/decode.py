@@ -116,6 +116,7 @@ class BedrockDecoder(BlockDecoder[Block]):
                 self.keep_unread(document, Members(wire.PADDING), where=f"{wire.KEEP_ALIVE}.")
         elif not self.recognised:
             self.foreign_frame()
+            self.report.lose("unknown_event", what=event)
         elif (document := self.load(frame)) is not None and not self.read_error(document, alone=True):
             self.out.append(Aside(wire.VENDOR, "unknown_event", f"{EVENT}{event}", document))
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 
 from attrs import evolve
 
-from streamkit.dialects.members.values import EVENT, UNREAD, Members, has_value, kept, others_of, text_of
+from streamkit.dialects.members.values import UNREAD, Members, has_value, kept, others_of, text_of
 from streamkit.dialects.openai_responses import wire
 from streamkit.dialects.openai_responses.asides import as_it_came
 from streamkit.dialects.openai_responses.items import ITEM_FIELDS, ItemReader
@@ -245,8 +245,7 @@ class ResponsesDecoder(ItemReader):
             self.ensure_started()
         else:
             self.foreign_frame()
-        if self._started:
-            self.out.append(Aside(wire.VENDOR, "unknown_event", f"{EVENT}{kind or 'event'}", placeless(document)))
+        self.keep_event(kind or "event", placeless(document))
 
     def _response(self, document: dict[str, Any]) -> dict[str, Any]:
         """Return the ``response`` of an event. Members of a response that are in the event itself are moved into it."""

@@ -591,15 +591,17 @@ class FrameDecoder(Link):
             self._foreign = self.frame
 
     def unknown_frame(self, name: str, document: dict[str, Any]) -> None:
-        """Read a payload that is not of this dialect: an error in another envelope, or something unknown.
+        """Read a payload that is not of this dialect: an error in another envelope, or something unknown."""
+        if not self.read_error(document, alone=True):
+            self.foreign_frame()
+            self.keep_event(name, document)
 
-        An unknown payload after the start of the response is kept as an aside.
-        """
-        if self.read_error(document, alone=True):
-            return
-        self.foreign_frame()
+    def keep_event(self, name: str, document: dict[str, Any]) -> None:
+        """Keep an unknown event as an aside. Before the start of the response it has no place and is a counted loss."""
         if self._started:
             self.out.append(Aside(self.vendor, "unknown_event", f"{EVENT}{name}", document))
+        elif document:
+            self.report.lose("unknown_event", what=name)
 
     def read_error(self, document: dict[str, Any], *, alone: bool = False) -> bool:
         """Report the error of a payload, in any form except this dialect's. Return whether there is an error.
