@@ -593,7 +593,9 @@ def carry_searches_of(response: Response, to: str, offered: Sequence[Tool]) -> N
 
 def carry_each_choice(response: Response, carrier: Callable[[StreamReport], SearchCarrier] | None) -> None:
     """Pass the parts of each choice through a machine of its own, in place; do nothing without one."""
-    for choice in response.choices if carrier is not None else ():
+    if carrier is None:
+        return
+    for choice in response.choices:
         machine = carrier(response.report)
         parts: list[Any] = list(choice.parts)
         choice.parts = [made for part in parts for made in machine.feed([part])]
