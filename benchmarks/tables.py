@@ -57,11 +57,11 @@ def goals(results: Results) -> str:
             one.goal.unit,
             f"{'≥' if one.goal.at_least else '≤'} {one.goal.limit:g}",
             "not measured" if one.measured is None else number(one.measured),
-            "yes" if one.held else "**no**",
+            "met" if one.held else "missed",
         )
-        for one in judged(results)
+        for one in sorted(judged(results), key=lambda one: not one.held)
     )
-    return table(("goal", "unit", "limit", "measured", "held"), rows, text_columns=2)
+    return table(("goal", "unit", "limit", "measured", "result"), rows, text_columns=2)
 
 
 def streams(results: Results) -> Iterator[str]:
@@ -123,9 +123,14 @@ ARGUMENTS: Columns = {
 
 def stages(results: Results) -> Iterator[str]:
     yield listed(results["stages"]["recipe"], RECIPE, text_columns=3)
-    yield "A stage of one's own, as a multiple of the same pipe without it; the provider's deltas, none joined:\n"
+    yield (
+        "### A stage of your own\n\n"
+        "The time of a pipe with one more stage, as a multiple of the same pipe without it. No deltas are joined.\n"
+        "A stage between two built-in stages ends their common loop, so its cost is that of one more generator.\n"
+        "[Measure your stage](../how-to/measure-your-stage.md) shows how to find the cost of yours.\n"
+    )
     yield listed(results["stages"]["own"], OWN, text_columns=3)
-    yield "SSE framing alone:\n"
+    yield "### SSE framing alone\n"
     yield listed(results["stages"]["framing"], FRAMING, text_columns=2)
 
 

@@ -137,7 +137,7 @@ __all__ = [
     "transcode_sync",
 ]
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 #: The public names by the module that has them.
 _NAMES: Final = {

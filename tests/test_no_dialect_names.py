@@ -14,16 +14,18 @@ import pytest
 from streamkit.dialects import DIALECTS
 from tests.docs.pages import ROOT
 
-FILES = [path for room in ("web", "gateway") for path in sorted((ROOT / "streamkit" / room).rglob("*.py"))]
 #: A dialect's name in any spelling: ``openai-chat``, ``openai_chat``, ``OpenAIChat``, ``OPENAI_CHAT``.
 NAMED = re.compile("|".join(name.replace("-", "[-_ ]?") for name in DIALECTS.built_in), re.IGNORECASE)
 #: Families of models, whatever the dialect, by how they write calls into their text (``Policy.text_calls``).
 FAMILIES = {("streamkit/policy.py", "mistral"), ("streamkit/in_text/grammars.py", "mistral")}
-#: The table of dialects, and the tables of models and of clients' tools with their vendors.
+#: The table of dialects, the tables of models and of clients' tools with their vendors, and LiteLLM's names of providers.
 TABLES = [
     ROOT / "streamkit" / "dialects" / name
     for name in ("__init__.py", "vocabulary/model_table.py", "vocabulary/client_tools.py")
 ]
+TABLES.append(ROOT / "streamkit" / "gateway" / "litellm.py")
+FILES = [path for room in ("web", "gateway") for path in sorted((ROOT / "streamkit" / room).rglob("*.py"))]
+FILES = [path for path in FILES if path not in TABLES]
 
 
 def dialect_folders() -> set[Path]:

@@ -70,6 +70,6 @@ def test_its_tests_run_where_it_was_unpacked(unpacked, how):
 def test_the_versions_that_are_promised_are_those_that_are_tried():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     named = [line.rpartition(" :: ")[2] for line in project["classifiers"] if re.search(r"Python :: 3\.\d+$", line)]
-    assert named == ["3.11", "3.12", "3.13"]
+    assert named == ["3.11", "3.12", "3.13", "3.14"]
     assert project["requires-python"] == f">={named[0]}"
     assert "make test-versions" in (ROOT / "CONTRIBUTING.md").read_text("utf-8")

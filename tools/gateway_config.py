@@ -106,7 +106,7 @@ def _lines() -> Iterator[str]:
         yield ""
         yield meaning
         yield ""
-        yield table(["key", "type", "unit", "default", "meaning"], _rows(kind))
+        yield table(["key", "type", "unit", "default", "meaning"], rows(kind))
         if kind is Upstream:
             yield from _auth()
         if kind is Route:
@@ -144,7 +144,7 @@ def _choice() -> Iterator[str]:
     yield "So write the names of the models that clients should see next to the pattern that serves them."
 
 
-def _rows(kind: type) -> Iterator[tuple[str, ...]]:
+def rows(kind: type) -> Iterator[tuple[str, ...]]:
     attrs.resolve_types(kind)
     lines, node = source_of(kind)
     comments = {item.target.id: comment(lines, item) for item in node.body if hasattr(item, "target")}

@@ -383,11 +383,20 @@ def cli_page() -> str:
     for name, command in commands.choices.items():
         parts += [f"## streamkit {name}", f"```text\n{synopsis(command)}\n```"]
         parts += [
-            f"```text\n{(command.description or '').strip()}\n```",
+            f"```text\n{narrow((command.description or '').strip())}\n```",
             table(["option", "meaning"], options(command)),
         ]
-    statuses = f"```text\n{STATUSES.strip()}\n```"
+    statuses = f"```text\n{narrow(STATUSES.strip())}\n```"
     return page("Command line", (top.description or "").strip(), "## Exit status", statuses, *parts)
+
+
+def narrow(text: str) -> str:
+    """A help text for a block of 88 columns: each longer line is cut between words, under its own beginning."""
+    lines = []
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()))
+        lines += textwrap.wrap(line, 88, subsequent_indent=indent, break_long_words=False) if len(line) > 88 else [line]
+    return "\n".join(lines)
 
 
 def spelled(action: argparse.Action) -> str:

@@ -3,6 +3,7 @@
     python -m benchmarks.gateway                       # everything, printed
     python -m benchmarks.gateway --only cost,many      # some of it
     python -m benchmarks.gateway --write               # docs/benchmarks/gateway.md as well
+    python -m benchmarks.gateway --again               # measure nothing: the text of that page again, from its tables
 
 Two cores that nobody else uses give steady figures. It ends with 1 where a goal was not held. Other gateways take part where
 ``python -m benchmarks.gateway.peers`` has installed them.
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.gateway.findings import FINDINGS, Finding
 from benchmarks.gateway.measures import FULL, MEASURES, TINY, Bench, Seen, Sizes
-from benchmarks.gateway.page import page
+from benchmarks.gateway.page import again, page
 from benchmarks.gateway.process import ROOT, gateway, relay, upstream
 from benchmarks.machine import machine
 
@@ -58,7 +59,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default=",".join(MEASURES), help=f"some of {', '.join(MEASURES)}")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks/gateway.md")
     parser.add_argument("--tiny", action="store_true", help="the least of everything, to see that it runs")
+    parser.add_argument("--again", action="store_true", help="measure nothing: write the page again from its tables")
     options = parser.parse_args(arguments)
+    if options.again:
+        PAGE.write_text(again(PAGE.read_text("utf-8")), "utf-8")
+        return 0
     names = options.only.split(",")
     if unknown := set(names) - set(MEASURES):
         parser.error(f"there is no {', '.join(sorted(unknown))}")

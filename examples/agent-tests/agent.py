@@ -34,18 +34,30 @@ def ask(question: str, base_url: str, model: str = "demo", key: str = "none") ->
     messages = [{"role": "user", "content": question}]
     with OpenAI(base_url=base_url, api_key=key, max_retries=0) as client:
         for _ in range(STEPS):
-            with client.chat.completions.stream(model=model, messages=messages, tools=[TOOL]) as stream:
+            with client.chat.completions.stream(
+                model=model, messages=messages, tools=[TOOL]
+            ) as stream:
                 message = stream.get_final_completion().choices[0].message
             if not message.tool_calls:
                 return message.content or ""
             calls = [
-                call.model_dump(include={"id": True, "type": True, "function": {"name", "arguments"}})
+                call.model_dump(
+                    include={
+                        "id": True,
+                        "type": True,
+                        "function": {"name", "arguments"},
+                    }
+                )
                 for call in message.tool_calls
             ]
-            messages.append({"role": "assistant", "content": message.content, "tool_calls": calls})
+            messages.append(
+                {"role": "assistant", "content": message.content, "tool_calls": calls}
+            )
             for call in message.tool_calls:
                 result = temperature(**json.loads(call.function.arguments))
-                messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
+                messages.append(
+                    {"role": "tool", "tool_call_id": call.id, "content": result}
+                )
     raise RuntimeError(f"no answer after {STEPS} requests")
 
 

@@ -22,7 +22,11 @@ MODELS = ("demo", "demo-cut", "demo-error")
 WEATHER = Tool(
     "get_weather",
     "The weather of a city.",
-    {"type": "object", "required": ["city"], "properties": {"city": {"type": "string", "examples": ["Zürich"]}}},
+    {
+        "type": "object",
+        "required": ["city"],
+        "properties": {"city": {"type": "string", "examples": ["Zürich"]}},
+    },
 )
 
 
@@ -30,9 +34,18 @@ def application(base_url: str) -> web.Application:
     """The page, its script, and a chat for each model of the server at ``base_url``, whose answers outlive their page."""
     app = web.Application()
     add_resuming(app, Resuming(store=MemoryStore()))
-    upstream = Upstream(name="demo", dialect="openai-chat", base_url=base_url, auth="none")
+    upstream = Upstream(
+        name="demo", dialect="openai-chat", base_url=base_url, auth="none"
+    )
     for model in MODELS:
-        chat_ui(app, upstream, f"/api/{model}", model=model, system="Be brief.", tools=[WEATHER])
+        chat_ui(
+            app,
+            upstream,
+            f"/api/{model}",
+            model=model,
+            system="Be brief.",
+            tools=[WEATHER],
+        )
     app.router.add_get("/", _file("index.html"))
     app.router.add_get("/page.js", _file("build/page.js"))
     return app
@@ -48,11 +61,18 @@ def _file(name: str) -> Callable[[web.Request], Awaitable[web.FileResponse]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
-        "--upstream", default="http://127.0.0.1:8080/v1", help="the base URL of a server of OpenAI Chat"
+        "--upstream",
+        default="http://127.0.0.1:8080/v1",
+        help="the base URL of a server of OpenAI Chat",
     )
     parser.add_argument("--port", type=int, default=3000)
     asked = parser.parse_args()
-    web.run_app(application(asked.upstream), host="127.0.0.1", port=asked.port, handler_cancellation=True)
+    web.run_app(
+        application(asked.upstream),
+        host="127.0.0.1",
+        port=asked.port,
+        handler_cancellation=True,
+    )
 
 
 if __name__ == "__main__":

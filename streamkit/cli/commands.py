@@ -14,12 +14,14 @@ import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from inspect import iscoroutinefunction
+from itertools import takewhile
 from typing import Any, Final
 
 from streamkit import __version__
-from streamkit.cli.streams import say
+from streamkit.cli.streams import say, visible
 from streamkit.errors import SourceFailed, UsageError
 from streamkit.report import Status
+from streamkit.text.quoting import meant
 
 STATUSES = """\
 exit status:
@@ -48,14 +50,38 @@ COMMANDS: Final = (
     "mock",
     "doctor",
     "serve",
+    "import",
 )
+#: The modules that are not named like their commands.
+MODULES: Final = {"import": "import_config"}  # a keyword
 
 
 class Parser(argparse.ArgumentParser):
-    """The parser of the command and of its subcommands. It keeps the layout of help texts."""
+    """The parser of the command and of its subcommands. It keeps the layout of help texts.
+
+    For a wrong word it suggests the nearest known word. Python 3.14's own parser can do that too, but for choices only.
+    """
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse the arguments. First refuse an unknown option, since argparse would rather complain about missing ones."""
+        known = self._option_string_actions
+        # the arguments after a command's name are for the command's parser, and those after -- are not options
+        for given in takewhile(lambda each: each != "--" and (self._subparsers is None or each.startswith("-")), args):
+            name = given.partition("=")[0]
+            is_option = name.startswith("--") and " " not in given
+            if is_option and not any(each.startswith(name) for each in known):
+                self.error(f"no option is called {visible(name)}{meant(name, known, str)}")
+        return super().parse_known_args(args, namespace)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            error.message += meant(value, map(str, action.choices or ()))
+            raise
 
 
 def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
@@ -65,7 +91,7 @@ def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"streamkit {__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=Parser)
     for name in names:
-        module = import_module(f"streamkit.cli.{name.replace('-', '_')}")
+        module = import_module(f"streamkit.cli.{MODULES.get(name, name.replace('-', '_'))}")
         epilog = getattr(module, "STATUSES", STATUSES)
         command = commands.add_parser(name, help=module.HELP, description=module.DETAIL, epilog=epilog)
         command.set_defaults(run=module.run)
@@ -103,7 +129,10 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command and return the exit status."""
+    """Run a command and return the exit status. Without arguments, print the help to standard error: it is a mistake."""
+    if not arguments:
+        parser().print_help(sys.stderr)
+        return int(Status.USAGE)
     options = parser(_needed(arguments)).parse_args(arguments)
     signal.signal(signal.SIGINT, _interrupt)
     try:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from streamkit.web.upstream import Upstream
     from streamkit.web.upstream.hiding import Cut
 
+#: The colours of the badge; red for every other verdict.
+BADGE_COLOURS = {"clean": "brightgreen", "repairable": "yellow"}
 HELP = "check a server: send a few small requests, and check each response with its dialect's grammar"
 DETAIL = """\
 Sends at most 10 requests, for at most 2,000 tokens: a text, the same with usage and as a whole response, a tool call, two
@@ -84,6 +86,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         help=f"the longest time for a response (default: {TIMEOUT_S:g})",
     )
     add("--keep", metavar="DIR", help="save each response there as a recording, which lint can read")
+    add("--badge", metavar="FILE", help="write the verdict as a badge, in the form of a shields.io endpoint (JSON)")
     forms = command.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print one JSON object")
     forms.add_argument("--markdown", action="store_true", help="print a report to paste into an issue")
@@ -214,7 +217,22 @@ async def examined(
             if found.ends:
                 break
     _report(options, chosen, judged, cut)
+    if options.badge is not None:
+        write_badge(Path(options.badge), status_of(judged))
     return status_of(judged)
+
+
+def write_badge(path: Path, status: Status) -> None:
+    """Write a badge with the verdict, or replace the one that is there. Raises SourceFailed."""
+    from streamkit.lab.doctor.reporting import verdict_of  # noqa: PLC0415
+
+    verdict = verdict_of(status)
+    colour = BADGE_COLOURS.get(verdict, "red")
+    badge = {"schemaVersion": 1, "label": "streamkit doctor", "message": verdict, "color": colour}
+    try:
+        path.write_text(printable_json(badge) + "\n", "utf-8")
+    except OSError as error:
+        raise SourceFailed(f"cannot write {path}: {error.strerror}") from error
 
 
 def _report(options: argparse.Namespace, chosen: Plan, judged: Sequence[Judged], cut: Cut) -> None:

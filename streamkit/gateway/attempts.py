@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from aiohttp import ClientSession
 from attrs import define, field
-from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt, wait_exponential_jitter
+from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt, wait_exponential, wait_random
 
 from streamkit.dialects import prefill_of
 from streamkit.errors import stage_of
@@ -156,11 +156,12 @@ class Attempts:
     async def _more_rounds(self, first: ProviderFailed | None) -> ProviderFailed | None:
         """Run more rounds after one that ended with ``first``. Return the last round's failure; None if one succeeded."""
         done = [first]
-        backoff = wait_exponential_jitter(self.route.backoff_s, self.route.backoff_max_s, jitter=self.route.backoff_s)
+        longest = self.route.backoff_max_s
+        backoff = wait_exponential(self.route.backoff_s, longest) + wait_random(0, self.route.backoff_s)
         retrying = AsyncRetrying(
             retry=retry_if_result(self._is_temporary),
             stop=stop_after_attempt(self.route.retries + 1),
-            wait=lambda state: max(backoff(state), _wait_of(_result(state))),
+            wait=lambda state: max(min(backoff(state), longest), _wait_of(_result(state))),
             retry_error_callback=_result,
             sleep=asyncio.sleep,
         )

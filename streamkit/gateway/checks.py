@@ -58,6 +58,7 @@ def warnings(config: Config, values: Mapping[str, Any], key_files: Mapping[str, 
     yield from _groups(config, values)
     yield from _lonely(config)
     yield from _without_tools(config.upstreams)
+    yield from _uncontinued(config)
     yield from _open_files(values, key_files)
     yield from _open_client_keys(config.upstreams)
 
@@ -162,6 +163,14 @@ def _without_tools(upstreams: Mapping[str, Upstream]) -> Iterator[Remark]:
     for name, upstream in upstreams.items():
         if upstream.tool_search != "off" and not upstream.tools:
             yield ("upstreams", name, "tool_search"), "has no effect; the upstream gets no requests with tools"
+
+
+def _uncontinued(config: Config) -> Iterator[Remark]:
+    for index, route in enumerate(config.routes):
+        names = [target.upstream.name for target in route.targets if target.upstream.tool_search == "emulate"]
+        if route.on_cut == "continue" and names:
+            words = 'sends requests with deferred tools as with on_cut = "report", since its tool_search is "emulate"'
+            yield ("routes", index, "on_cut"), f"{names[0]} {words}"
 
 
 def _open_files(value: Any, key_files: Mapping[str, KeyFile], path: KeyPath = ()) -> Iterator[Remark]:

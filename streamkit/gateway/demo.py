@@ -162,7 +162,7 @@ async def _break_off(request: web.Request, response: web.StreamResponse, rest: b
 def commands(url: str) -> dict[str, str]:
     """Return shell commands that send requests to the gateway at ``url``, by what each one shows."""
     return {
-        each["title"]: f"curl -sSN {url}{each['path']} -H 'content-type: application/json' -d '{each['body']}'"
+        each["title"]: f"curl -sSN {url}{each['path']} \\\n  -H 'content-type: application/json' -d '{each['body']}'"
         for each in settings()["commands"]
     }
 

@@ -3,8 +3,9 @@
 Deferred tools stay out of the request. One function that searches them is offered instead of the vendor's search. A call of
 it is answered from the definitions (``tool_ranking.py``), and the model is asked once more with the tools found. The client
 gets its vendor's own items of a search, and sends them back in later requests. There, each search is a call of the function
-with its result, and the tools found are defined. So are deferred tools that the history calls, that the tool choice names, and
-to which results of the client's own search refer. A client that searches itself needs no function of ours.
+with its result, and the tools found are defined. So are deferred tools that the history calls or adds, that the tool choice
+names, and to which results of the client's own search refer. A client that searches itself needs no function of ours. A tool
+that the history withdrew is not found.
 
 Tools are defined in the order in which they were found, after all others, so that what a provider caches stays the same.
 
@@ -19,9 +20,19 @@ from typing import Any, Final
 import orjson
 from attrs import define, evolve, field
 
-from streamkit.conversation.messages import Part, Request, Text, Tool, ToolCall, ToolResult, ToolsFound, Turn
+from streamkit.conversation.messages import (
+    Part,
+    Request,
+    Text,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    ToolsFound,
+    Turn,
+)
 from streamkit.dialects.members.fields import CONTENT
-from streamkit.dialects.members.values import json_object
+from streamkit.dialects.members.values import details_of, json_object
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import hashed
@@ -48,9 +59,11 @@ class DeferredTools:
 
     request: Request  #: the client's request, in whose history searches are calls
     search: Tool | None  #: the function to offer; None: the client searches, or nothing is left to find
+    searches: int  #: how many searches the history has
     _known: dict[str, Tool]  #: the deferred tools by name
     _found: dict[str, None]  #: the names of those that are found, in that order
     _ranking: Ranking | None = field(default=None, repr=False)
+    _searched: bool = False  #: whether this response has searched
 
     @property
     def hidden(self) -> list[Tool]:
@@ -60,15 +73,30 @@ class DeferredTools:
     def visible(self) -> Request:
         """Return the request for a model without a search of tools."""
         request = self.request.copy()
+        request.tool_choice = self._choice(request)
         tools: list[Tool] = []
         for tool in request.tools:
             if tool.finds_tools:
                 tools += [self.search] if self.search is not None else []
-            elif tool.name not in self._known:
-                tools.append(tool)
+            elif tool.withdrawn or tool.name not in self._known:
+                tools.append(evolve(tool, deferred=False) if tool.deferred else tool)
         found = (self._known[name] for name in self._found)
         request.tools = [*tools, *(evolve(tool, deferred=False) for tool in found)]
         return request
+
+    def _choice(self, request: Request) -> ToolChoice | None:
+        """Return the tool choice, in which the vendor's search is the function.
+
+        A choice that requires the search and nothing else is met by one search: the model may go on then.
+        """
+        choice = request.tool_choice
+        finders = {tool.name for tool in request.tools if tool.finds_tools}
+        if choice is None or self.search is None or finders.isdisjoint(choice.names):
+            return choice
+        if self._searched and finders.issuperset(choice.names):
+            return evolve(choice, mode="auto", names=(), native=None)
+        names = dict.fromkeys(self.search.name if name in finders else name for name in choice.names)
+        return evolve(choice, names=tuple(names), native=None)
 
     def find(self, arguments: str) -> ToolsFound:
         """Search the tools. ``arguments`` are those of a call of the function."""
@@ -82,10 +110,17 @@ class DeferredTools:
 
     def go_on(self, parts: Sequence[Part], searches: Mapping[str, ToolsFound]) -> None:
         """Add to the request the model's ``parts``, and the results of its ``searches``, by the ids of their calls."""
-        results: list[Part] = [
-            ToolResult(call_id, [Text(listing(found, self._known))], NAME) for call_id, found in searches.items()
-        ]
-        turns = [*self.request.turns, Turn("assistant", [*parts]), Turn("user", results)]
+        turns, results = self.request.turns, list[Part]()
+        taken = {part.id for turn in turns for part in turn.parts if isinstance(part, ToolCall)}
+        said = [*parts]
+        for at, part in enumerate(said):
+            if isinstance(part, ToolCall) and part.id in searches:
+                # some upstreams use an id again in their next response
+                call_id = part.id if part.id not in taken else _call_id(f"{len(turns)} {part.id}")
+                said[at] = evolve(part, id=call_id)
+                results.append(ToolResult(call_id, [Text(listing(searches[part.id], self._known))], NAME))
+        turns = [*turns, Turn("assistant", said), Turn("user", results)]
+        self._searched = True
         self.request = evolve(self.request, turns=turns)
 
 
@@ -94,7 +129,7 @@ def deferred_tools(request: Request, report: StreamReport) -> DeferredTools | No
 
     A search of the history without a result counts as lost in ``report``.
     """
-    known = {tool.name: tool for tool in request.tools if tool.deferred}
+    known = {tool.name: tool for tool in request.tools if tool.deferred and not tool.withdrawn}
     if not known or (request.options.choices or 1) > 1:
         return None
     names = {tool.name for tool in request.tools if not tool.finds_tools}
@@ -106,8 +141,8 @@ def deferred_tools(request: Request, report: StreamReport) -> DeferredTools | No
     turns: list[Turn] = []
     for turn in request.turns:
         read = [*turn.parts] if form is None else read_parts(turn.parts, form, report)
+        turns += _split(turn, read, name, known, len(searches))
         searches += (part for part in read if isinstance(part, ToolsFound))
-        turns += _split(turn, read, name, known)
     loaded = {tool.name for tool in request.tools if tool.loaded}
     searched = {name for search in searches for name in search.names}
     found = [*(name for search in searches for name in search.names), *loaded, *_referenced(turns)]
@@ -116,10 +151,11 @@ def deferred_tools(request: Request, report: StreamReport) -> DeferredTools | No
     # the item of a search that defined such a tool is no longer in the history
     known = {key: evolve(tool, loaded=tool.loaded and key not in searched) for key, tool in known.items()}
     search = None
-    if any(tool.finds_tools for tool in request.tools):
-        search = Tool(name, DESCRIPTION.format(len(known)), SCHEMA)
+    finders = [tool for tool in request.tools if tool.finds_tools]
+    if finders:
+        search = Tool(name, DESCRIPTION.format(len(known)), SCHEMA, cache=finders[-1].cache)
     told = evolve(request, turns=turns)
-    return DeferredTools(told, search, known, dict.fromkeys(name for name in found if name in known))
+    return DeferredTools(told, search, len(searches), known, dict.fromkeys(name for name in found if name in known))
 
 
 def listing(found: ToolsFound, tools: Mapping[str, Tool]) -> str:
@@ -129,15 +165,25 @@ def listing(found: ToolsFound, tools: Mapping[str, Tool]) -> str:
     return orjson.dumps(listed).decode() if listed else NOTHING
 
 
-def _split(turn: Turn, read: Iterable[Part | ToolsFound], name: str, tools: Mapping[str, Tool]) -> list[Turn]:
-    """Return a turn as several turns: each search in it is a call, with its result in a user's turn."""
+def _call_id(seed: str) -> str:
+    return f"call_{hashed(seed, 22)}"
+
+
+def _split(
+    turn: Turn, read: Iterable[Part | ToolsFound], name: str, tools: Mapping[str, Tool], number: int
+) -> list[Turn]:
+    """Return a turn as several turns: each search in it is a call, with its result in a user's turn.
+
+    ``number`` is that of its first search in the conversation, so that no two calls have one id.
+    """
     turns, parts = list[Turn](), list[Part]()
     for part in read:
         if not isinstance(part, ToolsFound):
             parts.append(part)
             continue
         arguments = orjson.dumps({"query": part.query}).decode()
-        call_id = f"call_{hashed(f'{len(turns)} {part.query} {part.names}', 22)}"
+        call_id = _call_id(f"{number} {part.query} {part.names}")
+        number += 1
         parts.append(ToolCall(0, call_id, name, arguments))
         result = ToolResult(call_id, [Text(listing(part, tools))], name, is_error=part.failed)
         turns += [evolve(turn, parts=parts), Turn("user", [result])]
@@ -146,11 +192,13 @@ def _split(turn: Turn, read: Iterable[Part | ToolsFound], name: str, tools: Mapp
 
 
 def _referenced(turns: Iterable[Turn]) -> Iterable[str]:
-    """Yield the names of the tools that the history calls, and those that results of the client's tools refer to."""
+    """Yield the names of the tools that the history calls or adds, and those that results of the client's tools refer to."""
     for turn in turns:
         for part in turn.parts:
             if isinstance(part, ToolCall):
                 yield part.name
+            if isinstance(part, Aside) and part.type == f"{CONTENT}tool_addition":
+                yield str(details_of(part.raw, "tool").get("name"))
             for inner in part.parts if isinstance(part, ToolResult) else ():
                 if isinstance(inner, Aside) and inner.type == f"{CONTENT}tool_reference":
                     yield str(inner.raw.get("tool_name"))

@@ -25,6 +25,7 @@ from streamkit.dialects.base import ToolSearchForm
 from streamkit.errors import StreamError
 from streamkit.events import (
     OUTPUT,
+    Aside,
     ChoiceStarted,
     Event,
     ProviderFailed,
@@ -57,12 +58,24 @@ class _Round:
     open: set[tuple[int, int]] = field(factory=set)  #: calls of the search that have not ended
     searches: dict[str, ToolsFound] = field(factory=dict)  #: by the id of the call
     held: list[Event] = field(factory=list)  #: the end of this part
+    waits: bool = False  #: whether the client has to answer an item that is no call
 
     @property
     def goes_on(self) -> bool:
         """Whether the model has only searched, so that it must be asked again."""
         ends = [event.reason for event in self.held if isinstance(event, ResponseFinished)]
-        return bool(self.searches) and not self.numbers and not self.open and ends == ["tool_calls"]
+        return bool(self.searches) and not (self.numbers or self.open or self.waits) and ends == ["tool_calls"]
+
+    def end(self) -> list[Event]:
+        """Return the end of the response. If no call but truncated searches is left, the turn is truncated."""
+        if self.numbers or self.waits:
+            return self.held
+        return [
+            evolve(event, reason="length", native="incomplete")
+            if isinstance(event, ResponseFinished) and event.reason == "tool_calls"
+            else event
+            for event in self.held
+        ]
 
 
 class Searching:
@@ -130,7 +143,7 @@ class Searching:
             if error is not None or not report.clean or not part.goes_on:
                 self._copy_end(report)
                 if part.held:
-                    yield part.held
+                    yield part.end()
                 if error is not None:
                     raise error
                 return
@@ -180,6 +193,7 @@ class Searching:
         if isinstance(event, ResponseFinished | ProviderFailed | StreamEnded):
             part.held.append(event)
             return []
+        part.waits = part.waits or (isinstance(event, Aside) and event.kind == "client_tool")
         block: int | None = getattr(event, "block", None)
         if block is None or block < 0:
             return [event]
@@ -195,10 +209,13 @@ class Searching:
             part.open.add(key)
             return []
         if key in part.open:
-            if isinstance(event, ToolCallFinished) and event.ended and not _is_cut(event):
-                part.open.discard(key)
-                return await self._search(event, part)
-            return []
+            if not isinstance(event, ToolCallFinished):
+                return []
+            if not event.ended or _is_cut(event):
+                self._written.withhold("call_withheld", event.id, event.name, event.arguments)
+                return []
+            part.open.discard(key)
+            return await self._search(event, part)
         if event.call < 0:
             part.numbers.setdefault(key, event.call)
             return [event]
@@ -215,7 +232,8 @@ class Searching:
         if self._form is None:
             self._written.lose("server_tool", what=self._name)
             return []
-        return self._form.write(found, self._searched, call.choice, self._offered)
+        # the client sends the items back, so no two of a conversation may have one id
+        return self._form.write(found, self._tools.searches + self._searched, call.choice, self._offered)
 
     # -- the report ------------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks import __main__ as program
 from benchmarks import charts, page, tables
+from benchmarks.gateway.page import read
 from benchmarks.goals import GOALS, Goal, Judged, judged
 
 PAGE = (program.FOLDER / "README.md").read_text("utf-8")
@@ -84,3 +85,39 @@ def test_every_goal_finds_its_figure_and_nothing_measured_is_nothing_held():
     needed = [goal for goal in GOALS if not goal.optional]
     assert [one.goal for one in judged({})] == needed
     assert tables.goals({}).count("not measured") == len(needed)
+
+
+def ratios(work: str, peer: str, **where: str) -> list[float]:
+    """The multiples of streamkit's time that a library took, the least first."""
+    rows = [row for row in RESULTS["peers"]["rows"] if row["work"].startswith(work) and row["peer"] == peer]
+    found = [
+        row["times_streamkit"]["median"] for row in rows if where.items() <= row.items() and "times_streamkit" in row
+    ]
+    return sorted(found)
+
+
+def test_the_figures_of_other_pages_are_those_of_the_results():
+    recorded = ratios("streams, ", "llm-rosetta", input="recorded")
+    slower = [each for each in recorded if each < 1]
+    rosetta, litellm = ratios("re-encode", "llm-rosetta"), ratios("re-encode", "litellm")
+    pydantic, ai_sdk = (ratios("decode and accumulate", peer) for peer in ("pydantic-ai", "AI SDK"))
+    costs = [row["microseconds_per_stream"] for row in RESULTS["streams"] if row["source"] == "recorded"]
+    sections = read((program.FOLDER / "gateway.md").read_text("utf-8"))[1]
+    served = {line.name: line.measured.split()[0] for lines in sections.values() for line in lines}
+    request = float(served["CPU a request, streamed, gateway"])
+    first = float(served["added to the first byte, p50, gateway minus direct"])
+    assert (len(slower), len(recorded)) == (5, 6)
+    behind = f"{slower[0] * 100:.0f} to {slower[-1] * 100:.0f} %"
+    ahead = f"{rosetta[0]:.1f} to {rosetta[-1]:.1f}"
+    for name, figures in {
+        "README.md": [
+            behind, ahead, f"{min(costs) / 1e3:.1f} to {max(costs) / 1e3:.1f} ms", f"{request:.1f} ms", f"{first:.1f} ms",
+        ],
+        "docs/README.md": [behind, ahead, f"{first:.1f} ms"],
+        "docs/why.md": [
+            behind, ahead, f"{request} ms", f"{litellm[0]:.0f} to {litellm[-1]:.0f}",
+            f"{pydantic[0]:.0f} to {pydantic[-1]:.0f}", f"{ai_sdk[0]:.0f} to {ai_sdk[-1]:.0f}",
+        ],
+    }.items():  # fmt: skip
+        text = " ".join((program.machine.ROOT / name).read_text("utf-8").split())
+        assert [figure for figure in figures if figure not in text] == [], name

@@ -62,6 +62,35 @@ def test_the_built_in_dialects_are_listed_in_the_order_of_the_table():
     assert all(line.endswith("built in") for line in lines[:BUILT_IN])
 
 
+def test_the_list_fits_a_terminal_of_80_by_24():
+    lines = run("dialects").stdout.decode().splitlines()
+    assert len(lines) <= 23
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "within"),
+    [
+        ("anthropic", "anthropic: Anthropic Messages", "  client claude-code (--to claude-code): "),
+        ("deepseek", "  provider deepseek (--from deepseek): DeepSeek", "    dialect: openai-chat"),
+        ("codex", "  client codex (--to codex): ", "    dialect: openai-responses"),
+    ],
+)
+def test_a_name_is_described(name, first, within):
+    lines = run("dialects", name).stdout.decode().splitlines()
+    assert lines[0].startswith(first)
+    assert any(line.startswith(within) for line in lines)
+
+
+def test_every_provider_and_client_is_listed_and_described():
+    listed = run("dialects").stdout.decode().split()
+    named = [each.name for one in DIALECTS.built_in.values() for each in (*one.providers, *one.clients)]
+    assert set(named) <= set(listed)
+    done = run("dialects", *named)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.count(b"    dialect: ") == len(named)
+
+
 def test_an_installed_dialect_says_who_brings_it(installed):
     done = installed({"acme": "acme_wire:DIALECT"}, "dialects", "--json")
     (found,) = objects(done)[BUILT_IN:]
@@ -83,7 +112,7 @@ def test_a_broken_entry_point_is_listed_with_its_error_and_the_status_says_so(in
     *rows, last = lines[: lines.index("")]
     assert len(rows) == BUILT_IN + 1
     assert last == (
-        "can't be used: gone of acme-dialects 1.0 (no_such_package:DIALECT): "
+        "cannot be used: gone of acme-dialects 1.0 (no_such_package:DIALECT): "
         "ModuleNotFoundError: No module named 'no_such_package'"
     )
     assert done.stderr == b""

@@ -30,7 +30,7 @@ from tests.distributions import install
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO = ROOT / "streamkit" / "cli" / "demo" / "two_calls.sse"
-EXAMPLES = sorted((ROOT / "examples").iterdir())
+EXAMPLES = sorted(path for path in (ROOT / "examples").iterdir() if path.is_dir())
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(
     r"^(?:<!-- (?:(fragment)|from (\S+)) -->\n+)?```(python|console|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import re
+import shutil
 import sys
+import tomllib
 
 import pytest
 from aiohttp import web
 from attrs import evolve
 
 from streamkit.dialects import DIALECTS
+from streamkit.gateway.app import gateway_app
+from streamkit.gateway.demo import demo_config, start_demo, welcome
+from streamkit.gateway.metrics import Metrics
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
@@ -43,6 +49,42 @@ def test_the_pages_have_examples():
     found = [block for page in PAGES for block in blocks(page)]
     assert sum(block.language == "python" and not block.fragment for block in found) >= 15
     assert sum(len(commands(block)) for block in found if block.language == "console") >= 8
+
+
+# -- the commands of README.md -----------------------------------------------------------------------------------------
+
+
+def test_the_readme_begins_with_the_commands_that_the_gateway_prints():
+    printed = welcome("http://127.0.0.1:8080").partition("In another terminal:\n\n")[2]
+    assert f"```sh\n{printed}```" in README.read_text("utf-8")
+
+
+async def test_the_commands_of_the_readme_resume_a_stream(folder, aiohttp_server):
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
+    runner, url = await start_demo()
+    server = await aiohttp_server(gateway_app(demo_config(url), Metrics()))
+    (script,) = [
+        text for text in re.findall(r"```sh\n(.*?)```", README.read_text("utf-8"), re.DOTALL) if "tee cut" in text
+    ]
+    script = script.replace("http://127.0.0.1:8080", str(server.make_url("")).rstrip("/"))
+    process = await asyncio.create_subprocess_shell(
+        script, cwd=folder, stdout=asyncio.subprocess.PIPE, env={"PATH": "/usr/bin:/bin", "no_proxy": "*"}
+    )
+    written, _ = await process.communicate()
+    await runner.cleanup()
+    body = re.sub(rb"id: [^\n]*\n", b"", written)
+    assert len((folder / "cut").read_bytes()) < len(written)
+    assert violations("anthropic", body) == []
+    assert body.endswith(b'data: {"type":"message_stop"}\n\n')
+
+
+def test_the_page_of_promises_names_the_pythons_of_the_classifiers():
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["classifiers"]
+    versions = [found[1] for each in classifiers if (found := re.search(r"Python :: (3\.\d+)$", each))]
+    page = (ROOT / "docs" / "status.md").read_text("utf-8")
+    assert len(versions) >= 3
+    assert [version for version in versions if version not in page] == []
 
 
 # -- what a page defines and does not call -----------------------------------------------------------------------------

@@ -14,7 +14,7 @@ EQUALS = ("gpu-1", "gpu-2", "cloud")  #: the upstreams of the example of a group
 def test_the_configuration_of_the_how_to_can_be_read_and_warns_of_nothing(tmp_path):
     run, choose, change = ([block for block in blocks(page) if block.language == "toml"] for page in PAGES)
     block, clouds, ways, over_sockets, staged, state = run
-    by_reason, rests, equals, keys, hedged = choose
+    by_reason, rests, timeouts, equals, keys, hedged = choose
     changed, cached = change
     env = {"GATEWAY_KEY": "a-key-of-clients", "OPENAI_API_KEY": "a-key-of-ours"}
     config = parse_config(
@@ -80,6 +80,14 @@ def test_the_configuration_of_the_how_to_can_be_read_and_warns_of_nothing(tmp_pa
     )
     assert (config.upstreams["local"].rest.failures, len(config.upstreams["openai"].keys)) == (3, 2)
     assert [target.place for target in config.routes[0].targets] == [0, 0, 1]
+    config = parse_config(
+        f'{timeouts.text}\n[[routes]]\nmodels = ["*"]\nto = ["local"]\n',
+        name="gateway.toml",
+        env={},
+        read_file=lambda _path: KeyFile(b"", 0o600),
+    )
+    assert config.upstreams["local"].timeouts.first_byte_s == 300
+    assert config.warnings == ()
     config = parse_config(
         f'{changed.text}\n{cached.text}\n[[routes]]\nmodels = ["*"]\nto = ["gemini", "anthropic"]\n',
         name="gateway.toml",

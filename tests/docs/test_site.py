@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tools.site import lines_of_llms
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
@@ -23,8 +25,9 @@ def pages_of(part: Any) -> list[str]:
     return [page for each in (part if isinstance(part, list) else part.values()) for page in pages_of(each)]
 
 
-def test_the_navigation_has_every_page_once():
-    assert sorted(pages_of(SITE["nav"])) == sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+def test_the_navigation_has_every_page_once_but_the_specification():
+    pages = [path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")]
+    assert sorted(pages_of(SITE["nav"])) == sorted(page for page in pages if not page.startswith("spec/"))
 
 
 def test_the_index_has_every_page_too():
@@ -47,4 +50,19 @@ def test_a_broken_link_stops_the_build():
 
 def test_the_site_loads_nothing_from_elsewhere():
     assert SITE["theme"]["font"] is False
-    assert not SITE.keys() & {"extra_javascript", "extra_css"}
+    assert all((DOCS / path).exists() for path in (*SITE["extra_javascript"], *SITE["extra_css"]))
+
+
+def test_each_page_begins_with_one_heading_that_is_its_title():
+    texts = {
+        path.name: re.sub(r"\A<!--.*?-->\s*", "", path.read_text("utf-8"), flags=re.DOTALL)
+        for path in DOCS.rglob("*.md")
+    }
+    bad = [name for name, text in texts.items() if not text.startswith("# ")]
+    assert not bad
+
+
+def test_llms_has_every_page_of_the_navigation_with_a_sentence():
+    lines = [line for line in lines_of_llms() if line.startswith("- [")]
+    assert len(lines) == len(pages_of(SITE["nav"]))
+    assert all(re.fullmatch(r"- \[.+?\]\(\S+\): .+", line) for line in lines)

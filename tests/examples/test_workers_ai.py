@@ -178,7 +178,7 @@ def test_its_project_file_names_all_that_an_installation_needs():
     assert list(project["project"]["entry-points"]) == ["streamkit.dialects"]
 
 
-def test_its_streams_fit_in_120_lines_and_all_of_it_in_400():
+def test_its_streams_fit_in_140_lines_of_88_columns_and_all_of_it_in_470():
     lines = {path.stem: path.read_text("utf-8").count("\n") for path in (PROJECT / "workers_ai").glob("*.py")}
-    assert lines["streams"] <= 120
-    assert sum(lines.values()) <= 400
+    assert lines["streams"] <= 140
+    assert sum(lines.values()) <= 470

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.gateway.configuring import GOOD, faults, warnings
 
 
@@ -30,6 +32,22 @@ def test_a_search_of_tools_where_there_are_none_is_a_warning():
     assert [line.partition(": ")[2] for line in warnings(text)] == [
         "upstreams.a.tool_search: has no effect; the upstream gets no requests with tools"
     ]
+
+
+@pytest.mark.parametrize(("tool_search", "on_cut", "warned"), [
+    ("emulate", "continue", True), ("emulate", "report", False), ("off", "continue", False),
+])  # fmt: skip
+def test_a_search_of_tools_whose_responses_are_not_continued_is_a_warning(tool_search, on_cut, warned):
+    text = GOOD.replace("openai-chat", "vllm").replace("key =", f'tool_search = "{tool_search}"\nkey =')
+    text += f'on_cut = "{on_cut}"\n'
+    told = [line.partition(": ")[2] for line in warnings(text)]
+    assert (
+        told
+        == [
+            'routes[0].on_cut: a sends requests with deferred tools as with on_cut = "report", since its tool_search is "emulate"'
+        ]
+        * warned
+    )
 
 
 def test_key_files_that_everybody_may_read_are_warnings_wherever_they_stand():

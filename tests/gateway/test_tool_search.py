@@ -12,7 +12,7 @@ import pytest
 from attrs import evolve
 
 from streamkit.conversation.messages import Reasoning, Request, Response, Text, ToolCall
-from streamkit.events import Opaque
+from streamkit.events import Aside, Opaque
 from streamkit.translation.bodies import decode_response, encode_response
 from streamkit.web.searching import MOST_ROUNDS
 from tests.clients.recipes import violations
@@ -247,6 +247,7 @@ class Scripted(Model):
 
 
 FOUND: Final = QUESTIONS[0]
+SEARCH: Final = ToolCall(0, "s0", "tool_search", '{"query":"order"}')
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
@@ -282,13 +283,50 @@ async def test_reasoning_before_a_search_goes_back_to_its_vendor_with_its_signat
     assert [call.id for call in asked.parts[1:]] == [result.call_id for result in answered.parts] == ["s0", "s1"]
 
 
-async def test_a_search_that_is_cut_is_not_made():
-    script = Scripted("openai-chat", (Text("Well."), "length"))
-    script.responses = ((Text("Well."), ToolCall(0, "s1", "tool_search", '{"query": "ra', ended=False), "length"),)
-    async with behind(script, upstream=EMULATE) as running:
-        response = await ask(running, "anthropic", body_of("anthropic", "Rain?"), stream=True)
-    assert (said(response), response.choices[0].stop_reason) == (("Well.", []), "length")
-    assert running.counted("tool_searches_total") == 0
+#: An item of Responses that the client has to answer, as the decoder emits it.
+APPROVAL: Final = tuple(
+    Aside("openai-responses", "client_tool", event, {"type": event, "item": {
+        "type": "mcp_approval_request", "id": "mcpr_1", "server_label": "dice", "name": "roll", "arguments": "{}",
+    }}, 0, 50) for event in ("response.output_item.added", "response.output_item.done")
+)  # fmt: skip
+TRUNCATED: Final = evolve(ToolCall(0, "s9", "tool_search", '{"query": "ra'), index=1)
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize(("parts", "reason", "upstream", "client", "ends", "searches"), [
+    ((evolve(TRUNCATED, ended=False),), "length", "openai-chat", "anthropic", "length", 0),
+    *(((TRUNCATED,), "tool_calls", upstream, client, "length", 0) for upstream in UPSTREAMS for client in CLIENTS),
+    ((SEARCH, TRUNCATED), "tool_calls", "openai-chat", "anthropic", "length", 1),
+    *(((SEARCH,), "length", "anthropic", client, "length", 1) for client in CLIENTS),
+    *(((SEARCH,), reason, "anthropic", "anthropic", reason, 1) for reason in ("refusal", "pause")),
+    *(((SEARCH, *APPROVAL), "tool_calls", "openai-responses", client, "tool_calls", 1) for client in CLIENTS),
+])  # fmt: skip
+async def test_a_turn_that_a_search_does_not_continue_ends_as_what_it_is(
+    parts, reason, upstream, client, ends, searches, stream
+):
+    script = Scripted(upstream, (Text("Well."), *parts, reason))
+    async with behind(script, dialect=upstream, upstream=EMULATE) as running:
+        response = await ask(running, client, body_of(client, "Rain?"), stream=stream)
+    assert (response.text, response.choices[0].stop_reason) == ("Well.", ends)
+    assert len(script.requests) == 1
+    assert running.counted("tool_searches_total") == searches
+
+
+@pytest.mark.parametrize("upstream", ["openai-chat", "anthropic", "mistral"])
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_the_same_search_may_occur_again_in_a_response_and_in_a_conversation(client, upstream):
+    """Upstreams may use an id again, and a later turn may search for the same."""
+    script = Scripted(upstream, *((SEARCH, "tool_calls"), (SEARCH, "tool_calls"), (Text("Done."), "stop")) * 3)
+    body = body_of(client, "Rain?")
+    history = body["messages" if client == "anthropic" else "input"]
+    asked = history[0]
+    async with behind(*[script] * 9, dialect=upstream, upstream=EMULATE) as running:
+        for _ in range(3):
+            found = items(client, await ask(running, client, body, stream=False))
+            history += [*([{"role": "assistant", "content": found}] if client == "anthropic" else found), asked]
+    written = [item for each in history for item in (each["content"] if client == "anthropic" else [each])]
+    ids = [item["id"] for item in written if isinstance(item, dict) and "id" in item]
+    assert len(ids) == len({*ids}) >= 6
 
 
 async def test_a_gateway_that_stops_between_two_requests_ends_the_response_with_an_error():

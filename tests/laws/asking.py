@@ -65,6 +65,23 @@ def _called() -> Iterator[Asking]:
         yield Asking(dialect, "get_weather", conforming(dialect, "calls").body, body)
 
 
+def _truncated() -> Iterator[Asking]:
+    """A call whose arguments are truncated, although its provider says that the turn ended with it."""
+    call = {"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Ro'}}
+    answer = {"id": "r", "created": 1, "model": "m"}
+    delta = {"role": "assistant", "content": None, "tool_calls": [{"index": 0, **call}]}
+    stream = sse(
+        *({**answer, "object": "chat.completion.chunk", "choices": [{"index": 0, **choice}]} for choice in (
+            {"delta": delta, "finish_reason": None}, {"delta": {}, "finish_reason": "tool_calls"},
+        )),
+        b"[DONE]",
+    )  # fmt: skip
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    body = orjson.dumps({**answer, "object": "chat.completion", "choices": [choice]})
+    yield Asking("openai-chat", "truncated", stream, body)
+
+
 # -- Responses: items --------------------------------------------------------------------------------------------------
 
 
@@ -193,4 +210,4 @@ def _interrupts() -> Iterator[Asking]:
     yield Asking(AG_UI, "interrupt", interrupted(message="Which?"))
 
 
-ASKING: Final = [*_called(), *_continued(), *_items(), *_steps(), *_requests(), *_interrupts()]
+ASKING: Final = [*_called(), *_truncated(), *_continued(), *_items(), *_steps(), *_requests(), *_interrupts()]

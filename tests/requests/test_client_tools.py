@@ -192,6 +192,21 @@ def _arguments(called: dict[str, Any]) -> Any:
     return called[members[called["type"]]] if called["type"] in members else {"actions": called["actions"]}
 
 
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("kind", RESPONSES)
+async def test_a_function_of_the_same_name_stays_the_clients_function(kind, stream):
+    """Such a tool has no name in Responses, so one of the client's functions may have that of its function."""
+    name = RESPONSES[kind].name
+    own = {"type": "function", "name": name, "parameters": {"type": "object"}, "strict": False}
+    whole = body("openai-responses", definition("openai-responses", kind), own)
+    written, _ = translate(whole, "openai-responses", "openai-chat")
+    assert [tool["function"]["name"] for tool in written["tools"]] == [f"{name}_", name]
+    arguments = orjson.dumps(CALLED[kind][0]).decode()
+    for called, expected in ((name, "function_call"), (f"{name}_", CALLED[kind][1]["type"])):
+        got = await told("openai-responses", "openai-chat", answer(called, arguments), whole, stream=stream)
+        assert [item["type"] for item in got["output"]] == [expected]
+
+
 BAD = {"a member is missing": "{}", "of another type": '{"commands": "ls"}'}
 
 
@@ -254,6 +269,11 @@ CLICKED = {
 }  # fmt: skip
 SEEN = {"type": "tool_result", "tool_use_id": "t1", "content": "done"}
 USED = [{"role": "assistant", "content": [CLICKED]}, {"role": "user", "content": [SEEN]}]
+
+
+def test_a_toolset_with_configs_that_are_no_object_is_refused():
+    with pytest.raises(BadRequest, match=r"tools\[0\]\.configs: must be an object, not a list"):
+        translate(body("anthropic", {**TOOLSET, "configs": []}), "anthropic", "openai-chat")
 
 
 def test_within_anthropic_a_toolset_stays_as_it_came():

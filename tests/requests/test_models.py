@@ -150,6 +150,15 @@ def test_the_efforts_of_a_family(ids, efforts):
         assert " ".join(model_of(name).efforts) == efforts, name
 
 
+@pytest.mark.parametrize(("ids", "finds_tools"), [
+    ("gpt-5.4 gpt-5.4-2026-03-05 gpt-5.4-mini gpt-5.4-mini-2026-03-17 gpt-5.5 gpt-5.6-sol gpt-6-luna gpt-7", True),
+    ("gpt-5.3-codex gpt-5.4-nano gpt-5.4-nano-2026-03-17 gpt-5.2 gpt-5-mini o3 gpt-4.1", False),
+])  # fmt: skip
+def test_models_that_search_deferred_tools(ids, finds_tools):
+    for name in ids.split():
+        assert model_of(name).finds_tools is finds_tools, name
+
+
 @pytest.mark.parametrize(
     ("same", "ids"),
     [

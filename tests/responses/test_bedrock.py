@@ -261,7 +261,7 @@ FOREIGN: dict[str, tuple[list[Any], str, list[dict[str, Any]], str, dict[str, in
     "a call that was cut off, one without a name, and a good one": (
         [ToolCall(0, "c0", "look", '{"q":'), ToolCall(1, "c2", "", "{}"), CALL], "length", [CALLED], "max_tokens", {"call_withheld": 2},
     ),
-    "only a call that was cut off": ([ToolCall(0, "c0", "look", '{"q":')], "tool_calls", [], "end_turn", {
+    "only a call that was cut off": ([ToolCall(0, "c0", "look", '{"q":')], "tool_calls", [], "max_tokens", {
         "call_withheld": 1, "stop_reason": 1,
     }),
     "members of a call": ([ToolCall(0, "c1", "look", '{"q":1.0}', extras={"x": 1})], "tool_calls", [CALLED], "tool_use", {"metadata": 1}),

@@ -17,6 +17,8 @@ from streamkit.translation.deferred_tools import MOST_FOUND, NAME, NOTHING, Defe
 from streamkit.translation.tool_ranking import Ranking, check_library
 from tests.requests.test_deferred_tools import BODY, MESSAGES, PLAIN, SEARCHED
 
+WEATHER = {"type": "tool_reference", "name": "weather"}
+
 
 def names(tools: DeferredTools | None) -> list[str]:
     assert tools is not None
@@ -47,7 +49,8 @@ def test_a_deferred_tool_stays_out_until_it_is_found():
     {"messages": [MESSAGES[0], {"role": "assistant", "content": [*SEARCHED, {"type": "text", "text": "Hm."}]}, MESSAGES[0]]},
     {"messages": [MESSAGES[0], {"role": "assistant", "content": MESSAGES[1]["content"][-1:]}, MESSAGES[2]]},
     {"tool_choice": {"type": "tool", "name": "weather"}},
-], ids=["found and called", "found", "called", "chosen"])  # fmt: skip
+    {"messages": [MESSAGES[0], {"role": "system", "content": [{"type": "tool_addition", "tool": WEATHER}]}]},
+], ids=["found and called", "found", "called", "chosen", "added"])  # fmt: skip
 def test_what_the_history_or_the_choice_names_is_defined(changes):
     assert names(emulated(read(**changes))) == [NAME, "plain", "weather"]
 
@@ -65,6 +68,64 @@ def test_searches_of_the_history_are_calls_with_their_results():
     again = emulated(read(messages=MESSAGES))
     assert again is not None
     assert again.visible() == tools.visible(), "the ids are the same in each request, so that prompts are cached"
+
+
+def test_a_search_of_each_turn_has_an_id_of_its_own():
+    tools = emulated(read(messages=MESSAGES * 2))
+    assert tools is not None
+    ids = [
+        part.id
+        for turn in tools.visible().turns
+        for part in turn.parts
+        if isinstance(part, ToolCall)
+        if part.name == NAME
+    ]
+    assert len({*ids}) == tools.searches == 2
+    tools.go_on([ToolCall(0, ids[0], NAME, "{}")], {ids[0]: tools.find("rain")})
+    *_, asked, answered = tools.visible().turns
+    call, result = asked.parts[0], answered.parts[0]
+    assert isinstance(call, ToolCall)
+    assert isinstance(result, ToolResult)
+    assert call.id == result.call_id
+    assert call.id not in ids, "some upstreams use an id again in their next response"
+
+
+def test_a_tool_that_the_history_withdrew_is_not_found():
+    removal = {"role": "system", "content": [{"type": "tool_removal", "tool": WEATHER}]}
+    request = read(messages=[MESSAGES[0], removal])
+    rain = Tool("rain", "The weather.", deferred=True)
+    tools = emulated(evolve(request, tools=[*request.tools, rain]))
+    assert tools is not None
+    assert tools.find("weather").names == ["rain"]
+    assert names(tools) == [NAME, "weather", "plain", "rain"], "Anthropic must know the tool that the block names"
+    assert not any(tool.deferred for tool in tools.visible().tools)
+
+
+FINDER = BODY["tools"][0]["name"]
+
+
+@pytest.mark.parametrize(("names", "first", "then"), [
+    ((FINDER,), ("required", (NAME,)), ("auto", ())),
+    ((FINDER, "plain"), ("required", (NAME, "plain")), ("required", (NAME, "plain"))),
+    (("plain",), ("required", ("plain",)), ("required", ("plain",))),
+    ((), ("required", ()), ("required", ())),
+])  # fmt: skip
+def test_a_choice_of_the_vendors_search_is_one_of_the_function_until_it_has_searched(names, first, then):
+    tools = emulated(evolve(read(), tool_choice=ToolChoice("required", names, parallel=False)))
+    assert tools is not None
+    for mode, expected in (first, then):
+        choice = tools.visible().tool_choice
+        assert choice is not None
+        assert (choice.mode, choice.names, choice.parallel) == (mode, expected, False)
+        tools.go_on([ToolCall(0, "s1", NAME, "{}")], {"s1": tools.find("rain")})
+
+
+def test_a_cache_mark_of_the_search_is_on_the_function():
+    finder = {**BODY["tools"][0], "cache_control": {"type": "ephemeral"}}
+    tools = emulated(read(tools=[finder, *BODY["tools"][1:]]))
+    assert tools is not None
+    assert tools.search is not None
+    assert tools.search.cache is not None
 
 
 def test_nothing_is_emulated_where_nothing_is_deferred_or_several_choices_are_asked_for():

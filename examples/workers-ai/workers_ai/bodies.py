@@ -17,7 +17,15 @@ from workers_ai.streams import NAME, WorkersDecoder, write_error, write_usage
 #: Our names of options, and the dialect's.
 OPTIONS = {
     name: name
-    for name in ("max_tokens", "temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty")
+    for name in (
+        "max_tokens",
+        "temperature",
+        "top_p",
+        "top_k",
+        "seed",
+        "presence_penalty",
+        "frequency_penalty",
+    )
 }
 #: The dialect's words for a choice among tools, and ours.
 CHOICES: dict[str, sk.ToolChoice] = {
@@ -25,6 +33,7 @@ CHOICES: dict[str, sk.ToolChoice] = {
     "none": sk.ToolChoice("none"),
     "any": sk.ToolChoice("required"),
 }
+WORDS = {choice.mode: word for word, choice in CHOICES.items()}
 RESULT = frozenset({"result", "success", "errors", "messages"})
 
 
@@ -48,7 +57,9 @@ class WorkersRequestReader(sk.TurnReader):
 
     def result(self, message: sk.Fields) -> sk.ToolResult:
         call_id, text = message.needed("tool_call_id"), message.string("content") or ""
-        return sk.ToolResult(call_id, [sk.Text(text)], message.string("name"), place=message.place)
+        return sk.ToolResult(
+            call_id, [sk.Text(text)], message.string("name"), place=message.place
+        )
 
     def tool(self, tool: sk.Fields) -> sk.Tool:
         tool.string("type")
@@ -91,13 +102,15 @@ CAPABILITIES = sk.Capabilities(
 )
 
 
-def write(request: sk.Request, _target: sk.Target, _report: sk.StreamReport) -> dict[str, Any]:
-    """The body of a request, which has nothing but what ``CAPABILITIES`` say that the servers take."""
+def write(
+    request: sk.Request, _target: sk.Target, _report: sk.StreamReport
+) -> dict[str, Any]:
+    """Return the body of a request that ``CAPABILITIES`` allow."""
     choice, options = request.tool_choice, request.options
     body = sk.without_none(
         messages=[message for turn in request.turns for message in _messages(turn)],
         tools=[_tool(tool) for tool in request.tools] or None,
-        tool_choice=next((word for word, meant in CHOICES.items() if choice and meant.mode == choice.mode), None),
+        tool_choice=WORDS.get(choice.mode) if choice else None,
         **{name: getattr(options, name) for name in OPTIONS},
         stream=request.stream,
     )
@@ -105,7 +118,9 @@ def write(request: sk.Request, _target: sk.Target, _report: sk.StreamReport) -> 
 
 
 def _tool(tool: sk.Tool) -> dict[str, Any]:
-    function = sk.without_none(name=tool.name, description=tool.description, parameters=tool.parameters)
+    function = sk.without_none(
+        name=tool.name, description=tool.description, parameters=tool.parameters
+    )
     return sk.add_missing({"type": "function", "function": function}, tool.extras)
 
 
@@ -113,19 +128,29 @@ def _messages(turn: sk.Turn) -> Iterator[dict[str, Any]]:
     """One message for each result, and one for the turn of anybody else."""
     results = [part for part in turn.parts if isinstance(part, sk.ToolResult)]
     for result in results:
-        message = sk.without_none(role="tool", content=result.text, tool_call_id=result.call_id, name=result.name)
+        message = sk.without_none(
+            role="tool",
+            content=result.text,
+            tool_call_id=result.call_id,
+            name=result.name,
+        )
         yield sk.add_missing(message, result.extras)
     if not results:
-        join = "" if turn.role == "assistant" else "\n\n"  # what a model wrote is joined as it is
+        # the texts of a model are joined without a change
+        join = "" if turn.role == "assistant" else "\n\n"
         text = join.join(part.text for part in turn.parts if isinstance(part, sk.Text))
         calls = [_call(part) for part in turn.parts if isinstance(part, sk.ToolCall)]
-        message = sk.without_none(role=turn.role, content=text, tool_calls=calls or None)
+        message = sk.without_none(
+            role=turn.role, content=text, tool_calls=calls or None
+        )
         yield sk.add_missing(message, turn.extras)
 
 
 def _call(call: sk.ToolCall) -> dict[str, Any]:
     function = {"name": call.name, "arguments": call.arguments}
-    return sk.add_missing({"id": call.id, "type": "function", "function": function}, call.extras)
+    return sk.add_missing(
+        {"id": call.id, "type": "function", "function": function}, call.extras
+    )
 
 
 class WorkersBodyDecoder(WorkersDecoder):
@@ -174,11 +199,17 @@ class WorkersResponseWriter(sk.ResponseWriter):
         self.own_extras(self.response.extras, "response_fields")
         usage = self.response.usage
         result = sk.without_none(
-            response="".join(texts), tool_calls=calls or None, usage=None if usage is None else write_usage(usage)
+            response="".join(texts),
+            tool_calls=calls or None,
+            usage=None if usage is None else write_usage(usage),
         )
-        result |= {name: value for name, value in members.items() if not name.startswith("body.")}
-        around = {name[5:]: value for name, value in members.items() if name.startswith("body.")}
-        return {"result": result, "success": True, "errors": [], "messages": [], **around}
+        around: dict[str, Any] = {"success": True, "errors": [], "messages": []}
+        for name, value in members.items():
+            if name.startswith("body."):
+                around[name.removeprefix("body.")] = value
+            else:
+                result[name] = value
+        return {"result": result, **around}
 
     def _calls(self, call: sk.ToolCall) -> list[dict[str, Any]]:
         """The call, in a list; none where no client may run it."""
@@ -192,7 +223,12 @@ class WorkersResponseWriter(sk.ResponseWriter):
         return [{"name": call.name, "arguments": orjson.Fragment(arguments), **own}]
 
     def error(self, failure: sk.ProviderFailed) -> dict[str, Any]:
-        return {"result": None, "success": False, "errors": [write_error(failure)], "messages": []}
+        return {
+            "result": None,
+            "success": False,
+            "errors": [write_error(failure)],
+            "messages": [],
+        }
 
 
 BODIES = sk.Bodies.of(

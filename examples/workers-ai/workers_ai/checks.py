@@ -15,7 +15,10 @@ class WorkersChecker(sk.GrammarChecker):
     }
     hints: ClassVar = {
         **sk.COMMON_HINTS,
-        "call": (sk.like("arguments_not_object", says="arguments"), sk.like("call_nameless", says="name")),
+        "call": (
+            sk.like("arguments_not_object", says="arguments"),
+            sk.like("call_nameless", says="name"),
+        ),
         "after_end": (sk.like("after_end"), sk.like("after_error")),
     }
     _ended = False
@@ -39,7 +42,9 @@ class WorkersChecker(sk.GrammarChecker):
                 self.broken("chunk", f"a call is {sk.shown(call)}")
                 continue
             self.member(call, "name", sk.is_filled, "call")
-            self.member(call, "arguments", lambda value: isinstance(value, dict), "call")
+            self.member(
+                call, "arguments", lambda value: isinstance(value, dict), "call"
+            )
 
     def close(self) -> None:
         if not self._ended:
@@ -49,7 +54,11 @@ class WorkersChecker(sk.GrammarChecker):
 EVENTS = sk.Changes(sk.EventForm())
 CALLS, NAMES = sk.every("tool_calls", kind=list), sk.every("tool_calls.0.name")
 QUIRKS = {
-    "arguments_not_object": EVENTS.edit(NAMES, sk.turn("tool_calls.0.arguments", json.dumps)),
+    "arguments_not_object": EVENTS.edit(
+        NAMES, sk.turn("tool_calls.0.arguments", json.dumps)
+    ),
     "list_missing": EVENTS.edit(CALLS, sk.turn("tool_calls", lambda calls: calls[0])),
-    "payload_no_object": EVENTS.when(sk.every("response"), sk.insert(1, b"data: null\n\n")),
+    "payload_no_object": EVENTS.when(
+        sk.every("response"), sk.insert(1, b"data: null\n\n")
+    ),
 }

@@ -21,13 +21,16 @@ CALL = frozenset({"name", "arguments"})
 
 
 def recognises(_event: str, document: Any) -> bool:
-    """Whether a payload can be a chunk of this dialect; Ollama's have a ``response`` too, and name the model."""
-    return isinstance(document, dict) and not document.keys().isdisjoint(KNOWN - {"p"}) and "model" not in document
+    """Whether a payload can be a chunk; Ollama's have a ``response``, too, and a ``model``."""
+    if not isinstance(document, dict) or "model" in document:
+        return False
+    return not document.keys().isdisjoint(KNOWN - {"p"})
 
 
 class WorkersDecoder(sk.FrameDecoder):
     dialect = vendor = NAME
-    within: tuple[str, ...] = ()  #: the path to the object that is a chunk, in a whole response
+    #: the path to the object that is a chunk, in a whole response
+    within: tuple[str, ...] = ()
 
     def __init__(self, limits: sk.Limits, report: sk.StreamReport) -> None:
         super().__init__(limits, report)
@@ -48,15 +51,22 @@ class WorkersDecoder(sk.FrameDecoder):
             self.recognised = True
             self.out += (sk.ResponseStarted(vendor=NAME), sk.ChoiceStarted())
         if errors := chunk.get("errors"):
-            self.out.append(sk.provider_failed({"error": (self.items(errors) or [errors])[0]}, NAME, {}))
+            error = (self.items(errors) or [errors])[0]
+            self.out.append(sk.provider_failed({"error": error}, NAME, {}))
         if text := self.string(chunk.get("response")):
             self.out.append(sk.TextDelta(text))
         if calls := self.items(chunk.get("tool_calls")):
-            for call, source in zip(calls, self.texts_at(len(calls), *self.within, "tool_calls"), strict=True):
+            sources = self.texts_at(len(calls), *self.within, "tool_calls")
+            for call, source in zip(calls, sources, strict=True):
                 self._call(self.fields(call), source)
         if usage := self.fields(chunk.get("usage")):
-            read, written = sk.count_of(usage, "prompt_tokens"), sk.count_of(usage, "completion_tokens")
-            self.tell_counts(sk.UsageReported(input_total=read, output_total=written, raw=usage, vendor=NAME))
+            counts = sk.UsageReported(
+                input_total=sk.count_of(usage, "prompt_tokens"),
+                output_total=sk.count_of(usage, "completion_tokens"),
+                raw=usage,
+                vendor=NAME,
+            )
+            self.tell_counts(counts)
         self.keep_others(chunk, KNOWN, "")
 
     def _call(self, call: dict[str, Any], source: bytes) -> None:
@@ -66,16 +76,20 @@ class WorkersDecoder(sk.FrameDecoder):
             self.report.repair("arguments_not_object")
         elif arguments is not None:
             arguments = sk.lenient_text(source, "arguments")
-        delta = sk.ToolCallDelta(self._calls, None, self.string(call.get("name")) or None, arguments, snapshot=True)
+        name = self.string(call.get("name")) or None
+        delta = sk.ToolCallDelta(self._calls, None, name, arguments, snapshot=True)
         delta.anonymous = True  # the dialect gives calls no id
-        delta.extras = {name: value for name, value in call.items() if name not in CALL} or None
+        delta.extras = {key: call[key] for key in call if key not in CALL} or None
         self.out += (delta, sk.ToolCallEnded(self._calls))
         self._calls += 1
 
     def done(self) -> None:
         if not self._done:
             self._done = True
-            self.out += (sk.StopReasonSeen("stop", "[DONE]", covers_calls=True), sk.TerminatorSeen())
+            self.out += (
+                sk.StopReasonSeen("stop", "[DONE]", covers_calls=True),
+                sk.TerminatorSeen(),
+            )
 
 
 class WorkersEncoder(sk.WholeCallEncoder):
@@ -87,10 +101,14 @@ class WorkersEncoder(sk.WholeCallEncoder):
     def write_text(self, text: str) -> None:
         self._chunk(response=text)
 
-    def write_call(self, start: sk.ToolCallStarted, call: sk.ToolCallFinished, arguments: bytes) -> None:
+    def write_call(
+        self, start: sk.ToolCallStarted, call: sk.ToolCallFinished, arguments: bytes
+    ) -> None:
         if not start.id_made:  # the dialect has no place for it
             self.lose("call_id")
-        self._chunk(tool_calls=[{"name": call.name, "arguments": orjson.Fragment(arguments)}])
+        self._chunk(
+            tool_calls=[{"name": call.name, "arguments": orjson.Fragment(arguments)}]
+        )
 
     def aside(self, event: sk.Aside) -> None:
         if event.vendor == NAME and event.kind == "metadata":

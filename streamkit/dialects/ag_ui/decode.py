@@ -359,6 +359,8 @@ class AgUiDecoder(WaitingCallDecoder[ReadCall]):
         self.ensure_started()
         outcome, metadata = self.fields(document.get("outcome")), self.fields(document.get("metadata"))
         kind = self.string(outcome.get("type"))
+        if (found := outcome.get("interrupts")) is not None:
+            outcome = {**outcome, "interrupts": [self.alone(each) for each in self.items(found)]}
         interrupts = wire.interrupts_in(outcome)
         if interrupts:
             self.keep_others(outcome, {"type", "interrupts"}, f"{wire.RUN_FINISHED}outcome.")

@@ -207,14 +207,16 @@ class AnthropicRequestReader(RequestReader):
         if (row := ANTHROPIC.get(kind)) is None and kind not in TOOLSETS:
             return [self.tool(tool)]
         raw, cache = dict(tool.peek_all()), cache_mark(tool)
+        tool.mapping("configs")  # raises an error for anything but an object
         tool.rest()
         return toolset(raw, cache) if row is None else [row.tool(raw, cache)]
 
     def tool(self, tool: Fields) -> Tool:
         kind = tool.string("type")
         if kind is not None and kind != "custom":
-            read = server_tool(kind, tool)
-            read.finds_tools = kind.startswith(FINDER_NAMES)
+            raw, finds_tools = {**tool.peek_all(), "type": kind}, kind.startswith(FINDER_NAMES)
+            mark = cache_mark(tool) if finds_tools else None
+            read = evolve(server_tool(kind, tool), raw=raw, cache=mark, finds_tools=finds_tools)
             if kind.startswith(wire.WEB_SEARCH):
                 options = {key: value for key, value in (read.raw or {}).items() if key not in {"type", "name"}}
                 read.search = read_search(options)

@@ -236,12 +236,12 @@ class BlockResponseWriter(ResponseWriter):
         raise NotImplementedError
 
     def stop(self, choice: Choice) -> StopReason:
-        """Return the stop reason: ``stop`` if every call was withheld, so that the client does not wait for a call."""
+        """Return the stop reason: ``length`` if every call was withheld, as the turn of a truncated call ends."""
         reason = choice.stop_reason or "other"
         unfounded = reason == "tool_calls" and not self._calls
         if unfounded or reason in self.inexact_stops:
             self.report.lose("stop_reason")
-        return "stop" if unfounded else reason
+        return "length" if unfounded else reason
 
     def content(self, choice: Choice) -> list[Block]:
         """Return the blocks of a choice, and count its losses."""

@@ -84,6 +84,12 @@ class ToolReader:
         for name in _names_outside(fields.peek("tools"), fields.peek("input")):
             self.names.take(name)
         tools = [read for tool in fields.each("tools") for read in self._read(tool)]
+        # a tool without a name, such as a shell, has that of its function, which one of the client's functions may have, too
+        named = {tool.name for tool in tools if tool.called is None}
+        for tool in tools:
+            while tool.called is not None and tool.name in named:
+                tool.name += "_"
+            named.add(tool.name)
         self._defined |= {tool.name for tool in tools}
         return tools
 

@@ -461,14 +461,11 @@ class BlockEncoder(OneChoiceEncoder):
         self._stop = event
 
     def stop(self) -> ResponseFinished:
-        """Return the stop reason to write. ``tool_calls`` becomes another reason if every call was withheld.
-
-        Otherwise the client would wait for a call.
-        """
+        """Return the stop reason to write: ``length`` if every call was withheld, as the turn of a truncated call ends."""
         stop = self._stop or ResponseFinished("stop")
         if stop.reason == "tool_calls" and not self._calls:
             self.lose("stop_reason")
-            return evolve(stop, reason="stop")
+            return evolve(stop, reason="length")
         if stop.reason in self.inexact_stops:
             self.lose("stop_reason")
         return stop

@@ -55,8 +55,10 @@ WAITS: Final = "waits"
 IMPLIED: Final = frozenset({"type", "id", "call_id", "status", EXECUTION})
 #: Items that a provider may run itself: by their type, the type of the output item that the provider then writes.
 PROVIDERS: Final = {"shell_call": "shell_call_output"}
-#: Items with the id of a call that only a provider runs. Providers run items without such an id, too.
-SERVED: Final = frozenset({"multi_agent_call"})
+#: Items that only a provider runs. OpenAI gives the id of a call to the first of them only, xAI a blank one to each.
+SERVED: Final = frozenset({
+    "multi_agent_call", "code_interpreter_call", "file_search_call", "image_generation_call", "mcp_call", "web_search_call",
+})  # fmt: skip
 
 
 def is_clients(kind: str, item: Mapping[str, Any] | None) -> bool:
@@ -66,9 +68,11 @@ def is_clients(kind: str, item: Mapping[str, Any] | None) -> bool:
 
 def may_be_clients(kind: str, item: Mapping[str, Any]) -> bool:
     """Return whether the client must run or approve an item of an unknown type, unless an output of the item follows."""
+    call_id = item.get("call_id")
+    is_call = isinstance(call_id, str) and bool(call_id.strip())
     if kind in NAMES or kind in SERVED:
-        return kind == SEARCH and EXECUTION not in item and isinstance(item.get("call_id"), str)
-    return kind.endswith("_approval_request") or (kind.endswith("_call") and isinstance(item.get("call_id"), str))
+        return kind == SEARCH and EXECUTION not in item and is_call
+    return kind.endswith("_approval_request") or (kind.endswith("_call") and is_call)
 
 
 def waiting_message(kinds: Iterable[str]) -> str:

@@ -39,8 +39,10 @@ SOURCES: Final[Mapping[str, Source]] = {
     "openai": Source(
         "OpenAI's SDK", "openai 3.57.0: types/shared/chat_model.py, types/chat/completion_create_params.py", "2026-11-28"
     ),
-    "openai-tools": Source("Tool search", f"{_OPENAI_DOCS}guides/tools-tool-search", "2026-11-29"),
     "openai-latest": Source("Using GPT-6", f"{_OPENAI_DOCS}guides/latest-model", "2026-11-27"),
+    "openai-tools": Source(
+        "Tool search", f"{_OPENAI_DOCS}guides/tools-tool-search; of mini and nano: Oaklight/llm-rosetta#394", "2026-11-29"
+    ),
     "openai-efforts": Source(
         "Refused efforts", "anomalyco/opencode#26268 and #36141, openai/codex#6647, The-PR-Agent/pr-agent#2120", "2026-11-27"
     ),
@@ -142,7 +144,7 @@ _LEGACY: Final = evolve(
     context=1_050_000,
     sources=("openai", "openai-latest", "openai-chat", "pydantic-ai", "models.dev"),
 )  # fmt: skip
-#: These search deferred tools.
+#: These search deferred tools: gpt-5.4 and later, but no nano. Of the pro models no source says so.
 _FINDS: Final = evolve(_LEGACY, finds_tools=True, sources=(*_LEGACY.sources, "openai-tools"))
 _O: Final = evolve(
     _REASONS, parallel_option=False, context=200_000, output=100_000,
@@ -173,7 +175,10 @@ OPENAI: Final = (
     evolve(_REASONS, names="gpt-5-codex* gpt-5.1-codex* *codex-mini*"),
     evolve(_FINDS, names="gpt-5.5*", efforts=NONE_TO_XHIGH, cache_marks=""),
     evolve(
-        _LEGACY, names="gpt-5.4-mini* gpt-5.4-nano* gpt-5.3-codex*", efforts=NONE_TO_XHIGH, thinks="asked", cache_marks="",
+        _FINDS, names="gpt-5.4-mini*", efforts=NONE_TO_XHIGH, thinks="asked", cache_marks="", inputs=SEES, context=400_000,
+    ),
+    evolve(
+        _LEGACY, names="gpt-5.4-nano* gpt-5.3-codex*", efforts=NONE_TO_XHIGH, thinks="asked", cache_marks="",
         inputs=SEES, context=400_000,
     ),
     evolve(

@@ -14,7 +14,7 @@ from tests.vectors.vector import Call
 CAL = {"query": "cal"}
 SEARCH: dict[str, Any] = {"call_id": "c1", "execution": "client", "arguments": CAL}
 #: A search that the server ran, and its output.
-RAN = {"server_tool": 2, "unknown_event": 2}
+RAN = {"server_tool": 4}
 WAITS = "the model called {}, which this dialect cannot express: remove that tool from the request"
 
 

@@ -1,0 +1,72 @@
+"""``streamkit import``: write the gateway's configuration from another gateway's."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from streamkit.cli.streams import say, write
+from streamkit.errors import UsageError
+from streamkit.report import Status
+
+HELP = "write the gateway's configuration from that of another gateway (LiteLLM)"
+DETAIL = """\
+Reads the configuration of another gateway, writes one for `streamkit serve`, and lists what it cannot express, with the place
+in the file and what to do instead. Keys are not copied: they stay in the environment, under the names that it prints.
+
+Only LiteLLM's proxy is known so far (its config.yaml). Needs the extra `import`: pip install 'streamkit-llm[import]'.
+
+examples:
+  streamkit import litellm config.yaml > gateway.toml
+  streamkit import litellm config.yaml -o gateway.toml
+  streamkit serve --config gateway.toml --check-config
+"""
+STATUSES = """\
+exit status:
+  0  done: the notes on standard error list what is different
+  1  failed: the file could not be read, or the output not written
+  2  usage, or the file is no such configuration
+"""
+EXTRA = "streamkit import needs the extra `import`: pip install 'streamkit-llm[import]' (missing: {})"
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of ``streamkit import``."""
+    command.add_argument("format", choices=["litellm"], help="the other gateway")
+    command.add_argument("file", metavar="FILE", help="its configuration")
+    command.add_argument(
+        "--out", "-o", metavar="FILE", help="the new file (default: standard output); it must not exist"
+    )
+
+
+def run(options: argparse.Namespace) -> Status:
+    """Convert a configuration. Raises UsageError, and OSError if a file cannot be read or written."""
+    try:  # imported here, since other commands do not need the extra
+        import tomli_w  # noqa: PLC0415
+        import yaml  # noqa: PLC0415
+    except ImportError as error:
+        raise UsageError(EXTRA.format(error.name)) from error
+    from streamkit.gateway.litellm import convert  # noqa: PLC0415 - not needed by other commands
+
+    try:
+        config = yaml.safe_load(Path(options.file).read_bytes())
+    except yaml.YAMLError as error:
+        raise UsageError(f"{options.file}: not YAML: {' '.join(str(error).split())}") from error
+    made = convert(config)
+    for path, note in made.notes:
+        say(f"{path}: {note}")
+    if not made.tables["routes"]:
+        say("no model could be converted, so nothing is written")
+        return Status.FAILED
+    text = f"# Written by `streamkit import litellm`.\n\n{tomli_w.dumps(made.tables)}".encode()
+    if options.out is None:
+        write(text)
+    else:
+        try:
+            with Path(options.out).open("xb") as file:
+                file.write(text)
+        except FileExistsError as error:
+            raise UsageError(f"{options.out} exists already") from error
+    upstreams, routes = len(made.tables["upstreams"]), len(made.tables["routes"])
+    say(f"{upstreams} upstreams, {routes} routes, {len(made.notes)} notes")
+    return Status.DONE

@@ -1,0 +1,589 @@
+"""A configuration of LiteLLM's proxy, as one of this gateway.
+
+``convert`` takes the values of the YAML file. It returns the tables of ``gateway.toml``, and a note for everything that these
+tables cannot express or express in another way. Nothing is dropped without a note, and no secret is copied: a key in the file
+becomes the name of an environment variable.
+
+Source: litellm 1.106.2, types/router.py (``GenericLiteLLMParams``, ``UpdateRouterConfig``), proxy/_types.py
+(``ConfigGeneralSettings``), and its ``get_llm_provider`` for the names and base URLs of providers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from attrs import define, field, frozen
+
+from streamkit.errors import UsageError
+from streamkit.text.quoting import without_secrets
+
+ENV: Final = "os.environ/"  #: what LiteLLM writes before the name of an environment variable
+
+
+@frozen
+class Provider:
+    """The counterpart of a provider of LiteLLM. ``base_url`` may have the fields region, host, project and location."""
+
+    dialect: str
+    base_url: str = ""  #: empty: the file has to name it (``api_base``)
+    key: str = ""  #: the environment variable that LiteLLM reads if the file has no key; empty: there is no key
+
+
+_CHAT: Final = "openai-chat"
+PROVIDERS: Final[Mapping[str, Provider]] = {
+    "openai": Provider("openai-responses", "https://api.openai.com/v1", "OPENAI_API_KEY"),
+    "anthropic": Provider("anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY"),
+    "azure": Provider("azure", "", "AZURE_API_KEY"),
+    "azure_ai": Provider("azure-anthropic", "", "AZURE_AI_API_KEY"),
+    "gemini": Provider("gemini", "https://generativelanguage.googleapis.com/v1beta", "GEMINI_API_KEY"),
+    "vertex_ai": Provider(
+        "vertex-gemini", "https://{host}/v1/projects/{project}/locations/{location}/publishers/google"
+    ),
+    "bedrock": Provider("bedrock", "https://bedrock-runtime.{region}.amazonaws.com"),
+    "ollama": Provider("ollama", "http://127.0.0.1:11434"),
+    "cohere": Provider("cohere", "https://api.cohere.com", "COHERE_API_KEY"),
+    "mistral": Provider("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    "deepseek": Provider("deepseek", "https://api.deepseek.com/beta", "DEEPSEEK_API_KEY"),
+    "openrouter": Provider("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "groq": Provider("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    "xai": Provider("xai", "https://api.x.ai/v1", "XAI_API_KEY"),
+    "together_ai": Provider("together", "https://api.together.ai/v1", "TOGETHERAI_API_KEY"),
+    "fireworks_ai": Provider("fireworks", "https://api.fireworks.ai/inference/v1", "FIREWORKS_AI_API_KEY"),
+    "dashscope": Provider("qwen", "https://dashscope.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY"),
+    "moonshot": Provider("moonshot", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY"),
+    "minimax": Provider("minimax", "https://api.minimax.io/v1", "MINIMAX_API_KEY"),
+    "zai": Provider("zhipu", "https://api.z.ai/api/paas/v4", "ZAI_API_KEY"),
+    "hosted_vllm": Provider("vllm", "", "HOSTED_VLLM_API_KEY"),
+    "vllm": Provider("vllm", "", "HOSTED_VLLM_API_KEY"),
+    "llamafile": Provider("llama.cpp", "http://127.0.0.1:8080/v1"),
+    "lm_studio": Provider(_CHAT, "", "LM_STUDIO_API_KEY"),
+    "perplexity": Provider(_CHAT, "https://api.perplexity.ai", "PERPLEXITYAI_API_KEY"),
+    "cerebras": Provider(_CHAT, "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
+    "nvidia_nim": Provider(_CHAT, "https://integrate.api.nvidia.com/v1", "NVIDIA_NIM_API_KEY"),
+    "sambanova": Provider(_CHAT, "https://api.sambanova.ai/v1", "SAMBANOVA_API_KEY"),
+    "deepinfra": Provider(_CHAT, "https://api.deepinfra.com/v1/openai", "DEEPINFRA_API_KEY"),
+    "novita": Provider(_CHAT, "https://api.novita.ai/v3/openai", "NOVITA_API_KEY"),
+    "vercel_ai_gateway": Provider(_CHAT, "https://ai-gateway.vercel.sh/v1", "VERCEL_AI_GATEWAY_API_KEY"),
+    "litellm_proxy": Provider(_CHAT, "", "LITELLM_PROXY_API_KEY"),
+    "openai_like": Provider(_CHAT, "", "OPENAI_LIKE_API_KEY"),
+    "custom_openai": Provider(_CHAT, "", "OPENAI_API_KEY"),
+}
+ALIASES: Final = {
+    "ollama_chat": "ollama", "cohere_chat": "cohere", "vertex_ai_beta": "vertex_ai", "bedrock_converse": "bedrock",
+    "text-completion-openai": "openai",
+}  # fmt: skip
+#: Stands in a URL for what the file does not say. No such host exists (RFC 2606).
+MISSING: Final = "missing.invalid"
+SCOPE: Final = (
+    "streamkit has no accounts, virtual keys, budgets or database; keep LiteLLM in front, or use another tool for it"
+)
+#: Members of the tables of settings that need no place here: why.
+UNNEEDED: Final[Mapping[str, str]] = {
+    "drop_params": "not needed: parameters that a model refuses are left out and counted",
+    "modify_params": "not needed: requests are changed to the form that the provider requires, and each change is counted",
+    "set_verbose": 'use log_level = "debug" in [server]',
+    "json_logs": "the log is JSON unless it goes to a terminal; log_format in [server] sets it",
+    "enable_pre_call_checks": 'use next_on = ["default", "context_length"] of a route',
+    "use_litellm_proxy": "not needed",
+    "stream": "the client decides whether a response is streamed",
+    "enable_openai_websocket_passthrough": "not needed: Responses over a WebSocket is served for every upstream",
+    "cancel_on_disconnect": "not needed: a client that leaves ends its upstream at once",
+    "max_request_size_mb": "use body_bytes in [server]",
+    "max_in_flight_requests_per_worker": "use max_streams in [server]",
+    "max_parallel_requests": "use max_streams in [server]",
+    "global_max_parallel_requests": "use max_streams in [server]",
+    "keepalive_seconds": "use keep_alive_s in [server]",
+    "redis_host": "not needed: the gateways share no state", "redis_port": "not needed: the gateways share no state",
+    "redis_password": "not needed: the gateways share no state", "redis_url": "not needed: the gateways share no state",
+    "cache": "responses are not cached; cache = \"auto\" of an upstream marks prompts for the provider's cache",
+    "cache_params": "responses are not cached; cache = \"auto\" of an upstream marks prompts for the provider's cache",
+    "vertex_credentials": "google-auth finds the credentials: set GOOGLE_APPLICATION_CREDENTIALS",
+    "aws_access_key_id": "botocore finds the credentials: set AWS_ACCESS_KEY_ID",
+    "aws_secret_access_key": "botocore finds the credentials: set AWS_SECRET_ACCESS_KEY",
+    "aws_session_token": "botocore finds the credentials: set AWS_SESSION_TOKEN",
+    "aws_profile_name": "botocore finds the credentials: set AWS_PROFILE",
+    "num_retries": "use retries of the route", "max_retries": "use retries of the route",
+    "extra_body": "write its members as `set` of the upstream",
+    "include": "not read: convert each included file as well, and join the tables",
+    "guardrails": "not expressed: use stages of a route, which change or end responses",
+    "organization": 'use headers = { "OpenAI-Organization" = "…" } of the upstream',
+    "mock_response": "`streamkit mock` and `streamkit replay` respond without a provider",
+    "forward_client_headers_to_llm_api": "headers of clients are passed on by a fixed list",
+    "background_health_checks": "not needed: an upstream that fails rests, and is probed by one request (`rest`)",
+    "health_check_interval": "not needed: an upstream that fails rests, and is probed by one request (`rest`)",
+}  # fmt: skip
+#: Callbacks that have a counterpart here.
+CALLBACKS: Final = {
+    "prometheus": "not needed: /metrics is served at the private port",
+    "otel": "use [telemetry] with otlp = true", "langfuse_otel": "use [telemetry] with otlp = true",
+    "arize": "use [telemetry] with otlp = true", "arize_phoenix": "use [telemetry] with otlp = true",
+}  # fmt: skip
+#: The modes of LiteLLM's models that the gateway serves.
+MODES: Final = frozenset({None, "chat", "completion", "responses"})
+_SECRET_HEADER: Final = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
+#: Parameters of an entry that are read below.
+_READ: Final = frozenset({
+    "model", "custom_llm_provider", "api_base", "base_url", "api_key", "api_version", "aws_region_name", "region_name",
+    "aws_bedrock_runtime_endpoint", "vertex_project", "vertex_location", "timeout", "stream_timeout", "extra_headers",
+    "max_tokens", "additional_drop_params", "weight", "rpm", "tpm", "order", "model_info",
+})  # fmt: skip
+FALLBACKS: Final = {
+    "fallbacks": None,
+    "context_window_fallbacks": "context_length",
+    "content_policy_fallbacks": "content_filter",
+}
+
+
+@define
+class Conversion:
+    """A converted configuration: ``tables`` for TOML, and ``notes``, each a path in the YAML file and a sentence."""
+
+    tables: dict[str, Any] = field(factory=dict)
+    notes: list[tuple[str, str]] = field(factory=list)
+    #: The targets of each name that clients use: groups of equals, each a list of LiteLLM's ``order`` and its targets.
+    targets: dict[str, list[list[Any]]] = field(factory=dict)
+    #: The environment variables in use. Each has the key that the file contains for it, or None.
+    variables: dict[str, str | None] = field(factory=dict, repr=False)
+
+    def note(self, path: str, text: str) -> None:
+        self.notes.append((path, text))
+
+
+def convert(config: Any) -> Conversion:
+    """Return the tables and the notes for a configuration of LiteLLM's proxy. Raises UsageError if it has no models."""
+    if (
+        not isinstance(config, Mapping)
+        or not isinstance(config.get("model_list"), Sequence)
+        or not config["model_list"]
+    ):
+        raise UsageError(
+            "model_list: missing or empty; write the path of a configuration of LiteLLM's proxy (config.yaml)"
+        )
+    made = Conversion({"server": {"port": 4000}, "upstreams": {}, "routes": []})
+    routing, settings = _table(config, "router_settings"), _table(config, "litellm_settings")
+    general = _table(config, "general_settings")
+    made.variables = dict.fromkeys(_variables(config))
+    timeouts = _timeouts(made, settings, "litellm_settings")
+    if (nearer := _timeouts(made, routing, "router_settings")) and timeouts:
+        made.note("litellm_settings", "its timeout is not used: that of router_settings is")
+    timeouts = nearer or timeouts
+    for number, entry in enumerate(config["model_list"]):
+        _entry(made, entry, f"model_list[{number}]", timeouts)
+    _routes(made, routing, settings)
+    _server(made, general)
+    for name in _table(config, "environment_variables"):
+        made.note(f"environment_variables.{name}", "set it in the environment of the gateway")
+    for name in config.keys() - {
+        "model_list",
+        "router_settings",
+        "litellm_settings",
+        "general_settings",
+        "environment_variables",
+    }:
+        made.note(name, UNNEEDED.get(name, "not expressed: the gateway serves models only; keep LiteLLM for this"))
+    places = {name: number for number, name in enumerate(config)}
+    made.notes.sort(key=lambda note: places.get(re.split(r"[.\[]", note[0])[0], len(places)))
+    return made
+
+
+def _table(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = config.get(name) or {}
+    if not isinstance(table, Mapping):
+        raise UsageError(f"{name}: write a mapping, not {type(table).__name__}")
+    return table
+
+
+# -- models ----------------------------------------------------------------------------------------------------------------
+
+
+def _entry(made: Conversion, entry: Any, path: str, timeouts: Mapping[str, Any]) -> None:
+    """Add an entry of ``model_list``: its upstream, and a target for its name."""
+    params = entry.get("litellm_params") if isinstance(entry, Mapping) else None
+    name = entry.get("model_name") if isinstance(entry, Mapping) else None
+    if not isinstance(params, Mapping) or not isinstance(params.get("model"), str) or not isinstance(name, str):
+        raise UsageError(f"{path}: write model_name, and litellm_params with a model")
+    where = f"{path}.litellm_params"
+    provider, model = _provider(params)
+    if provider not in PROVIDERS:
+        made.note(f"{where}.model", f"the provider {provider} has no counterpart here; the entry is left out")
+        return
+    info = entry.get("model_info")
+    if isinstance(info, Mapping) and (mode := info.get("mode")) not in MODES:
+        made.note(f"{path}.model_info.mode", f"{mode} is not served; the entry is left out, keep LiteLLM for it")
+        return
+    if model == "*" and not params.get("api_base") and "/" not in params["model"]:
+        made.note(
+            f"{where}.model",
+            f"* takes the provider from the client's name; {provider} is written: add a route for each other",
+        )
+    upstream = _upstream(made, provider, model, params, where, timeouts)
+    if provider == "azure" and isinstance(info, Mapping) and isinstance(info.get("base_model"), str):
+        upstream["model_like"] = info["base_model"].rpartition("/")[2]
+    elif info:
+        made.note(
+            f"{path}.model_info", "not expressed: a table of known models has their sizes, and prices are not used"
+        )
+    target: dict[str, Any] = {"upstream": _named(made, provider, upstream), "model": model}
+    if (weight := params.get("weight", params.get("rpm", params.get("tpm")))) not in {None, 1}:
+        target["weight"] = weight
+    for limit in "rpm", "tpm":
+        if limit in params:
+            made.note(f"{where}.{limit}", "requests are not limited by rate; it is used as a weight among equals")
+    for member in params.keys() - _READ:
+        made.note(f"{where}.{member}", _why(member, params[member]))
+    groups = made.targets.setdefault(name, [])
+    order = params.get("order", 0)
+    place = next((group for group in groups if group[0] == order), None)
+    if place is None:
+        groups.append([order, target])
+        groups.sort(key=lambda group: group[0])
+    elif target not in place:
+        place.append(target)
+
+
+def _why(member: str, value: Any) -> str:
+    if member in UNNEEDED:
+        return UNNEEDED[member]
+    if "cost" in member or "budget" in member or member == "tiered_pricing":
+        return "costs are not counted; tokens are, in the log and in /metrics"
+    shown = value if isinstance(value, int | float | bool) else "…"
+    return f"not expressed; to replace what clients send, write set = {{ {member} = {shown} }} of the upstream, in its dialect"
+
+
+def _provider(params: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the provider of an entry and the model's name there."""
+    model = params["model"]
+    head, slash, rest = model.partition("/")
+    if given := params.get("custom_llm_provider"):
+        return ALIASES.get(given, given), rest if head == given else model
+    if slash and (head in PROVIDERS or head in ALIASES):
+        provider = ALIASES.get(head, head)
+        if provider == "bedrock":
+            rest = re.sub(r"^(converse|invoke|converse_like)/", "", rest)
+        return provider, rest.removeprefix("responses/") if provider in {"openai", "azure"} else rest
+    if not slash and model.startswith("claude"):
+        return "anthropic", model
+    if not slash and (params.get("api_base") or re.match(r"gpt-|o\d|chatgpt-|\*$", model)):
+        return "openai", model
+    return head if slash else model, rest
+
+
+def _upstream(
+    made: Conversion, provider: str, model: str, params: Mapping[str, Any], where: str, timeouts: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the table of the upstream that an entry needs."""
+    known = PROVIDERS[provider]
+    upstream = _place(made, provider, model, params, where)
+    base = upstream["base_url"] or known.base_url
+    if not base:
+        base = f"https://{MISSING}{'/openai/v1' if provider == 'azure' else '/v1'}"
+        made.note(f"{where}.api_base", f"missing, or not written in the file: {base} is written; correct it")
+    if "@" in (host := urlsplit(base).netloc):
+        made.note(
+            f"{where}.api_base",
+            'user and password are not copied: write auth = "none", and Authorization as a key in `headers`',
+        )
+        base = base.replace(host, host.rpartition("@")[2], 1)
+    upstream["base_url"] = re.sub(r"/(chat/completions|messages|responses)/?$", "", base)
+    upstream |= _key(made, upstream, provider, params, where)
+    own = {**timeouts, **_timeouts(made, params, where)}
+    if own:
+        upstream["timeouts"] = own
+    if isinstance(headers := params.get("extra_headers"), Mapping):
+        upstream["headers"] = {
+            name: _header(made, name, value, f"{where}.extra_headers.{name}") for name, value in headers.items()
+        }
+        if "key" in upstream and "authorization" in map(str.lower, headers):
+            upstream["auth"] = "none"  # the header is sent in place of the key
+            made.note(
+                f"{where}.extra_headers", f"Authorization is sent instead of the key {upstream.pop('key')['env']}"
+            )
+    if isinstance(most := params.get("max_tokens"), int):
+        upstream["max_tokens"] = most
+        made.note(f"{where}.max_tokens", "sent only if the provider requires a limit and the client sends none")
+    if isinstance(dropped := params.get("additional_drop_params"), Sequence) and not isinstance(dropped, str):
+        upstream["drop"] = [re.sub(r"\[\*?\]", ".*", str(each)) for each in dropped]
+        made.note(
+            f"{where}.additional_drop_params",
+            f"written as `drop`: check that the paths are those of {upstream['dialect']}",
+        )
+    return upstream
+
+
+def _place(made: Conversion, provider: str, model: str, params: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return the dialect and the base URL of an entry, and the region for AWS."""
+    dialect = PROVIDERS[provider].dialect
+    base = _text(made, params, "api_base", where) or _text(made, params, "base_url", where)
+    more: dict[str, Any] = {}
+    if provider == "openai" and base:
+        dialect = _CHAT  # another server with OpenAI's dialect: few have Responses
+    elif provider == "azure":
+        base = f"{base.rstrip('/')}/openai/v1" if base and not urlsplit(base).path.startswith("/openai") else base
+        if "api_version" in params:
+            made.note(f"{where}.api_version", "not needed: /openai/v1 of Azure has no version")
+    elif provider == "azure_ai" and "claude" not in model:
+        dialect = _CHAT
+    elif provider == "vertex_ai":
+        base = base or _vertex(made, params, where)
+        if "claude" in model:
+            dialect, base = "vertex-anthropic", base.removesuffix("/publishers/google")
+    elif provider == "bedrock":
+        region = _text(made, params, "aws_region_name", where) or _text(made, params, "region_name", where)
+        if not region:
+            made.note(
+                f"{where}.aws_region_name", "missing, or not written in the file: us-east-1 is written; correct it"
+            )
+        more["region"] = region or "us-east-1"
+        endpoint = _text(made, params, "aws_bedrock_runtime_endpoint", where)
+        base = base or endpoint or PROVIDERS["bedrock"].base_url.format(**more)
+    return {"dialect": dialect, "base_url": base, **more}
+
+
+def _vertex(made: Conversion, params: Mapping[str, Any], where: str) -> str:
+    project, location = (_text(made, params, name, where) for name in ("vertex_project", "vertex_location"))
+    for name, value in ("vertex_project", project), ("vertex_location", location):
+        if not value:
+            made.note(f"{where}.{name}", "missing, or not written in the file: correct base_url")
+    location = location or "us-central1"
+    host = "aiplatform.googleapis.com" if location == "global" else f"{location}-aiplatform.googleapis.com"
+    return PROVIDERS["vertex_ai"].base_url.format(host=host, project=project or "PROJECT", location=location)
+
+
+def _text(made: Conversion, params: Mapping[str, Any], name: str, where: str) -> str:
+    """Return a text of an entry. An environment variable is no text: the configuration has it in itself."""
+    value = params.get(name)
+    if isinstance(value, str) and value.startswith(ENV):
+        made.note(
+            f"{where}.{name}",
+            f"write the value of {value.removeprefix(ENV)} itself: only keys come from the environment",
+        )
+        return ""
+    return str(value) if value else ""
+
+
+def _key(
+    made: Conversion, upstream: dict[str, Any], provider: str, params: Mapping[str, Any], where: str
+) -> dict[str, Any]:
+    """Return how requests to an upstream show their key."""
+    value, known = params.get("api_key"), PROVIDERS[provider]
+    if provider in {"vertex_ai", "bedrock"}:
+        if value and provider == "bedrock":
+            upstream.pop("region")  # which only signatures need
+            return {
+                "auth": "bedrock-bearer",
+                "key": _secret(made, value, f"{where}.api_key", "AWS_BEARER_TOKEN_BEDROCK"),
+            }
+        return {}
+    if not value and (not known.key or params.get("api_base")):
+        if provider != "ollama":
+            made.note(f"{where}.api_key", 'missing: auth = "none" is written')
+        return {} if provider == "ollama" else {"auth": "none"}
+    key = _secret(made, value, f"{where}.api_key", known.key) if value else {"env": known.key}
+    return {"auth": "bearer", "key": key} if provider == "ollama" else {"key": key}
+
+
+def _variables(config: Mapping[str, Any]) -> set[str]:
+    """Return the environment variables that the file names, and those that LiteLLM reads for entries without a key."""
+    found = set(re.findall(rf"{re.escape(ENV)}(\w+)", repr(config)))
+    for entry in config["model_list"]:
+        params = entry.get("litellm_params") if isinstance(entry, Mapping) else None
+        if isinstance(params, Mapping) and isinstance(params.get("model"), str) and not params.get("api_key"):
+            known = PROVIDERS.get(_provider(params)[0])
+            found |= {known.key} if known and known.key and not params.get("api_base") else set()
+    return found
+
+
+def _header(made: Conversion, name: str, value: Any, where: str) -> Any:
+    """Return a header's value, or its environment variable if it is or may be secret."""
+    text = str(value)
+    if text.startswith(ENV) or _SECRET_HEADER.search(name) or without_secrets(text) != text:
+        return _secret(made, value, where, re.sub(r"\W", "_", name).upper())
+    return text
+
+
+def _secret(made: Conversion, value: Any, where: str, name: str) -> dict[str, str]:
+    """Return a key's environment variable. A key that the file contains is not copied. Two keys have two variables."""
+    text = str(value)
+    if text.startswith(ENV):
+        return {"env": text.removeprefix(ENV)}
+    names = (name, *(f"{name}_{number}" for number in range(2, len(made.variables) + 3)))
+    name = next(each for each in names if made.variables.get(each, text) == text)
+    made.variables[name] = text
+    made.note(where, f"the file contains the key itself, which is not copied: set the environment variable {name}")
+    return {"env": name}
+
+
+def _named(made: Conversion, provider: str, upstream: Mapping[str, Any]) -> str:
+    """Return the name of an upstream, and add it if it is new."""
+    tables = made.tables["upstreams"]
+    for name, table in tables.items():
+        if table == upstream:
+            return str(name)
+    stem = provider.replace("_", "-")
+    name = next(n for n in (stem, *(f"{stem}-{number}" for number in range(2, len(tables) + 3))) if n not in tables)
+    tables[name] = upstream
+    return name
+
+
+def _timeouts(made: Conversion, params: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return the time limits. LiteLLM's ``timeout`` bounds each wait for bytes; ``stream_timeout`` does so for streams."""
+    found: dict[str, Any] = {}
+    for name in "stream_timeout", "timeout", "request_timeout":
+        value = params.get(name)
+        if value is not None and not isinstance(value, int | float):
+            made.note(f"{where}.{name}", "no number: write timeouts of the upstream")
+        elif value is not None and found:
+            made.note(f"{where}.{name}", "not used: the other time-out of this table bounds streams")
+        elif value is not None:
+            made.note(f"{where}.{name}", "written as first_byte_s and idle_s: the waits before and between bytes")
+            found = {"first_byte_s": value, "idle_s": value}
+    return found
+
+
+# -- routes ----------------------------------------------------------------------------------------------------------------
+
+
+def _routes(made: Conversion, routing: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    """Add the routes: one for each name of ``model_list``, with the targets of its fallbacks after its own."""
+    shared: dict[str, Any] = {}
+    retries = routing.get("num_retries", routing.get("max_retries", settings.get("num_retries")))
+    if isinstance(retries, int):
+        shared["retries"] = retries
+    strategy = routing.get("routing_strategy", "simple-shuffle")
+    if strategy == "least-busy":
+        shared["balance"] = "fewest_open"
+    elif strategy != "simple-shuffle":
+        made.note("router_settings.routing_strategy", f"{strategy} has no counterpart: equals are chosen by weight")
+    _rest(made, routing, settings)
+    aliases = {
+        alias: each.get("model") if isinstance(each, Mapping) else each
+        for alias, each in (routing.get("model_group_alias") or {}).items()
+    }
+    orders = {reason: _fallbacks(made, name, routing, settings) for name, reason in FALLBACKS.items()}
+    for alias, model in aliases.items():
+        if model not in made.targets:
+            made.note(
+                f"router_settings.model_group_alias.{alias}", f"{model} is no model_name of the file; it is left out"
+            )
+    for kind, model in [(kind, model) for kind, reason in FALLBACKS.items() for model in orders[reason]]:
+        if model != "*" and model not in made.targets:
+            if found := _groups_of(made, model):
+                made.targets[model] = found
+            else:
+                made.note(f"router_settings.{kind}.{model}", "no model_name of the file; its fallbacks are left out")
+    defaults = [*(routing.get("default_fallbacks") or ()), *(settings.get("default_fallbacks") or ())]
+    # names first, then the more special pattern before the more general one, which would cover it
+    for name, groups in sorted(made.targets.items(), key=lambda item: ("*" in item[0]) * (1000 - len(item[0]))):
+        following = {reason: order.get(name) or order.get("*", []) for reason, order in orders.items()}
+        following[None] = following[None] or defaults
+        route: dict[str, Any] = {
+            "models": [name, *(alias for alias, model in aliases.items() if model == name)],
+            **shared,
+        }
+        reasons = [reason for reason, others in following.items() if others and reason]
+        if reasons:
+            route["next_on"] = ["default", *reasons]
+        if len([others for others in following.values() if others]) > 1:
+            made.note("router_settings.fallbacks", f"{name}: its fallbacks are tried in one order, for all reasons")
+        to = [_equals(targets) for _, *targets in [*groups, *_others(made, following, groups)]]
+        if not any(isinstance(each, list) for each in to):
+            route.pop("balance", None)  # there are no equals to choose from
+        made.tables["routes"].append({**route, "to": to})
+    for name, table in ("router_settings", routing), ("litellm_settings", settings):
+        _unread(made, name, table)
+
+
+def _equals(targets: list[dict[str, Any]]) -> Any:
+    """Return a group of equals; one target alone has no weight."""
+    if len(targets) > 1:
+        return targets
+    return {member: value for member, value in targets[0].items() if member != "weight"}
+
+
+def _others(
+    made: Conversion, following: Mapping[str | None, Sequence[str]], groups: Sequence[Sequence[Any]]
+) -> list[list[Any]]:
+    """Return the groups of a model's fallbacks, each target once and without the model's own."""
+    seen = [target for group in groups for target in group[1:]]
+    found: list[list[Any]] = []
+    for other in dict.fromkeys(name for names in following.values() for name in names):
+        if not (others := _groups_of(made, other)):
+            made.note("router_settings.fallbacks", f"{other} is no model_name of the file; it is left out")
+        for order, *targets in others:
+            if new := [target for target in targets if target not in seen]:
+                found.append([order, *new])
+                seen += new
+    return found
+
+
+def _groups_of(made: Conversion, name: str) -> list[list[Any]]:
+    """Return the targets of a name. If only a pattern has it, its ``*`` is replaced in the targets' models."""
+    if name in made.targets:
+        return made.targets[name]
+    fitting = [pattern for pattern in made.targets if "*" in pattern and fnmatchcase(name, pattern)]
+    if not fitting:
+        return []
+    before, _, after = max(fitting, key=len).partition("*")
+    part = name.removeprefix(before).removesuffix(after)
+    return [
+        [order, *({**target, "model": target["model"].replace("*", part)} for target in targets)]
+        for order, *targets in made.targets[max(fitting, key=len)]
+    ]
+
+
+def _unread(made: Conversion, name: str, table: Mapping[str, Any]) -> None:
+    """Note each member of a table of settings that is not read above."""
+    for member in table.keys() - _SETTINGS - CALLBACK_LISTS:
+        made.note(f"{name}.{member}", UNNEEDED.get(member, "not expressed"))
+    for member in table.keys() & CALLBACK_LISTS:
+        for each in [table[member]] if isinstance(table[member], str) else table[member] or ():
+            text = CALLBACKS.get(each, "not expressed; the log has a line of JSON for each request")
+            made.note(f"{name}.{member}", f"{each}: {text}")
+
+
+CALLBACK_LISTS: Final = frozenset({"callbacks", "success_callback", "failure_callback"})
+_SETTINGS: Final = frozenset({
+    "num_retries", "max_retries", "routing_strategy", "model_group_alias", "allowed_fails", "cooldown_time", "timeout",
+    "stream_timeout", "request_timeout", "default_fallbacks", *FALLBACKS,
+})  # fmt: skip
+
+
+def _rest(made: Conversion, routing: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    """Write the rest of upstreams after failures (``allowed_fails``, ``cooldown_time``)."""
+    rest: dict[str, Any] = {}
+    if isinstance(fails := routing.get("allowed_fails", settings.get("allowed_fails")), int):
+        rest["failures"] = fails + 1
+    if isinstance(seconds := routing.get("cooldown_time", settings.get("cooldown_time")), int | float):
+        rest["first_s"] = seconds
+    for upstream in made.tables["upstreams"].values() if rest else ():
+        upstream["rest"] = dict(rest)
+
+
+def _fallbacks(
+    made: Conversion, name: str, routing: Mapping[str, Any], settings: Mapping[str, Any]
+) -> dict[str, list[str]]:
+    """Return the fallbacks of each model for one reason."""
+    found: dict[str, list[str]] = {}
+    for each in [*(routing.get(name) or ()), *(settings.get(name) or ())]:
+        for model, following in each.items() if isinstance(each, Mapping) else ():
+            names = [other for other in following if isinstance(other, str)]
+            if len(names) < len(following):
+                made.note(f"router_settings.{name}", f"{model}: a fallback that is no name is not expressed")
+            found.setdefault(model, []).extend(names)
+    return found
+
+
+def _server(made: Conversion, general: Mapping[str, Any]) -> None:
+    """Write the server's table: LiteLLM's port, and its master key as the only key of clients."""
+    server = made.tables["server"]
+    if key := general.get("master_key"):
+        server["host"] = "0.0.0.0"  # noqa: S104 - as LiteLLM's, and with a key
+        server["keys"] = [_secret(made, key, "general_settings.master_key", "LITELLM_MASTER_KEY")]
+    else:
+        made.note("general_settings.master_key", "missing: the gateway listens on loopback only; with keys, set host")
+    for member in general.keys() - {"master_key"}:
+        made.note(f"general_settings.{member}", UNNEEDED.get(member, SCOPE))

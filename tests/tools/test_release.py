@@ -1,0 +1,69 @@
+"""The release script refuses what is not ready, and two builds of a source distribution are the same bytes."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+
+import pytest
+
+from tools import oldest, public_api, release
+
+READY = {
+    "version": "0.1.0",
+    "changelog": "# Changelog\n\n## Unreleased\n\n## 0.1.0 (2026-11-29)\n\n- all\n",
+    "status": "",
+    "tags": [],
+    "released": public_api.released("0.1.0", public_api.page()),
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        pytest.param({}, None, id="ready"),
+        pytest.param({"status": " M README.md"}, "the tree has changes", id="a change"),
+        pytest.param({"changelog": READY["changelog"].replace("(2026-11-29)", "")}, "no heading", id="no date"),
+        pytest.param(
+            {"changelog": READY["changelog"].replace("ased\n", "ased\n\n- more\n")}, "lines under", id="a line"
+        ),
+        pytest.param({"tags": ["v0.1.0"]}, "the tag v0.1.0 exists", id="a tag"),
+        pytest.param({"released": "0.0.9\n"}, "released-api.txt is not that", id="the API of another version"),
+        pytest.param(
+            {"version": "0.1.0.dev0", "changelog": READY["changelog"].replace("0.1.0 (", "0.1.0.dev0 (")},
+            "write a version such as",
+            id="a development version",
+        ),
+    ],
+)
+def test_a_release_is_refused_with_what_to_do(changed, fault):
+    found = list(release.faults(**{**READY, **changed}))
+    assert [fault in each for each in found][:1] == ([True] if fault else [])
+
+
+def packed(path, names, mtime, owner):
+    with tarfile.open(path, "w:gz") as archive:
+        for name in names:
+            member = tarfile.TarInfo(name)
+            member.size, member.mtime, member.uname = 3, mtime, owner
+            archive.addfile(member, io.BytesIO(b"abc"))
+    return path
+
+
+def test_a_normalised_archive_says_nothing_of_time_owner_and_order(tmp_path):
+    one = packed(tmp_path / "one.tar.gz", ["a/b", "a/c"], 1, "me")
+    other = packed(tmp_path / "other.tar.gz", ["a/c", "a/b"], 2, "you")
+    assert one.read_bytes() != other.read_bytes()
+    for path in (one, other):
+        release.normalise(path, 1_700_000_000)
+    assert one.read_bytes() == other.read_bytes()
+    with tarfile.open(one) as archive:
+        assert archive.getnames() == ["a/b", "a/c"]
+        assert archive.extractfile("a/b").read() == b"abc"
+
+
+def test_each_dependency_has_a_lower_bound_that_the_oldest_run_reads():
+    bounds = oldest.bounds()
+    assert bounds["aiohttp"] == "3.14.4"
+    assert bounds["google-auth"]  # with an extra of its own
+    assert {"attrs", "orjson", "cattrs", "redis", "brotli"} <= bounds.keys()

@@ -1,0 +1,57 @@
+"""After the site is built: take the specification out of the search, and write `llms.txt`, one sentence for each page."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILT = ROOT / "build" / "site"
+
+
+def drop_from_search(search: Path) -> tuple[int, int]:
+    """Remove from the search index what would hide a better page: spec/, and names of the API that another page explains.
+
+    Return how many sections of both were removed.
+    """
+    index = json.loads(search.read_text("utf-8"))
+    explained = {item["title"] for item in index["items"] if item["location"].startswith(("reference/", "how-to/"))}
+    specified = [item for item in index["items"] if item["location"].startswith("spec/")]
+    doubled = [item for item in index["items"] if item["location"].startswith("api/#") and item["title"] in explained]
+    kept = [item for item in index["items"] if item not in specified and item not in doubled]
+    search.write_text(json.dumps(index | {"items": kept}, ensure_ascii=False), "utf-8")
+    return len(specified), len(doubled)
+
+
+def sentence_of(page: str) -> tuple[str, str]:
+    """The title of a page in Markdown, and the first sentence of its first paragraph of prose, without links."""
+    lines = page.split("\n\n")
+    title = next(line for line in page.splitlines() if line.startswith("# "))[2:]
+    prose = next((part for part in lines if re.match(r"[A-Za-z`\[]", part)), title)
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(prose.split()))
+    return title, re.split(r"(?<=[.])\s", plain)[0].rstrip(":")
+
+
+def lines_of_llms() -> Iterator[str]:
+    """The lines of llms.txt, in the order and groups of the navigation."""
+    yield "# streamkit"
+    yield ""
+    nav = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]
+    for line in nav.splitlines():
+        entry = line.strip().removeprefix("- ")
+        if entry.endswith(".md"):
+            title, sentence = sentence_of((ROOT / "docs" / entry).read_text("utf-8"))
+            path = entry.removesuffix("README.md") if entry.endswith("README.md") else entry.removesuffix(".md") + "/"
+            yield f"- [{title}]({path or './'}): {sentence}"
+        elif entry.endswith(":"):
+            yield from ("", f"## {entry.rstrip(':')}", "")
+
+
+if __name__ == "__main__":
+    if not all(drop_from_search(BUILT / "search.json")):
+        raise SystemExit(
+            "build/site/search.json has no section of spec/ or of the API: has the form of the index changed?"
+        )
+    (BUILT / "llms.txt").write_text("\n".join(lines_of_llms()) + "\n", "utf-8")
