@@ -429,6 +429,9 @@ async def test_an_event_about_what_the_client_sent_meanwhile(event):
     report = StreamReport()
     assert decoded(await staged(data, OPENAI, CHAT, report)) == "Hi"
     assert report.lost == [("metadata", event["type"])]
+    report = StreamReport()
+    await staged(data, OPENAI, "ollama", report)
+    assert report.lost == [("metadata", event["type"])]
 
 
 # -- phases ------------------------------------------------------------------------------------------------------------

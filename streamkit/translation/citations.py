@@ -17,14 +17,14 @@ Source: dialects.md §1.2, §2.1, §2.2, §3.1, §5.2, §6.1, §6.2 (citations a
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeGuard
 
 from attrs import define, evolve, field
 
 from streamkit.conversation.messages import Citation, Part, Response, Text, Tool
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import CitationForm, Dialect, SearchForm
+from streamkit.dialects.base import CitationForm, Dialect, SearchReader, ToolSearchReader
 from streamkit.events import Aside, Event, ResponseFinished, StreamEnded, TextDelta, UsageReported
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.machines import Link
@@ -538,17 +538,12 @@ def _end(aside: Aside) -> int:
 
 
 class SearchCarrier(Link):
-    """The machine of ``carry_searches``: from events to events with translated searches."""
+    """From events to events with translated searches, of the web or of tools. ``write`` is that of the target's form."""
 
     def __init__(
-        self, source: SearchForm, to: SearchForm, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None
+        self, reader: SearchReader | ToolSearchReader, vendor: str, write: Callable[[Any, int, int], list[Aside]]
     ) -> None:
-        self._report = report if report is not None else StreamReport()
-        if source.reader is None:
-            raise ValueError(f"streamkit cannot read searches of {source.vendor}")
-        self._reader = source.reader(limits, self._report)
-        self._vendor = source.vendor
-        self._to = to
+        self._reader, self._vendor, self._write = reader, vendor, write
         self._number = 0
 
     def push(self, event: Event, /) -> None:
@@ -559,7 +554,7 @@ class SearchCarrier(Link):
         if left is not None:  # emitted before the search, since its citations belong to the open text block
             self.emit(left)
         for searched in found:
-            for aside in self._to.write(searched, self._number, event.choice) if self._to.write is not None else ():
+            for aside in self._write(searched, self._number, event.choice):
                 self.emit(aside)
             self._number += 1
 
@@ -567,36 +562,41 @@ class SearchCarrier(Link):
         self._reader.finish()
 
 
-def _search_forms(source: Dialect, to: Dialect, offered: Sequence[Tool]) -> tuple[SearchForm, SearchForm] | None:
-    """Return how both dialects write searches, or None where none are translated: the request must offer a search.
+def _search_carrier(
+    source: Dialect, to: Dialect, offered: Sequence[Tool], limits: Limits = DEFAULT_LIMITS
+) -> Callable[[StreamReport], SearchCarrier] | None:
+    """Return what makes the machine that translates searches; None where none are translated: the request must offer one.
 
     A dialect whose clients read searches in any case (``unasked``) needs no offer.
     """
-    read, write = source.searches, to.searches
-    if read is None or read.reader is None or write is None or write.write is None or source is to:
+    read, form = source.searches, to.searches
+    if read is None or (reader := read.reader) is None or form is None or (write := form.write) is None or source is to:
         return None
-    if not (write.unasked or any(tool.search is not None for tool in offered)):
+    if not (form.unasked or any(tool.search is not None for tool in offered)):
         return None
-    return read, write
+    vendor = read.vendor
+    return lambda report: SearchCarrier(reader(limits, report), vendor, write)
 
 
 def carry_searches(
     source: Dialect, to: Dialect, offered: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS
 ) -> Stage[list[Event], list[Event]] | None:
     """Return the stage before ``encode`` that translates searches from ``source`` to ``to``; None if none is needed."""
-    forms = _search_forms(source, to, offered)
-    if forms is None:
-        return None
-    return stage_within("events", "carry_searches", lambda report: SearchCarrier(*forms, limits=limits, report=report))
+    carrier = _search_carrier(source, to, offered, limits)
+    return None if carrier is None else stage_within("events", "carry_searches", carrier)
 
 
 def carry_searches_of(response: Response, to: str, offered: Sequence[Tool]) -> None:
     """Translate the searches of a whole response to the dialect ``to``, in place."""
-    forms = _search_forms(DIALECTS[response.dialect], DIALECTS[to], offered)
-    if forms is None:
+    carry_each_choice(response, _search_carrier(DIALECTS[response.dialect], DIALECTS[to], offered))
+
+
+def carry_each_choice(response: Response, carrier: Callable[[StreamReport], SearchCarrier] | None) -> None:
+    """Pass the parts of each choice through a machine of its own, in place; do nothing without one."""
+    if carrier is None:
         return
     for choice in response.choices:
-        carrier = SearchCarrier(*forms, report=response.report)
+        machine = carrier(response.report)
         parts: list[Any] = list(choice.parts)
-        choice.parts = [made for part in parts for made in carrier.feed([part])]
-        carrier.finish()
+        choice.parts = [made for part in parts for made in machine.feed([part])]
+        machine.finish()

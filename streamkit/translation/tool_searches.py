@@ -9,19 +9,19 @@ Source: dialects.md §2.2, §2.3, §3.1, §3.2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from attrs import evolve
 
 from streamkit.conversation.messages import Part, Request, Response, Tool, ToolsFound
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Dialect, ToolSearchForm, ToolSearchReader
+from streamkit.dialects.base import Dialect, ToolSearchForm
 from streamkit.dialects.lowering import Lowering
 from streamkit.events import Aside, Event
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.machines import Link
 from streamkit.pipeline import Stage, stage_within
 from streamkit.report import StreamReport
+from streamkit.translation.citations import SearchCarrier, carry_each_choice
 
 
 def read_parts(parts: Iterable[Part], form: ToolSearchForm, report: StreamReport) -> list[Part | ToolsFound]:
@@ -76,61 +76,27 @@ def form_of(dialect: str) -> ToolSearchForm | None:
     return None if known is None else known.tool_searches
 
 
-class ToolSearchCarrier(Link):
-    """The machine of ``carry_tool_searches``: from events to events with translated searches of tools."""
-
-    def __init__(self, reader: ToolSearchReader, vendor: str, to: ToolSearchForm, offered: Sequence[Tool]) -> None:
-        self._reader, self._vendor, self._to, self._offered = reader, vendor, to, offered
-        self._number = 0
-
-    def push(self, event: Event, /) -> None:
-        if not isinstance(event, Aside) or event.vendor != self._vendor:
-            self.emit(event)
-            return
-        found, left = self._reader.take(event)
-        if left is not None:
-            self.emit(left)
-        for search in found:
-            for aside in self._to.write(search, self._number, event.choice, self._offered):
-                self.emit(aside)
-            self._number += 1
-
-    def push_end(self) -> None:
-        self._reader.finish()
-
-
-def _forms(source: Dialect, to: Dialect, offered: Sequence[Tool]) -> tuple[ToolSearchForm, ToolSearchForm] | None:
-    """Return how both dialects write searches of tools, or None if none are translated: the request must offer one."""
-    read, write = source.tool_searches, to.tool_searches
-    if read is None or write is None or source is to or not any(tool.finds_tools for tool in offered):
+def _carrier(
+    source: Dialect, to: Dialect, offered: Sequence[Tool], limits: Limits = DEFAULT_LIMITS
+) -> Callable[[StreamReport], SearchCarrier] | None:
+    """Return what makes the machine that translates searches of tools; None if the request offers none, or for one dialect."""
+    read, form = source.tool_searches, to.tool_searches
+    if read is None or form is None or source is to or not any(tool.finds_tools for tool in offered):
         return None
-    return read, write
+    reader, vendor, write = read.reader, read.vendor, form.write
+    return lambda report: SearchCarrier(
+        reader(limits, report), vendor, lambda found, number, choice: write(found, number, choice, offered)
+    )
 
 
 def carry_tool_searches(
     source: Dialect, to: Dialect, offered: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS
 ) -> Stage[list[Event], list[Event]] | None:
     """Return the stage before ``encode`` that translates searches of tools to the dialect ``to``; None if none is needed."""
-    forms = _forms(source, to, offered)
-    if forms is None:
-        return None
-    read, write = forms
-    return stage_within(
-        "events",
-        "carry_tool_searches",
-        lambda report: ToolSearchCarrier(read.reader(limits, report), read.vendor, write, offered),
-    )
+    carrier = _carrier(source, to, offered, limits)
+    return None if carrier is None else stage_within("events", "carry_tool_searches", carrier)
 
 
 def carry_tool_searches_of(response: Response, to: str, offered: Sequence[Tool]) -> None:
     """Translate the searches of tools of a whole response to the dialect ``to``, in place."""
-    forms = _forms(DIALECTS[response.dialect], DIALECTS[to], offered)
-    if forms is None:
-        return
-    read, write = forms
-    for choice in response.choices:
-        reader = read.reader(DEFAULT_LIMITS, response.report)
-        carrier = ToolSearchCarrier(reader, read.vendor, write, offered)
-        parts: list[object] = list(choice.parts)
-        choice.parts = [made for part in parts for made in carrier.feed([part])]
-        carrier.finish()
+    carry_each_choice(response, _carrier(DIALECTS[response.dialect], DIALECTS[to], offered))

@@ -140,13 +140,15 @@ def test_what_is_no_search_passes_and_what_has_no_end_is_counted():
         aside_of("anthropic", "content_block_start", 5),
     ]  # fmt: skip
     report = StreamReport()
-    carrier = SearchCarrier(FORMS["anthropic"], FORMS["openai-responses"], report=report)
+    carrier = SearchCarrier(FORMS["anthropic"].reader(Limits(), report), "anthropic", FORMS["openai-responses"].write)
     assert carrier.feed(other) == other
     begun = FORMS["anthropic"].write(FOUND, 0, 0)
     assert carrier.feed(begun[:3]) == []
     assert carrier.finish() == []
     assert report.losses == {"server_tool": 1}
-    carrier = SearchCarrier(FORMS["openai-responses"], FORMS["anthropic"], report=report)
+    carrier = SearchCarrier(
+        FORMS["openai-responses"].reader(Limits(), report), FORMS["openai-responses"].vendor, FORMS["anthropic"].write
+    )
     opened = {"item": {"type": "web_search_call", "action": {"type": "open_page", "url": "u"}}}
     assert carrier.feed([aside_of("openai-responses", "response.output_item.added", opened)]) == []
     assert carrier.feed([aside_of("openai-responses", "response.web_search_call.searching", {})]) == []

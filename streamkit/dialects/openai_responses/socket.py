@@ -213,7 +213,8 @@ class SocketConversation:
         members = fields.peek_all()
         if members.get("type") != "response.create":
             kind = quoted(str(members.get("type")), SHOWN_CHARS)
-            return refused(f"the type of a message must be 'response.create', not {kind}", param="type")
+            instead = "send new input in a response.create after the response has ended"
+            return refused(f"the type of a message must be 'response.create', not {kind}; {instead}", param="type")
         if members.get("stream_id") is not None:
             return refused("a connection has only one response at a time; remove stream_id", param="stream_id")
         previous = members.get("previous_response_id")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from streamkit.dialects.members.values import name_of
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, object_arguments
 from streamkit.events import (
@@ -122,7 +123,7 @@ class WholeCallEncoder(OneChoiceEncoder):
                 self.write_call(start, call, arguments)
 
     def aside(self, event: Aside) -> None:
-        self.lose(event.kind)
+        self.report.lose(event.kind, what=name_of(event))
 
     def finished(self, event: ResponseFinished) -> None:
         self.stop = event

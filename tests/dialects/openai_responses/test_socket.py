@@ -84,6 +84,7 @@ def test_what_is_no_request_is_refused():
         assert isinstance(failed, ProviderFailed)
         assert failed.http_status == 400
         assert "body" in failed.message or failed.raw["param"] in {"type", "stream_id"}
+        assert ("send new input in a response.create" in failed.message) == (failed.raw["param"] == "type")
 
 
 @pytest.mark.parametrize(
