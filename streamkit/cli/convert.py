@@ -3,35 +3,48 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from contextlib import closing
 
 from attrs import evolve
 
-from streamkit.cli.inputs import open_named, refused
+from streamkit.cli.inputs import open_or_say, refused
 from streamkit.cli.options import (
+    AUTO,
     ONE,
     OTHER,
-    add_dialects,
     add_in_text,
     add_policy,
     add_stage,
     client,
     policy_of,
-    source,
+    source_or_auto,
     stage_named,
 )
-from streamkit.cli.streams import add_file, refuse, say, title_of, write
+from streamkit.cli.outputs import Output, outputs
+from streamkit.cli.progress import progress
+from streamkit.cli.streams import STDIN, add_quiet, name_of, say
 from streamkit.dialects import DIALECTS, client_named, encode
+from streamkit.dialects.profiles import Profile
+from streamkit.errors import UsageError
 from streamkit.pipeline import pipe
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import transcode
 from streamkit.report import LOSSES, REPAIRS, Status, StreamReport, describe
+from streamkit.rewrite.given import EventStage
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
 
 HELP = "translate a stream into another dialect"
 DETAIL = f"""\
 Reads a recorded or live stream (curl -N … | streamkit convert …) and writes each piece as soon as it arrives. If both dialects
 are the same, frames are copied byte for byte; --reencode decodes and encodes them, which repairs the provider's errors.
-`streamkit dialects` lists the dialects.
+`streamkit dialects` lists the dialects. Without --from the first frames tell the dialect, and the report names it. A dialect
+whose streams begin like another's is taken for that one: name it with --from.
+
+--out writes a file instead of standard output. With a folder (one that exists, or a name that ends in /), with several files,
+or with a folder as FILE, it writes one file for each input: answer.stream.jsonl becomes answer.sse, answer.ndjson or
+answer.bin, as the output's dialect has it. Subfolders are kept, and hidden files are skipped. If an output exists, nothing is
+converted, unless --force overwrites it. The exit status is the highest one.
 
 If the input is interrupted or fails, everything that arrived is written, then an error frame of the output dialect, and no
 success terminator. Repairs and losses are reported on standard error.
@@ -43,8 +56,9 @@ A recording (*.stream.jsonl) states its dialect. It fails as the recorded respon
 timeout, or an error status. Recordings are recognised by their first bytes, also on standard input.
 
 examples:
-  streamkit convert --from {ONE} --to {OTHER} answer.sse
-  streamkit convert --to {OTHER} answer.stream.jsonl
+  streamkit convert --to {OTHER} answer.sse
+  streamkit convert --from {ONE} --to {OTHER} --out answers/ *.sse
+  streamkit convert --to {OTHER} --out answers recordings
   streamkit convert --to {OTHER} --stage '{{ use = "streamkit:redact", args = ["ACME-4711"] }}' answer.stream.jsonl
 """
 #: The names of the dialects to which the option ``--no-usage`` applies, for the help.
@@ -56,32 +70,59 @@ IDS_ON_REQUEST = ", ".join(name for name, dialect in DIALECTS.built_in.items() i
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of ``streamkit convert``."""
     add = command.add_argument
-    add_dialects(command, source, "the input's dialect", client, "the output's dialect", recordings=True)
+    what = "the input's dialect, or the provider (default: the recording's dialect, else auto)"
+    add("--from", dest="source", default=AUTO, type=source_or_auto, metavar="DIALECT", help=what)
+    add(
+        "--to", dest="target", required=True, type=client, metavar="DIALECT", help="the output's dialect, or the client"
+    )
+    add("--out", "-o", metavar="PATH", help="the file, or the folder, to write (default: standard output)")
+    add("--force", action="store_true", help="with --out: overwrite files")
     add("--reencode", action="store_true", help="decode and encode even if both dialects are the same")
     add("--no-usage", action="store_true", help=f"{USAGE_ON_REQUEST}: omit the usage chunk, as for clients without it")
     add("--call-ids", action="store_true", help=f"{IDS_ON_REQUEST}: write ids of tool calls (strict readers fail)")
     add_stage(command)
     add_policy(command)
     add_in_text(command)
-    add_file(command, "a recording, or the bytes of a stream")
+    add_quiet(command)
+    add("files", nargs="*", default=[STDIN], metavar="FILE", help="recordings, bytes of streams, or folders of them")
 
 
 async def run(options: argparse.Namespace) -> Status:
-    """Convert a stream. Return how the stream ended."""
+    """Convert each stream. Return the worst of their ends."""
     dialect, profile = client_named(options.target)
     if options.call_ids:
         profile = dialect.with_call_ids or profile
     if options.no_usage:
         profile = evolve(profile, include_usage=False)
     stages = [stage_named(text) for text in options.stage]
-    opened, options.source = await open_named(options.file, options.source)
-    failed, report = opened.refusal(options.source), StreamReport()
+    if options.force and options.out is None:
+        raise UsageError("--force needs --out")
+    pairs = outputs(options.files, options.out, dialect.media_type, force=options.force)
+    if not pairs:
+        say("the input has no files, so nothing was written")
+    statuses = [Status.DONE]
+    with progress([path for path, _ in pairs], writes_text=options.out is None):
+        for path, written in pairs:
+            with closing(Output(written, force=options.force)) as output:
+                statuses.append(await convert(path, output, options, profile, stages))
+    return max(statuses)
+
+
+async def convert(
+    path: str, output: Output, options: argparse.Namespace, profile: Profile, stages: Sequence[EventStage]
+) -> Status:
+    """Convert one stream, and print its report. Return how the stream ended."""
+    found = await open_or_say(path, options.source)
+    if isinstance(found, Status):
+        return found
+    opened, source = found
+    failed, report = opened.refusal(source), StreamReport()
     stream = (
         pipe(refused(failed), accumulate_tool_calls(), encode(options.target, profile=profile), report=report)
         if failed is not None
         else transcode(
             opened.source(report),
-            options.source,
+            source,
             options.target,
             ReadOptions(policy=policy_of(options)),
             stages=stages,
@@ -92,12 +133,12 @@ async def run(options: argparse.Namespace) -> Status:
     )
     async with stream:
         async for chunk in stream:
-            write(chunk)
+            output.write(chunk)
     if report.status is Status.NOT_THIS_DIALECT and report.error is not None:
-        refuse(options, report.error)
+        say(f"{name_of(path)}: {describe(report.error)}")
     elif not options.quiet:
         what = f"{report.frames} frames" if failed is None else f"status {failed.http_status}"
-        print_report(report, f"{title_of(options)}: {what}, {ending(report)}")
+        print_report(report, f"{name_of(path)}: {source} -> {options.target}: {what}, {ending(report)}")
     return report.status
 
 

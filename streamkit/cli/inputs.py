@@ -16,14 +16,16 @@ from typing import TypeAlias
 from attrs import define, field
 
 from streamkit.cli.options import AUTO
-from streamkit.cli.streams import name_of, read
+from streamkit.cli.progress import advance
+from streamkit.cli.streams import name_of, read, say, size_of
 from streamkit.detection import RereadSource, detect, dialect_of
 from streamkit.dialects import DIALECTS, source_named
 from streamkit.errors import NotThisDialect, SourceFailed, UsageError
 from streamkit.events import ProviderFailed, WireEvent
+from streamkit.framing.frame import NOTHING
 from streamkit.lab.recording import BadRecording, Recording, is_recording, may_be_recording, parse_recording
 from streamkit.lab.recording.source import RecordedSource, failure, refusal
-from streamkit.report import StreamReport
+from streamkit.report import Status, StreamReport
 
 
 class LiveSource:
@@ -44,10 +46,24 @@ class LiveSource:
             self.ended_at = time.monotonic() - self._began
             raise
         self.now = self._times.popleft()
+        advance(len(chunk))
         return chunk
 
     async def aclose(self) -> None:
         await self._reads.aclose()
+
+
+class _CountedSource(RecordedSource):
+    """A recording's reads. Each counts as its share of the recording's ``size`` in bytes."""
+
+    def __init__(self, recording: Recording, report: StreamReport, size: int) -> None:
+        super().__init__(recording, report)
+        self._share = size / (len(recording.body) or 1)
+
+    async def __anext__(self) -> bytes:
+        chunk = await super().__anext__()
+        advance(round(len(chunk) * self._share))
+        return chunk
 
 
 @define
@@ -58,6 +74,7 @@ class RawInput:
     _reads: RereadSource = field(repr=False)
     _times: deque[float] = field(repr=False)  # arrival times of the reads that are not taken yet
     _began: float  # opening time on the monotonic clock
+    has_times: bool  #: the reads arrive as the response did, which those of a file do not
     recording: None = field(default=None, init=False)
 
     async def find_dialect(self, named: str) -> str:
@@ -84,6 +101,8 @@ class RecordedInput:
 
     name: str  #: the input's name in messages
     recording: Recording = field(repr=False)
+    _size: int = 0  # bytes of the recording as a file
+    has_times: bool = field(default=True, init=False)
 
     async def find_dialect(self, named: str) -> str:
         """Return the named dialect; for ``auto``, the recording's provider if known, else its dialect, else detect it.
@@ -104,7 +123,7 @@ class RecordedInput:
 
     def source(self, report: StreamReport) -> RecordedSource:
         """Return the reads. ``report`` must be the report of the pipe that reads them."""
-        return RecordedSource(self.recording, report)
+        return _CountedSource(self.recording, report, self._size)
 
     def refusal(self, dialect: str) -> ProviderFailed | None:
         return refusal(self.recording, dialect)
@@ -127,6 +146,18 @@ async def open_input(path: str, named: str = AUTO) -> tuple[Input, str]:
     except BaseException:
         await opened.aclose()
         raise
+
+
+async def open_or_say(path: str, named: str, *, empty: Status = Status.CUT) -> tuple[Input, str] | Status:
+    """Open an input as ``open_input`` does. On failure print the reason, and return the status; without bytes, ``empty``."""
+    try:
+        return await open_input(path, named)
+    except NotThisDialect as error:
+        say(f"{name_of(path)}: {error}")
+        return empty if error.found == NOTHING else Status.NOT_THIS_DIALECT
+    except SourceFailed as error:
+        say(str(error))
+        return Status.FAILED
 
 
 async def open_named(path: str, named: str | None) -> tuple[Input, str]:
@@ -157,13 +188,14 @@ async def _opened(path: str) -> Input:
             beginning = b"".join(chunks)
             if is_recording(beginning):
                 chunks += [chunk async for chunk in reads]
-                return RecordedInput(name, parse_recording(b"".join(chunks), name=name))
+                content = b"".join(chunks)
+                return RecordedInput(name, parse_recording(content, name=name), len(content))
             if not may_be_recording(beginning):
                 break
     except BaseException:
         await reads.aclose()
         raise
-    return RawInput(name, RereadSource(chunks, reads, reads), times, began)
+    return RawInput(name, RereadSource(chunks, reads, reads), times, began, has_times=size_of(path) is None)
 
 
 async def _stamped(

@@ -11,15 +11,15 @@ from typing import Any
 
 from attrs import asdict
 
-from streamkit.cli.inputs import open_input, refused
+from streamkit.cli.inputs import open_or_say, refused
 from streamkit.cli.options import AUTO, add_in_text, add_policy, add_renamed, client, policy_of, source_or_auto
 from streamkit.cli.picture import Palette, Picture, Times, table, timing_rows
+from streamkit.cli.progress import progress
 from streamkit.cli.streams import STDIN, name_of, say, write, write_json
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Choice, Media, OutputFormat, Response, ToolCall
-from streamkit.errors import NotThisDialect, SourceFailed, StreamError, UsageError
+from streamkit.errors import StreamError, UsageError
 from streamkit.events import Event, ProviderFailed, Verdict
-from streamkit.framing.frame import NOTHING
 from streamkit.lab.recording import TIME_DIGITS
 from streamkit.pipeline import Pipe, pipe
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
@@ -107,10 +107,11 @@ async def run(options: argparse.Namespace) -> Status:
         return await show(options.files, options.source, read_options, client=options.target, port=options.port)
     if options.target is not None or options.port:
         raise UsageError("--to and --port need --web")
-    statuses = [
-        await inspect(path, options.source, palette, read_options, as_json=options.json, timings=options.timings)
-        for path in options.files
-    ]
+    with progress(options.files):
+        statuses = [
+            await inspect(path, options.source, palette, read_options, as_json=options.json, timings=options.timings)
+            for path in options.files
+        ]
     return max(statuses)
 
 
@@ -148,17 +149,14 @@ async def inspect(
     timings: bool = False,
 ) -> Status:
     """Read one file, show it, and return its status."""
-    try:
-        opened, dialect = await open_input(path, dialect)
-    except NotThisDialect as error:
-        say(f"{name_of(path)}: {error}")
-        return Status.CUT if error.found == NOTHING else Status.NOT_THIS_DIALECT
-    except SourceFailed as error:
-        say(str(error))
-        return Status.FAILED
+    found = await open_or_say(path, dialect)
+    if isinstance(found, Status):
+        return found
+    opened, dialect = found
     report = StreamReport()
     source, failed = opened.source(report), opened.refusal(dialect)
-    picture = Picture(palette, lambda: source.now, is_timed=opened.recording is not None)
+    clock = (lambda: source.now) if opened.has_times else (lambda: 0.0)
+    picture = Picture(palette, clock, is_timed=opened.recording is not None)
     stream: Pipe[list[Event]] = (
         pipe(refused(failed), accumulate_tool_calls(), report=report, timings=timings)
         if failed is not None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +13,7 @@ from typing import Any, Final
 from attrs import define, field
 
 from streamkit.cli.inputs import open_input
-from streamkit.cli.streams import STDIN, STDIN_DESCRIPTOR, name_of, say
+from streamkit.cli.streams import STDIN, name_of, say, size_of
 from streamkit.dialects import source_named
 from streamkit.errors import NotThisDialect, SourceFailed
 from streamkit.framing.frame import NOTHING
@@ -106,7 +104,7 @@ def _times(path: str, recording: Recording | None) -> dict[str, Any]:
 
 def _is_live(path: str) -> bool:
     """Return whether the input is a live stream, whose reading times are useful."""
-    return path == STDIN and not stat.S_ISREG(os.fstat(STDIN_DESCRIPTOR).st_mode)
+    return path == STDIN and size_of(path) is None
 
 
 async def show(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from streamkit.cli.inputs import open_input
+from streamkit.cli.inputs import open_or_say
 from streamkit.cli.options import AUTO, dialect_or_auto
+from streamkit.cli.progress import progress
 from streamkit.cli.streams import STDIN, name_of, say, visible, write, write_json
-from streamkit.errors import NotThisDialect, SourceFailed
-from streamkit.framing.frame import NOTHING
+from streamkit.errors import SourceFailed
 from streamkit.lint import VERDICTS, Check, Found, members_of, sentence
 from streamkit.report import Status, describe
 
@@ -54,20 +54,17 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 async def run(options: argparse.Namespace) -> Status:
     """Check each file. Return the worst status of all files."""
-    statuses = [await lint(path, options.dialect, as_json=options.json) for path in options.files]
+    with progress(options.files):
+        statuses = [await lint(path, options.dialect, as_json=options.json) for path in options.files]
     return max(statuses)
 
 
 async def lint(path: str, dialect: str, *, as_json: bool) -> Status:
     """Check one file, print the result, and return its status."""
-    try:
-        opened, dialect = await open_input(path, dialect)
-    except NotThisDialect as error:
-        say(f"{name_of(path)}: {error}")
-        return Status.FAILED if error.found == NOTHING else Status.NOT_THIS_DIALECT
-    except SourceFailed as error:
-        say(str(error))
-        return Status.FAILED
+    opened_or_status = await open_or_say(path, dialect, empty=Status.FAILED)
+    if isinstance(opened_or_status, Status):
+        return opened_or_status
+    opened, dialect = opened_or_status
     failed = opened.refusal(dialect)
     if failed is not None:
         what = f"the provider responded with status {failed.http_status}, {failed.type}: {failed.message}"

@@ -10,8 +10,10 @@ import argparse
 import asyncio
 import os
 import re
+import stat
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
 from typing import Any
 
 from streamkit.errors import SourceFailed
@@ -47,6 +49,15 @@ async def _reads(path: str, descriptor: int) -> AsyncGenerator[bytes, None]:
             os.close(descriptor)
 
 
+def size_of(path: str) -> int | None:
+    """Return the size of a file, or of the file that is standard input. For a pipe, a terminal and no file, return None."""
+    try:
+        found = os.fstat(STDIN_DESCRIPTOR) if path == STDIN else Path(path).stat()
+    except OSError:
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None
+
+
 def _failed(path: str, error: OSError) -> SourceFailed:
     return SourceFailed(f"cannot read {name_of(path)}: {error.strerror}")
 
@@ -65,8 +76,13 @@ async def _readable(descriptor: int) -> None:
         loop.remove_reader(descriptor)
 
 
+on_line: list[Callable[[], None]] = []  #: called before each line on a terminal: a progress bar is removed
+
+
 def write(data: bytes) -> None:
     """Write all of ``data`` to standard output without buffering. Raises BrokenPipeError if the reader closed the pipe."""
+    for call in on_line:
+        call()
     view = memoryview(data)
     while view:
         view = view[os.write(STDOUT_DESCRIPTOR, view) :]
@@ -79,6 +95,8 @@ def write_json(value: Any) -> None:
 
 def say(line: str) -> None:
     """Print one line for people to standard error."""
+    for call in on_line:
+        call()
     print(f"streamkit: {visible(line)}", file=sys.stderr)
 
 
@@ -112,9 +130,14 @@ def add_body(command: Any) -> None:
     add_file(command, "the body")
 
 
+def add_quiet(command: Any) -> None:
+    """Add ``--quiet``."""
+    command.add_argument("--quiet", "-q", action="store_true", help="no report on standard error")
+
+
 def add_file(command: Any, what: str) -> None:
     """Add the input file and ``--quiet``. ``what`` describes the file in the help."""
-    command.add_argument("--quiet", "-q", action="store_true", help="no report on standard error")
+    add_quiet(command)
     command.add_argument("file", nargs="?", default=STDIN, metavar="FILE", help=f"{what}; standard input by default")
 
 

@@ -24,7 +24,9 @@ MESSAGE_BYTES = 128 * 1024
 WAITING = f"""
 import gc, json, os, socket, sys
 from streamkit.cli import main
+from streamkit.cli.commands import parser
 
+parser()  # imports every command, which main does only for the one that is given
 requests = socket.socket(fileno=int(sys.argv[1]))
 gc.freeze()
 while True:

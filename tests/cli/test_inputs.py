@@ -259,9 +259,14 @@ def test_the_dialect_is_the_recordings_own_unless_it_is_named(tmp_path):
 
 
 def test_a_dialect_that_nothing_says_has_to_be_named():
-    done = run("convert", "--to", "anthropic", stdin=recorded([(0.5, b"<html>")], ""))
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr == b"streamkit: (standard input): its dialect was not recognized; add --from DIALECT\n"
+    for body in b"<html>", b'{"a":1}':
+        done = run("convert-response", "--to", "anthropic", stdin=recorded([(0.5, body)], ""))
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert done.stderr == b"streamkit: (standard input): its dialect was not recognized; add --from DIALECT\n"
+    for stdin in recorded([(0.5, b"<html>")], ""), b"<html>":
+        done = run("convert", "--to", "anthropic", stdin=stdin)
+        assert (done.returncode, done.stdout) == (5, b"")
+        assert b"not a stream of a known dialect: found an HTML page" in done.stderr
     assert run("inspect", stdin=recorded([(0.5, b"<html>")], "")).returncode == 5
     assert run("inspect", stdin=recorded([], "", end="unreachable", t=1)).returncode == 1
     refused = recorded([(0.1, b'{"error":{"message":"no"}}')], "", status=401)
