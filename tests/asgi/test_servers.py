@@ -74,7 +74,7 @@ async def test_a_failed_upstream_gives_what_it_gives_under_aiohttp(server, strea
     delivery = QUICK if is_silent else evolve(QUICK, keep_alive_s=30.0)
     for each in ("aiohttp", server):
         play = FAULTS[fault]("openai-chat", whole=not stream)
-        async with ready(each, play, connect_s=connect_s, delivery=QUICK) as (port, _):
+        async with ready(each, play, connect_s=connect_s, delivery=delivery) as (port, _):
             answers.append(await asked(port, "anthropic", stream=stream))
     wanted, found = answers
     assert (found.status, known(found.body)) == (wanted.status, known(wanted.body))
