@@ -70,11 +70,23 @@ def _in_short_turns() -> Iterator[None]:
     finally:
         sys.setswitchinterval(before)
         if collects:
-            # nothing is frozen yet: objects that other code froze, as the gateway does, must stay frozen
-            if not gc.get_freeze_count():
+            if not _has_frozen():
                 gc.freeze()  # freeze and unfreeze make all objects old, so no young ones are scanned
                 gc.unfreeze()
             gc.enable()
+
+
+_frozen = False
+
+
+def _has_frozen() -> bool:
+    """Whether other code froze objects, as the gateway does: they must stay frozen.
+
+    Counting them takes milliseconds, so a count that is not 0 is remembered.
+    """
+    global _frozen  # noqa: PLW0603
+    _frozen = _frozen or gc.get_freeze_count() > 0
+    return _frozen
 
 
 #: How many requests may begin in one turn of the event loop. Each takes about seven steps in later turns; together the steps
