@@ -110,7 +110,9 @@ async def test_transcode_counts_the_losses_and_says_all_the_same(vector, target)
     else:
         assert again.reasoning == vector.reasoning
     numbers = {"number_out_of_range"} & vector.repairs.keys()  # argument text keeps its numbers, here too
-    assert again.report.repairs.keys() <= numbers  # what the encoders write needs no tolerance
+    # a stop that says "run the calls" over a call that broke off is written as it came, and read as a response cut by its length
+    cut = {"stop_conflict"} if any(call.verdict == "truncated" for call in vector.calls) else set()
+    assert again.report.repairs.keys() <= numbers | cut  # what the encoders write needs no other tolerance
 
 
 #: Not in the bytes alone: tests/translation/test_pass_through.py, tests/test_policy.py, tests/conversation/test_restore.py, tests/web/test_exchange.py,
