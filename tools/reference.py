@@ -17,8 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any, Final, get_args
 
+from argparse_manpage.manpage import Manpage
+
 import streamkit
-from streamkit import errors, events, limits, report, sources
+from streamkit import __version__, errors, events, limits, report, sources
 from streamkit.cli.commands import STATUSES, parser
 from streamkit.conversation import messages
 from streamkit.dialects import DIALECTS, base, lowering
@@ -400,6 +402,17 @@ def cli_page() -> str:
     return page("Command line", (top.description or "").strip(), "## Exit status", statuses, *parts)
 
 
+def man_page() -> str:
+    """The commands as a page for ``man``."""
+    top = parser()
+    made = Manpage(top, {"project_name": "streamkit", "version": __version__, "manual_title": "User Commands"})
+    made.description, made.date = (top.description or "").rstrip("."), ""  # no date: the same page every day
+    # groff reads an apostrophe at the start of a line as a command
+    return GENERATED.replace("<!--", '.\\"').replace(" -->", "\n") + re.sub(
+        r"^'", r"\\(aq", str(made), flags=re.MULTILINE
+    )
+
+
 def narrow(text: str) -> str:
     """A help text for a block of 88 columns: each longer line is cut between words, under its own beginning."""
     lines = []
@@ -448,4 +461,5 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "lint-rules.md": lint_page,
     "profiles.md": profiles_page,
     "cli.md": cli_page,
+    "streamkit.1": man_page,
 }

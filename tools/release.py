@@ -34,6 +34,7 @@ ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "build" / "release"
 EXTRAS = (
     "aws",
+    "cli",
     "gateway",
     "google",
     "import",

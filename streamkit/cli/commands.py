@@ -51,6 +51,7 @@ COMMANDS: Final = (
     "doctor",
     "serve",
     "import",
+    "completion",
 )
 #: The modules that are not named like their commands.
 MODULES: Final = {"import": "import_config"}  # a keyword
