@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from contextlib import closing
 
 from attrs import evolve
 
@@ -21,12 +20,10 @@ from streamkit.cli.options import (
     source_or_auto,
     stage_named,
 )
-from streamkit.cli.outputs import Output, outputs
-from streamkit.cli.progress import progress
-from streamkit.cli.streams import STDIN, add_quiet, name_of, say
+from streamkit.cli.outputs import Output, add_outputs, each_file
+from streamkit.cli.streams import add_quiet, name_of, say
 from streamkit.dialects import DIALECTS, client_named, encode
 from streamkit.dialects.profiles import Profile
-from streamkit.errors import UsageError
 from streamkit.pipeline import pipe
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import transcode
@@ -75,8 +72,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add(
         "--to", dest="target", required=True, type=client, metavar="DIALECT", help="the output's dialect, or the client"
     )
-    add("--out", "-o", metavar="PATH", help="the file, or the folder, to write (default: standard output)")
-    add("--force", action="store_true", help="with --out: overwrite files")
     add("--reencode", action="store_true", help="decode and encode even if both dialects are the same")
     add("--no-usage", action="store_true", help=f"{USAGE_ON_REQUEST}: omit the usage chunk, as for clients without it")
     add("--call-ids", action="store_true", help=f"{IDS_ON_REQUEST}: write ids of tool calls (strict readers fail)")
@@ -84,7 +79,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_policy(command)
     add_in_text(command)
     add_quiet(command)
-    add("files", nargs="*", default=[STDIN], metavar="FILE", help="recordings, bytes of streams, or folders of them")
+    add_outputs(command, "recordings, bytes of streams")
 
 
 async def run(options: argparse.Namespace) -> Status:
@@ -95,17 +90,9 @@ async def run(options: argparse.Namespace) -> Status:
     if options.no_usage:
         profile = evolve(profile, include_usage=False)
     stages = [stage_named(text) for text in options.stage]
-    if options.force and options.out is None:
-        raise UsageError("--force needs --out")
-    pairs = outputs(options.files, options.out, dialect.media_type, force=options.force)
-    if not pairs:
-        say("the input has no files, so nothing was written")
-    statuses = [Status.DONE]
-    with progress([path for path, _ in pairs], writes_text=options.out is None):
-        for path, written in pairs:
-            with closing(Output(written, force=options.force)) as output:
-                statuses.append(await convert(path, output, options, profile, stages))
-    return max(statuses)
+    return await each_file(
+        options, dialect.media_type, lambda path, output: convert(path, output, options, profile, stages)
+    )
 
 
 async def convert(

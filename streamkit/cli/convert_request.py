@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import get_args
 
 from streamkit.cli.convert import print_report
 from streamkit.cli.options import ONE, OTHER, add_dialects, client, source
-from streamkit.cli.streams import add_body, body_of, refuse, title_of, write_body
+from streamkit.cli.outputs import Output, add_outputs, each_file
+from streamkit.cli.streams import add_body, body_of, line_of, name_of, refuse
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS
 from streamkit.errors import BadRequest
 from streamkit.policy import AssistantFirst, AssistantLast, LinkedMedia, UnreadableParts
@@ -24,8 +26,9 @@ An invalid request is refused with exit status 1 and one line with the path of t
 result and a result without a call, unless --repair fixes the history. It also includes a feature that the dialect lacks (such
 as a required tool call), unless --emulate imitates it.
 
-example:
+examples:
   streamkit convert-request --from {ONE} --to {OTHER} request.json
+  streamkit convert-request --from {ONE} --to {OTHER} --out converted requests
 """
 
 
@@ -72,6 +75,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "drop it (default: refuse)",
     )
     add_body(command)
+    add_outputs(command, "request bodies")
 
 
 def _positive(text: str) -> int:
@@ -81,9 +85,13 @@ def _positive(text: str) -> int:
 
 
 async def run(options: argparse.Namespace) -> Status:
-    """Convert a request body. Return a failure status if the target's dialect cannot express it."""
+    """Convert each request body. Return a failure status if the target's dialect cannot express one."""
+    return await each_file(options, "application/json", partial(_convert, options))
+
+
+async def _convert(options: argparse.Namespace, path: str, output: Output) -> Status:
     report = StreamReport()
-    body = await body_of(options.file)
+    body = await body_of(path)
     try:
         request = decode_request(body, options.source, report=report)
         request.model = options.model or request.model
@@ -102,11 +110,11 @@ async def run(options: argparse.Namespace) -> Status:
             report=report,
         )
     except BadRequest as error:
-        refuse(options, error)
+        refuse(path, error)
         return Status.FAILED if error.path else Status.NOT_THIS_DIALECT  # without a path, the body is no JSON object
-    write_body(written, options)
+    output.write(line_of(written, indent=options.indent))
     if not options.quiet:
         turns, tools = len(request.turns), len(request.tools)
         size = f"{turns} turn{'' if turns == 1 else 's'}, {tools} tool{'' if tools == 1 else 's'}"
-        print_report(report, f"{title_of(options)}: {size}")
+        print_report(report, f"{name_of(path)}: {options.source} -> {options.target}: {size}")
     return Status.DONE

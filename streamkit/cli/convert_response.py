@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 from streamkit.cli.convert import ending, print_report
 from streamkit.cli.inputs import open_named
 from streamkit.cli.options import ONE, OTHER, add_dialects, add_in_text, add_policy, client, policy_of, source
-from streamkit.cli.streams import add_body, refuse, title_of, write_body
+from streamkit.cli.outputs import Output, add_outputs, each_file
+from streamkit.cli.streams import add_body, line_of, name_of, refuse
 from streamkit.conversation.messages import Response
 from streamkit.dialects import client_named
 from streamkit.errors import NotThisDialect, StreamError
@@ -39,25 +41,30 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add_policy(command)
     add_in_text(command)
     add_body(command)
+    add_outputs(command, "response bodies, recordings")
 
 
 async def run(options: argparse.Namespace) -> Status:
-    """Convert a whole response. Return how the response ended."""
-    opened, options.source = await open_named(options.file, options.source)
-    failed, report = opened.refusal(options.source), StreamReport()
+    """Convert each response. Return the worst of their ends."""
+    return await each_file(options, "application/json", partial(_convert, options))
+
+
+async def _convert(options: argparse.Namespace, path: str, output: Output) -> Status:
+    opened, dialect = await open_named(path, options.source)
+    failed, report = opened.refusal(dialect), StreamReport()
     try:
         body = b"".join([chunk async for chunk in opened.source(report)])
         if failed is None:
-            response = decode_response(body, options.source, ReadOptions(policy=policy_of(options)), report=report)
+            response = decode_response(body, dialect, ReadOptions(policy=policy_of(options)), report=report)
             carry_citations_of(response, client_named(options.target)[0].name)
         else:
             report.provider_error = (failed.type, failed.message)
-            response = Response(options.source, report, error=failed)
+            response = Response(dialect, report, error=failed)
     except StreamError as error:
-        refuse(options, error)
+        refuse(path, error)
         return Status.NOT_THIS_DIALECT if isinstance(error, NotThisDialect) else Status.FAILED
-    write_body(encode_response(response, options.target), options)
+    output.write(line_of(encode_response(response, options.target), indent=options.indent))
     if not options.quiet:
         status = "" if failed is None else f"status {failed.http_status}, "
-        print_report(report, f"{title_of(options)}: {status}{ending(report)}")
+        print_report(report, f"{name_of(path)}: {dialect} -> {options.target}: {status}{ending(report)}")
     return report.status

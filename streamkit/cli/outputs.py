@@ -1,20 +1,24 @@
-"""The outputs of ``streamkit convert``: standard output, a file, or a folder with a file for each input.
+"""The inputs and outputs of the commands that convert: standard output, a file, or a folder with a file for each input.
 
 Nothing is overwritten without ``--force``, and an input never by its own output.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-from streamkit.cli.streams import STDIN, write
+from streamkit.cli.progress import progress
+from streamkit.cli.streams import STDIN, say, write
 from streamkit.errors import SourceFailed, UsageError
 from streamkit.lab.recording import SUFFIX
+from streamkit.report import Status
 
 #: The endings of output files by the media type of the output's dialect.
-ENDINGS: Final = {"text/event-stream": ".sse", "application/x-ndjson": ".ndjson"}
+ENDINGS: Final = {"text/event-stream": ".sse", "application/x-ndjson": ".ndjson", "application/json": ".json"}
 OTHER_ENDING: Final = ".bin"
 
 
@@ -42,6 +46,40 @@ class Output:
             self._file.flush()
         except OSError as error:
             raise SourceFailed(f"cannot write {self._path}: {error.strerror}") from error
+
+
+def add_outputs(command: Any, what: str) -> None:
+    """Add ``--out``, ``--force`` and the input files. ``what`` describes the files in the help."""
+    add = command.add_argument
+    add("--out", "-o", metavar="PATH", help="the file, or the folder, to write (default: standard output)")
+    add("--force", action="store_true", help="with --out: overwrite files")
+    add(
+        "files",
+        nargs="*",
+        default=[STDIN],
+        metavar="FILE",
+        help=f"{what}, or folders of them (default: standard input)",
+    )
+
+
+async def each_file(options: Namespace, media_type: str, convert: Callable[[str, Output], Awaitable[Status]]) -> Status:
+    """Convert each input into its output. Return the worst status. Raises UsageError before anything is written."""
+    if options.force and options.out is None:
+        raise UsageError("--force needs --out")
+    pairs = outputs(options.files, options.out, media_type, force=options.force)
+    if not pairs:
+        say("the input has no files, so nothing was written")
+    worst = Status.DONE
+    with progress([path for path, _ in pairs], writes_text=options.out is None):
+        for path, written in pairs:
+            with closing(Output(written, force=options.force)) as output:
+                try:
+                    status = await convert(path, output)
+                except SourceFailed as error:
+                    say(str(error))
+                    status = Status.FAILED
+                worst = max(worst, status)
+    return worst
 
 
 def outputs(inputs: Sequence[str], out: str | None, media_type: str, *, force: bool) -> list[tuple[str, Path | None]]:

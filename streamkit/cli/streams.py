@@ -6,7 +6,6 @@ SIGINT. The descriptor stays blocking, since the shell shares a terminal; the lo
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import re
@@ -125,9 +124,9 @@ _OPENERS, _CLOSERS = frozenset((b"{", b"[")), frozenset((b"}", b"]"))
 
 
 def add_body(command: Any) -> None:
-    """Add ``--indent``, and the options of ``add_file``."""
+    """Add ``--indent`` and ``--quiet``."""
     command.add_argument("--indent", action="store_true", help="write the body over several lines, for people")
-    add_file(command, "the body")
+    add_quiet(command)
 
 
 def add_quiet(command: Any) -> None:
@@ -146,19 +145,14 @@ async def body_of(path: str) -> bytes:
     return b"".join([chunk async for chunk in read(path)])
 
 
-def write_body(body: bytes, options: argparse.Namespace) -> None:
-    """Write a JSON body and a line end to standard output, indented with ``--indent``."""
-    write((indented(body) if options.indent else body) + b"\n")
+def line_of(body: bytes, *, indent: bool) -> bytes:
+    """Return a JSON body with a line end, indented for ``--indent``."""
+    return (indented(body) if indent else body) + b"\n"
 
 
-def title_of(options: argparse.Namespace) -> str:
-    """Return the heading of a report: the file, the input's dialect and the output's dialect."""
-    return f"{name_of(options.file)}: {options.source} -> {options.target}"
-
-
-def refuse(options: argparse.Namespace, error: Exception) -> None:
+def refuse(path: str, error: Exception) -> None:
     """Print on one line why no body is written."""
-    say(f"{name_of(options.file)}: {describe(error)}")
+    say(f"{name_of(path)}: {describe(error)}")
 
 
 def indented(body: bytes) -> bytes:

@@ -299,9 +299,12 @@ def test_bytes_that_did_not_come_live_have_no_times(tmp_path):
     assert b" deltas\n" in run("inspect", stdin=recorded([(0.0, DATA)])).stdout
 
 
-@pytest.mark.parametrize("vector", few([v for v in VECTORS if v.clean], 1, "times of recordings", name=name_of))
+CLOSED = [vector for vector in VECTORS if vector.clean and "block_unclosed" not in vector.repairs]
+
+
+@pytest.mark.parametrize("vector", few(CLOSED, 1, "times of recordings", name=name_of))
 async def test_times_are_those_that_the_gateway_counts(vector, tmp_path):
-    """Where a stream was cut, the gateway counts what comes of the unfinished last event, too."""
+    """Where a stream was cut, or left a call open, the gateway counts what comes of the unfinished last event, too."""
     assert STALL_S == observers.STALL_S
     content = recorded(in_reads(vector.body, 40, step_s=2.6), vector.dialect)
     counted, report = observers.OutputTimes(), StreamReport()

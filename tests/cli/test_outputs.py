@@ -31,6 +31,39 @@ def files_in(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
+REQUEST = b'{"model":"m","messages":[{"role":"user","content":"Hi"}]}'
+RESPONSE = b'{"id":"c","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}'
+
+
+@pytest.mark.parametrize(("command", "body"), [("convert-request", REQUEST), ("convert-response", RESPONSE)])
+def test_bodies_are_written_to_files_and_folders_too(folder, command, body):
+    to = (command, "-q", "--from", "openai-chat", "--to", "anthropic")
+    for name in ("a.json", "b.json"):
+        (folder / "in" / "sub" / name).write_bytes(body)
+    single = run(*to, stdin=body).stdout
+    assert single.startswith(b"{")
+    assert run(*to, "-o", "one.json", "in/sub/a.json").returncode == 0
+    assert run(*to, "-o", "out", "in/sub/a.json", "in/sub/b.json").returncode == 0
+    assert {(folder / name).read_bytes() for name in ("one.json", "out/a.json", "out/b.json")} == {single}
+    again = run(*to, "-o", "one.json", "in/sub/a.json")
+    assert (again.returncode, again.stderr[-54:]) == (
+        2,
+        b"exists; add --force to overwrite it, or name another output\n"[-54:],
+    )
+    assert run(*to, "--force", "-o", "one.json", "in/sub/a.json").returncode == 0
+    assert run(*to, "--force", stdin=body).stderr == b"streamkit: --force needs --out\n"
+
+
+@pytest.mark.parametrize("command", ["convert", "convert-request", "convert-response"])
+def test_a_missing_file_leaves_the_others(folder, command):
+    names = [] if command == "convert" else ["--from", "openai-chat"]
+    body = {"convert": DATA, "convert-request": REQUEST, "convert-response": RESPONSE}[command]
+    (folder / "good").write_bytes(body)
+    done = run(command, "-q", *names, "--to", "anthropic", "-o", "out/", "missing", "good")
+    assert (done.returncode, len(files_in(folder / "out"))) == (1, 1)
+    assert b"missing" in done.stderr
+
+
 @pytest.mark.parametrize("dialect", dict.fromkeys(vector.dialect for vector in VECTORS if vector.dialect != "mistral"))
 def test_the_dialect_of_the_input_is_detected(dialect):
     vector = next(v for v in VECTORS if v.dialect == dialect and v.clean and len(v.body) > 200)
