@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -16,12 +17,13 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any, Final, get_args
+from unittest.mock import patch
 
 from argparse_manpage.manpage import Manpage
 
 import streamkit
 from streamkit import __version__, errors, events, limits, report, sources
-from streamkit.cli.commands import STATUSES, parser
+from streamkit.cli.commands import STATUSES, filled, parser
 from streamkit.conversation import messages
 from streamkit.dialects import DIALECTS, base, lowering
 from streamkit.dialects.linting import COMMON_RULES, READING_RULES
@@ -395,37 +397,30 @@ def cli_page() -> str:
     for name, command in commands.choices.items():
         parts += [f"## streamkit {name}", f"```text\n{synopsis(command)}\n```"]
         parts += [
-            f"```text\n{narrow((command.description or '').strip())}\n```",
+            f"```text\n{filled((command.description or '').strip(), COLUMNS)}\n```",
             table(["option", "meaning"], options(command)),
         ]
-    statuses = f"```text\n{narrow(STATUSES.strip())}\n```"
+    statuses = f"```text\n{filled(STATUSES.strip(), COLUMNS)}\n```"
     return page("Command line", (top.description or "").strip(), "## Exit status", statuses, *parts)
 
 
 def man_page() -> str:
     """The commands as a page for ``man``."""
-    top = parser()
-    made = Manpage(top, {"project_name": "streamkit", "version": __version__, "manual_title": "User Commands"})
-    made.description, made.date = (top.description or "").rstrip("."), ""  # no date: the same page every day
-    # groff reads an apostrophe at the start of a line as a command
-    return GENERATED.replace("<!--", '.\\"').replace(" -->", "\n") + re.sub(
-        r"^'", r"\\(aq", str(made), flags=re.MULTILINE
-    )
-
-
-def narrow(text: str) -> str:
-    """A help text for a block of 88 columns: each longer line is cut between words, under its own beginning."""
-    lines = []
-    for line in text.splitlines():
-        indent = " " * (len(line) - len(line.lstrip()))
-        lines += textwrap.wrap(line, 88, subsequent_indent=indent, break_long_words=False) if len(line) > 88 else [line]
-    return "\n".join(lines)
+    with patch.dict(os.environ, COLUMNS=str(COLUMNS)):  # else the terminal would decide
+        top = parser()
+        made = Manpage(top, {"project_name": "streamkit", "version": __version__, "manual_title": "User Commands"})
+        made.description, made.date = (top.description or "").rstrip("."), ""  # no date: the same page every day
+        page = re.sub(
+            r"^'", r"\\(aq", str(made), flags=re.MULTILINE
+        )  # at the start of a line, groff would read a command
+    return GENERATED.replace("<!--", '.\\"').replace(" -->", "\n") + page
 
 
 def spelled(action: argparse.Action) -> str:
     """An option as it is typed."""
     if not action.option_strings:
-        return f"[{action.metavar} …]" if action.nargs == "*" else f"[{action.metavar}]"
+        name = action.metavar or f"{{{','.join(action.choices or ())}}}"
+        return {"*": f"[{name} …]", "+": f"{name} …", "?": f"[{name}]"}.get(str(action.nargs), str(name))
     value = (
         ""
         if action.nargs == 0

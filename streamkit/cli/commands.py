@@ -9,8 +9,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import re
 import signal
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from inspect import iscoroutinefunction
@@ -53,18 +55,43 @@ COMMANDS: Final = (
     "import",
     "completion",
 )
+MOST_COLUMNS: Final = 100  #: longer lines of prose are hard to read
 #: The modules that are not named like their commands.
 MODULES: Final = {"import": "import_config"}  # a keyword
 
 
+def filled(text: str, width: int) -> str:
+    """Return a help text in lines of at most ``width`` characters: paragraphs are filled, and indented lines stay."""
+    lines: list[str] = []
+    paragraph: list[str] = []
+    for line in (*text.splitlines(), ""):
+        if line and not line[0].isspace():
+            paragraph.append(line)
+            continue
+        lines += textwrap.wrap(" ".join(paragraph), width, break_on_hyphens=False)
+        paragraph.clear()
+        start = re.match(r" *(\d  )?", line)
+        indent = " " * (start.end() if start else 0)
+        lines += textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
+    return "\n".join(lines[:-1])
+
+
+class Layout(argparse.RawDescriptionHelpFormatter):
+    """Fills the paragraphs of a description to the width of the terminal."""
+
+    def _fill_text(self, text: str, width: int, _indent: str) -> str:
+        return filled(text, min(width, MOST_COLUMNS))
+
+
 class Parser(argparse.ArgumentParser):
-    """The parser of the command and of its subcommands. It keeps the layout of help texts.
+    """The parser of the command and of its subcommands.
 
     For a wrong word it suggests the nearest known word. Python 3.14's own parser can do that too, but for choices only.
     """
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
+        super().__init__(formatter_class=Layout, **settings)
+        self.suggest_on_error = False  # Python 3.15 would suggest a choice a second time
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse the arguments. First refuse an unknown option, since argparse would rather complain about missing ones."""

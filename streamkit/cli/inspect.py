@@ -86,7 +86,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="print one JSON object for each file")
     add("--timings", action="store_true", help="show the time of each stage")
     add_renamed(command, "--profile", "--timings")
-    add("--color", choices=["auto", "always", "never"], default="auto", help="default: on a terminal without NO_COLOR")
+    add(
+        "--color",
+        choices=["auto", "always", "never"],
+        default="auto",
+        help="whether to color the picture (default: on a terminal, unless NO_COLOR is set)",
+    )
     add("--web", action="store_true", help="serve a page with the streams for a browser on this machine")
     add("--to", dest="target", type=client, metavar="DIALECT", help="with --web: also show the stream in this dialect")
     add("--port", type=int, default=0, metavar="N", help="with --web: the page's port (default: any free one)")

@@ -53,7 +53,13 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("script", nargs="?", metavar="SCRIPT.toml", help="the turns to send; without a script a demo model answers")
     add("--dialect", default="any", metavar="NAME", help="serve clients of this dialect (default: any)")
     add("--port", type=int, default=8090, metavar="N", help="the port; 0 is any free one (default: 8090)")
-    add("--quirk", action="append", default=[], metavar="KIND", help="change every response so; may be repeated")
+    add(
+        "--quirk",
+        action="append",
+        default=[],
+        metavar="KIND",
+        help="break this rule in every response; may be repeated",
+    )
     add("--list-quirks", action="store_true", help="list all kinds, or those of --dialect, and exit")
     add_stage(command)
     add("--seed", type=int, default=0, metavar="N", help="the seed of ids and pace (default: 0)")
