@@ -416,14 +416,13 @@ class Exchange:
     def _profile(self) -> Profile:
         """Return how to write the client's dialect: with token usage if the client asked for it.
 
-        Some clients have no way to ask, which their User-Agent shows; they get the usage where they read it.
+        The User-Agent shows some clients' peculiarities. Those that have no way to ask get the usage where they read it.
         """
         dialect, profile = client_named(self.reply.client)
         asked = self.ask.request.stream_usage
-        if asked is None:
-            agent = self.reply.client_headers.get("User-Agent", "").lower()
-            profile = next((each for each in dialect.clients if each.user_agent and each.user_agent in agent), profile)
-        counted = asked is True or profile.usage_unasked
+        agent = self.reply.client_headers.get("User-Agent", "").lower()
+        profile = next((each for each in dialect.clients if each.user_agent and each.user_agent in agent), profile)
+        counted = profile.usage_unasked if asked is None else asked
         return evolve(
             profile,
             include_usage=counted,

@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping
 from attrs import asdict, frozen
 
 from streamkit.conversation.messages import Choice as Said
-from streamkit.conversation.messages import Reasoning, Response, ToolCall
+from streamkit.conversation.messages import Reasoning, Response, Text, ToolCall
+from streamkit.dialects.streams.carrier import PHASE
 from streamkit.dialects.vocabulary.stop_reasons import was_stopped
+from streamkit.events import Aside
 from streamkit.text.identifiers import nine_characters
 from tests.clients.readers import Call, Choice, Reading, Usage, parsed
 
@@ -142,6 +144,8 @@ COUNTED: Mapping[str, frozenset[str]] = {
 TOTALLED = frozenset({"mistral", "gemini", "gemini-interactions", "openai-chat", "openai-responses", "bedrock"})
 #: Dialects with a block for each block of reasoning. The others have one string, with a blank line between blocks.
 BLOCKS_OF_REASONING = frozenset({"anthropic", "openai-responses", "bedrock", "cohere", "gemini-interactions"})
+#: Dialects whose response has one text, without places for messages.
+ONE_TEXT = frozenset({"openai-chat", "mistral", "ollama", "gemini"})
 #: What is 0 where it is unknown, beside both counts.
 DEMANDED: Mapping[str, tuple[str, ...]] = {"openai-responses": ("cached", "reasoning")}
 
@@ -290,7 +294,20 @@ def choice_as_said(said: Said, target: str) -> Choice:
     calls = [Call(call.name, parsed(call.arguments.strip()), call.id, call.arguments) for call in said.tool_calls]
     blocks = [part.text for part in said.parts if isinstance(part, Reasoning)]
     reasoning = "".join(blocks) if target in BLOCKS_OF_REASONING else said.reasoning
-    return Choice(said.text, said.refusal, reasoning, calls, stop)
+    if target == "gemini" and any(isinstance(part, Reasoning) and part.signature is not None for part in said.parts):
+        reasoning = "".join(blocks)  # a signature ends a block
+    return Choice(text_as_said(said, target), said.refusal, reasoning, calls, stop)
+
+
+def text_as_said(said: Said, target: str) -> str:
+    """The text, with a blank line before each message with a phase but the first where the dialect has one string."""
+    text, phases = "", 0
+    for part in said.parts:
+        if isinstance(part, Aside) and part.type == PHASE:
+            text += "\n\n" if phases and target in ONE_TEXT else ""
+            phases += 1
+        text += part.text if isinstance(part, Text) else ""
+    return text
 
 
 def usage_as_said(response: Response, target: str) -> Usage | None:

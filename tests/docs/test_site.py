@@ -66,3 +66,19 @@ def test_llms_has_every_page_of_the_navigation_with_a_sentence():
     lines = [line for line in lines_of_llms() if line.startswith("- [")]
     assert len(lines) == len(pages_of(SITE["nav"]))
     assert all(re.fullmatch(r"- \[.+?\]\(\S+\): .+", line) for line in lines)
+
+
+#: what a reader copies and what no line can break: the address of a picture
+UNBROKEN = ("https://img.shields.io/",)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [path for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md")) if "spec" not in path.parts],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_code_fits_a_page(page):
+    """Browsers of 1280 pixels show 88 columns without a scroll bar."""
+    blocks = re.findall(r"^ *```[^\n]*\n(.*?)^ *```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines()]
+    assert not [line for line in lines if len(line) > 88 and not any(each in line for each in UNBROKEN)]

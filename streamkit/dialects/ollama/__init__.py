@@ -38,6 +38,12 @@ DIALECT = Dialect(
     quirks=QUIRKS,
     clients=(
         OllamaClient(name="zed", title="Zed, the editor: one key in a call"),
-        OllamaClient(name="ollama-python", title="the ollama package, and programs like it", call_ids=True),
+        OllamaClient(
+            name="ollama-python",
+            title="the ollama package, and programs like it",
+            user_agent="ollama-python",
+            call_ids=True,
+            images=False,
+        ),
     ),
 )

@@ -75,7 +75,7 @@ class OllamaEncoder(WholeCallEncoder):
         )
 
     def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
-        return wire.write_image(media)
+        return wire.write_image(media, self.encoding.profile)
 
     def aside(self, event: Aside) -> None:
         if event.vendor == wire.VENDOR and event.kind == "logprobs":
@@ -154,7 +154,7 @@ class OllamaResponseWriter(ResponseWriter):
         return written
 
     def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
-        return wire.write_image(media)
+        return wire.write_image(media, self.encoding.profile)
 
     def _aside(self, aside: Aside, body: dict[str, Any], message: dict[str, Any]) -> None:
         """Write an aside of this dialect as a member of the body or message. Pieces of log probabilities become one list."""

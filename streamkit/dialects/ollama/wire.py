@@ -51,9 +51,10 @@ def decode_usage(line: Mapping[str, Any]) -> UsageReported | None:
     return UsageReported(prompt, output_total=output, total=total_of(prompt, output), raw=raw, vendor=VENDOR)
 
 
-def write_image(media: MediaGenerated) -> list[Aside]:
-    """Return the aside for an image of another vendor's model; empty for other media, and for an image without content."""
-    if media.kind != "image" or media.data is None:
+def write_image(media: MediaGenerated, profile: Profile) -> list[Aside]:
+    """Return the aside for an image of another vendor's model; empty for other media, without content, or a client without."""
+    takes_images = not isinstance(profile, OllamaClient) or profile.images
+    if media.kind != "image" or media.data is None or not takes_images:
         return []
     return [Aside(VENDOR, "metadata", MESSAGE_IMAGES, [media.data], media.choice)]
 
@@ -109,6 +110,8 @@ class OllamaClient(Profile):
 
     #: Whether calls have an ``id`` next to ``function``. Strict clients (Zed, late 2025) refuse it.
     call_ids: bool = False
+    #: Whether a message can have images. The ollama package (0.6.3) raises an error for a response with them.
+    images: bool = True
 
 
 def takes_ids(profile: Profile) -> bool:

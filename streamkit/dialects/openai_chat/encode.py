@@ -57,7 +57,6 @@ class _OpenChoice:
     role_written = False
     custom: frozenset[int] = frozenset()  #: the calls of custom tools
     refused = False
-    annotations = 0  #: number of written annotations
     details = 0  #: number of written entries of ``reasoning_details``
     signed: tuple[str, int, str] | None = None  #: the last written entry with a signature, which may arrive in pieces
     unsigned = 0  #: blocks of reasoning since that entry
@@ -67,6 +66,7 @@ class _OpenChoice:
     def __init__(self) -> None:
         self.calls: dict[int, int] = {}  #: the written index of each call, without gaps in a choice
         self.blocks: dict[type, int] = {}  #: the last block of each kind of delta
+        self.lists: dict[str, int] = {}  #: the number of entries written of each list that grows: images, annotations
         self.thought = OneString()  #: the reasoning of the choice
 
 
@@ -267,6 +267,17 @@ class ChatEncoder(EventEncoder):
         elif event.ended and not event.arguments.strip():  # clients parse the text, and "" is not JSON (quirks.md 42)
             self._arguments(event.choice, index, "{}")
 
+    def _entries(self, choice: int, name: str, entries: list[Any]) -> None:
+        """Write entries of a list that grows over several deltas. openai's helpers fail at a later one without its index."""
+        lists = self._choices[choice].lists
+        before = lists.get(name, 0)
+        lists[name] = before + len(entries)
+        numbered = [
+            {"index": before + number, **entry} if before + number and isinstance(entry, dict) else entry
+            for number, entry in enumerate(entries)
+        ]
+        self._delta(choice, b"{%b:%b}" % (dumps(name), dumps(numbered)))
+
     def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
         return wire.write_images(media, self.vendor)
 
@@ -278,11 +289,9 @@ class ChatEncoder(EventEncoder):
         elif event.kind == "audio":
             self._delta(event.choice, b'{"audio":%b}' % dumps(value))
         elif event.kind == "citation":
-            choice = self._choices[event.choice]
-            if choice.annotations and isinstance(value, dict):  # openai's helpers fail at a later one without its index
-                value = {"index": choice.annotations, **value}
-            choice.annotations += 1
-            self._delta(event.choice, b'{"annotations":[%b]}' % dumps(value))
+            self._entries(event.choice, "annotations", [value])
+        elif name == wire.DELTA_IMAGES and isinstance(value, list):
+            self._entries(event.choice, wire.IMAGES, value)
         elif name.startswith("delta."):
             self._delta(event.choice, dumps({name.removeprefix("delta."): value}))
         elif event.kind == "metadata":

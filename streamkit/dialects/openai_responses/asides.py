@@ -121,12 +121,15 @@ def as_it_came(event: WireEvent) -> WireEvent:
     return event if native is None else native
 
 
-def write_image(media: MediaGenerated) -> list[Aside]:
-    """Return the asides that start and finish an item for another vendor's image; empty if the item cannot contain it."""
+def write_image(media: MediaGenerated, number: int) -> list[Aside]:
+    """Return the asides that start and finish an item for another vendor's image; empty if the item cannot contain it.
+
+    ``number`` counts the images of a response: openai's stream helper fails at a second item with the same id.
+    """
     if media.kind != "image" or media.data is None:
         return []
     kind = media_type_of(media)
-    item = {"id": f"{IMAGE_PREFIX}_{hashed(f'{media.block} {media.data}', 17)}", "type": IMAGE_ITEM}
+    item = {"id": f"{IMAGE_PREFIX}_{hashed(f'{number} {media.data}', 17)}", "type": IMAGE_ITEM}
     done = {"status": "completed", "result": media.data, "output_format": kind.removeprefix("image/")}
     return [
         Aside(VENDOR, "server_tool", name, {"type": name, "item": {**item, **members}}, media.choice, media.block)

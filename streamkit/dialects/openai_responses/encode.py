@@ -120,6 +120,7 @@ class ResponsesEncoder(BlockEncoder):
     _blocks: ItemWriter
     _head = b""  # the first members of each response, as JSON without the closing brace
     _waits = False  # whether the client must run an item of this dialect
+    _images = 0  # the number of images of another vendor written
     _compacted = False
     _passed: tuple[ResponseStarted | None, Frame | None] = None, None
     _changed: dict[str, Any] | None = None  # the members in ``_head``, after one of them changed
@@ -211,7 +212,8 @@ class ResponsesEncoder(BlockEncoder):
         super().call_finished(event)
 
     def media_form(self, media: MediaGenerated) -> list[Aside]:
-        return write_image(media)
+        self._images += 1
+        return write_image(media, self._images)
 
     def aside(self, event: Aside) -> None:
         if event.type == WAITS:  # the item itself is written

@@ -76,6 +76,7 @@ class ResponsesBodyWriter(ResponseWriter):
 
     vendor = wire.VENDOR
     _calls = 0  # the number of calls written
+    _images = 0  # the number of images of another vendor written
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
         return {"error": wire.encode_error(failure, self.report)}
@@ -172,7 +173,8 @@ class ResponsesBodyWriter(ResponseWriter):
         output.add(add_missing(item, self.own_extras(call.extras)))
 
     def media_form(self, media: MediaGenerated) -> list[Aside]:
-        return write_image(media)
+        self._images += 1
+        return write_image(media, self._images)
 
     def _aside(self, part: Aside, output: OutputList) -> None:
         owner, _, name = part.type.partition(".")

@@ -61,9 +61,11 @@ def test_clients_read_recordings_as_the_network_cut_them(
 @EVERY_DIRECTION
 def test_clients_read_every_recording_and_vector(source: str, reader: Reader, served: GatewayThread, client: Clients):
     judge = Judge(served, client, reader)
-    check(judge, [each for each in recordings(source) if fit(each, reader)])
-    if reader.dialect != source:
-        check(judge, list(vectors(source)))
+    streams = [each for each in recordings(source) if fit(each, reader)]
+    streams += vectors(source) if reader.dialect != source else []
+    if not streams:
+        pytest.skip(f"no recording of {source} has an expectation for {reader.name}")
+    check(judge, streams)
     judge.verdict(f"{source} to {reader.dialect}")
 
 
