@@ -294,8 +294,10 @@ def choice_as_said(said: Said, target: str) -> Choice:
     calls = [Call(call.name, parsed(call.arguments.strip()), call.id, call.arguments) for call in said.tool_calls]
     blocks = [part.text for part in said.parts if isinstance(part, Reasoning)]
     reasoning = "".join(blocks) if target in BLOCKS_OF_REASONING else said.reasoning
-    if target == "gemini" and any(isinstance(part, Reasoning) and part.signature is not None for part in said.parts):
-        reasoning = "".join(blocks)  # a signature ends a block
+    if target == "gemini":  # a signature ends a block, and needs no blank line
+        blocks = [part for part in said.parts if isinstance(part, Reasoning) and part.text]
+        ends = ["" if part.signature is not None else "\n\n" for part in blocks[:-1]]
+        reasoning = "".join(part.text + end for part, end in zip(blocks, [*ends, ""], strict=True))
     return Choice(text_as_said(said, target), said.refusal, reasoning, calls, stop)
 
 
