@@ -295,9 +295,11 @@ def choice_as_said(said: Said, target: str) -> Choice:
     blocks = [part.text for part in said.parts if isinstance(part, Reasoning)]
     reasoning = "".join(blocks) if target in BLOCKS_OF_REASONING else said.reasoning
     if target == "gemini":  # a signature ends a block, and needs no blank line
-        blocks = [part for part in said.parts if isinstance(part, Reasoning) and part.text]
-        ends = ["" if part.signature is not None else "\n\n" for part in blocks[:-1]]
-        reasoning = "".join(part.text + end for part, end in zip(blocks, [*ends, ""], strict=True))
+        reasoning = ""
+        for part in said.parts:
+            if isinstance(part, Reasoning) and part.text:
+                reasoning += part.text + ("" if part.signature is not None else "\n\n")
+        reasoning = reasoning.removesuffix("\n\n")
     return Choice(text_as_said(said, target), said.refusal, reasoning, calls, stop)
 
 

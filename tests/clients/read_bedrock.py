@@ -17,9 +17,9 @@ def fold_bedrock(client: Any, name: str) -> Reading:
             ((kind, payload),) = event.items()
             match kind:
                 case "contentBlockStart":
-                    use = payload["start"]["toolUse"]
                     blocks.begin(payload["contentBlockIndex"])
-                    choice.calls.append(Call(use["name"], None, use["toolUseId"], ""))
+                    if use := payload["start"].get("toolUse"):  # else an image
+                        choice.calls.append(Call(use["name"], None, use["toolUseId"], ""))
                 case "contentBlockDelta":
                     blocks.at(payload["contentBlockIndex"])
                     add_delta(choice, payload["delta"])

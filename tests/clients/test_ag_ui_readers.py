@@ -25,7 +25,7 @@ from attrs import frozen
 
 from streamkit.dialects.ag_ui.encode import AgUiEncoder
 from streamkit.dialects.ag_ui.lint import AgUiLinter
-from streamkit.events import Aside
+from streamkit.events import Aside, ReasoningDelta
 from streamkit.framing.sse import SSEParser
 from streamkit.resume import MemoryStore
 from streamkit.translation.bodies import decode_request, drop_unreadable, encode_request
@@ -73,13 +73,17 @@ def case_of(stream: Stream, body: bytes, what: str, *, passing: bool = False) ->
         f"{stream.dialect}: {stream.name}, {what}",
         written,
         bool(report.clean),
-        said.text(choice=first) + refusal_of(said, first),
-        "".join(
-            event.text for event in said.events if type(event).__name__ == "ReasoningDelta" and event.choice == first
-        ),
+        text_of(said, first, stream.body) + refusal_of(said, first),
+        "".join(event.text for event in events if isinstance(event, ReasoningDelta) and event.choice == first),
         tuple({call.name: None for call in calls}),
         tuple((call.name, arguments_of(call)) for call in good),
     )
+
+
+def text_of(said: Any, choice: int, body: bytes) -> str:
+    """The text of a stream, without the blank line that Chat has between messages of two phases."""
+    text: str = said.text(choice=choice)
+    return text.replace("\n\n", "") if b'"phase"' in body else text
 
 
 def refusal_of(said: Any, choice: int) -> str:

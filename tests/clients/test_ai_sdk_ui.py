@@ -23,7 +23,14 @@ from streamkit.dialects.ai_sdk.lint import AISDKLinter
 from streamkit.events import Aside, ReasoningDelta
 from streamkit.framing.sse import SSEParser
 from tests import npm
-from tests.clients.test_ag_ui_readers import arguments_of, asks_the_user, in_javascript, refusal_of, requests_in
+from tests.clients.test_ag_ui_readers import (
+    arguments_of,
+    asks_the_user,
+    in_javascript,
+    refusal_of,
+    requests_in,
+    text_of,
+)
 from tests.laws.running import OURS, read, recorded, translate
 from tests.sampling import drawn
 
@@ -80,7 +87,7 @@ def case_of(stream: Any, body: bytes, what: str, *, passing: bool = False) -> Ca
         f"{stream.dialect}: {stream.name}, {what}",
         written,
         bool(report.clean),
-        said.text(choice=first) + refusal_of(said, first),
+        text_of(said, first, stream.body) + refusal_of(said, first),
         "".join(event.text for event in events if isinstance(event, ReasoningDelta) and event.choice == first),
         tuple(arguments_of(call)["input"] if call.id in custom else arguments_of(call) for call in good),
     )

@@ -23,6 +23,7 @@ from streamkit.framing.sse import SSEParser
 from streamkit.translation.bodies import decode_request, drop_unreadable, encode_request
 from tests.clients.read_interactions import fold
 from tests.clients.replay import ReplayServer
+from tests.clients.test_ag_ui_readers import text_of
 from tests.clients.test_official_clients import raised_by
 from tests.corpora import requests
 from tests.laws.running import OURS, Stream, read, recorded, translate
@@ -65,7 +66,7 @@ def case_of(stream: Stream, body: bytes, what: str, *, passing: bool = False) ->
         f"{stream.dialect}: {stream.name}, {what}",
         written,
         bool(report.clean),
-        said.text(choice=first) + refused,
+        text_of(said, first, stream.body) + refused,
         [(call.name, arguments_of(call)) for call in good],
     )
 
