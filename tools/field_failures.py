@@ -16,51 +16,51 @@ GENERATED = (
 )
 TEST = "tests/test_field_failures.py"
 INTRODUCTION = f"""\
-Failures that people reported of other software that streams model output: the cause on the wire, and what streamkit does
-with it.
-Reports are named as `repository#number` on GitHub; without a number, the failure was seen by running that software.
+Failures that people reported in other software that streams model output, each with its cause on the wire and with what
+streamkit does.
+A report is named `repository#number`, as on GitHub. If it has no number, the failure was seen by running that software.
 
-Each stream is our own, a few hundred bytes that show the cause.
-It is read whole, byte by byte and at seeded cuts, and translated into at least one other dialect; every repair and every loss
-is counted.
-The streams of case 9 are run by `pytest {TEST} -k case-9-`."""
+Each stream was written for this project: a few hundred bytes that show the cause.
+The tests read it whole, byte by byte and split at seeded positions, and translate it into at least one other dialect.
+They check every repair and every loss.
+To run the streams of case 9: `pytest {TEST} -k case-9-`."""
 #: The last number that a section may use; the later ones have room for more.
 SECTIONS = {
-    8: "Index of a call missing",
+    8: "Missing index of a call",
     22: "Index constant, reused or duplicated",
-    35: "Id missing, blank, repeated or unstable",
+    35: "Id missing, blank, repeated or changing",
     40: "Name repeated, in pieces or late",
     51: "Arguments",
     69: "Stop reason and end of the stream",
     74: "Usage and empty choices",
-    84: "Blocks of Anthropic",
+    84: "Anthropic's blocks",
     93: "Reasoning",
     107: "Framing",
     116: "Errors in a stream",
-    121: "Clients that leave, leaks",
-    129: "Latency, time-outs, other attempts",
+    121: "Disconnected clients and leaks",
+    129: "Latency, time-outs and further attempts",
     136: "Other",
-    156: "The whole answer said again",
-    176: "Shapes, words and halves of characters",
-    196: "Failed turns, members that nobody read",
-    206: "Tools of requests",
-    226: "History and content of requests",
-    236: "Thinking and calls inside of text",
-    256: "HTTP, and what clients of 2026 ask for",
-    266: "Answers that were cut, joined or said twice",
-    271: "Starts that say more, and places that are missing",
-    276: "Calls that nothing closes",
-    281: "Reports of 2025 and 2026 that broke something new",
-    292: "What another provider refuses of a request, and what a client must learn",
-    294: "What a client is told where nobody answered",
-    304: "Errors in members that are not the dialect's",
-    314: "Refusals, open calls and other speakers at the end",
-    319: "Answers that fail midway under a status of success",
-    334: "Reasoning, citations and content that went missing",
-    349: "What one provider takes of results, media, forms and schemas, and another does not",
-    359: "What a model takes, and answers that wait for the client",
-    374: "The gateway between its clients and its upstreams",
-    404: "Thirty reports of 2026, judged before they were run",
+    156: "The whole response repeated",
+    176: "Wrong types, other words and halves of characters",
+    196: "Failed turns and unknown members",
+    206: "Tools in requests",
+    226: "History and content in requests",
+    236: "Thinking and calls in the text",
+    256: "HTTP, and the needs of clients in 2026",
+    266: "Responses truncated, joined or repeated",
+    271: "Content in start events, and missing indices",
+    276: "Calls without an end",
+    281: "Reports of 2025 and 2026 with a new cause",
+    292: "Requests that another provider rejects, and what the client must learn",
+    294: "Errors for the client when no upstream responds",
+    304: "Errors in members outside the dialect",
+    314: "Refusals, open calls and other roles at the end",
+    319: "Responses that fail midway with a success status",
+    334: "Lost reasoning, citations and content",
+    349: "Results, media, formats and schemas that only some providers accept",
+    359: "Limits of a model, and responses that wait for the client",
+    374: "The gateway between clients and upstreams",
+    404: "Thirty reports of 2026, predicted before they were run",
     414: "Variants of errors, endings and content",
     424: "Variants of these reports",
 }

@@ -43,7 +43,7 @@ CASES = (
     Case(
         number=41, refs="BerriAI/litellm#5063, #5064; pipecat#409; omni#402; oai-compatible-copilot#151",
         cause="a tool without arguments: one empty `partial_json`, or no delta at all",
-        does="Nothing means `{}`, with the verdict `empty`.",
+        does="Empty arguments mean `{}`, with the verdict `empty`.",
         forms=(
             message(*am.tool(0, "a", "f", ""), reason="tool_use", name="an empty delta", calls=(EMPTY,), stop="tool_calls", to=NOTHING_FROM_ANTHROPIC),
             message(*am.tool(0, "a", "f"), reason="tool_use", name="no delta", calls=(EMPTY,), stop="tool_calls", to=NOTHING_FROM_ANTHROPIC),
@@ -51,8 +51,8 @@ CASES = (
     ),
     Case(
         number=42, refs="openai-agents-js#664; CopilotKit#3263; SillyTavern#4083; langchainjs#11319; hermes-evolution#1170",
-        cause='`arguments` is "" and stays so',
-        does="Nothing means `{}`; a Chat client gets `{}` as text, because it parses what it gets.",
+        cause='`arguments` stays ""',
+        does="Empty arguments mean `{}`. A Chat client gets the text `{}`, because it parses the text.",
         forms=(
             calling(calls(call(0, "a", "f", "")), name="empty", calls=(EMPTY,), to=NOTHING),
             calling(calls(call(0, "a", "f", " ")), calls(call(0, arguments="\n")), name="white space", calls=(Call("f", " \n", "empty", id="a"),), to={"ollama": NOTHING["ollama"]}),
@@ -60,7 +60,7 @@ CASES = (
     ),
     Case(
         number=43, refs="pydantic/pydantic-ai#1654",
-        cause="`arguments` is null and nothing else comes",
+        cause="`arguments` is null, and nothing follows",
         does="Null adds nothing; at the end it means `{}`.",
         forms=(
             calling(calls({"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": None}}), calls=(EMPTY,), to=NOTHING),
@@ -68,8 +68,8 @@ CASES = (
     ),
     Case(
         number=44, refs="1jehuang/jcode#225",
-        cause="the arguments are null or no object",
-        does="A null value is nothing. Text that is JSON but no object keeps its bytes and gets the verdict `not_an_object`; where only an object will do it is wrapped.",
+        cause="the arguments are null or not an object",
+        does="Null means no arguments. Other JSON keeps its bytes and gets the verdict `not_an_object`. It is wrapped where the dialect requires an object.",
         forms=(
             calling(calls(call(0, "a", "f")), calls({"index": 0, "function": {"arguments": None}}), name="null", calls=(EMPTY,), to=NOTHING),
             *(
@@ -87,7 +87,7 @@ CASES = (
     Case(
         number=45, refs="open-webui#22189",
         cause="a `{}` before the real arguments",
-        does="It is held until more comes and dropped if that begins an object; alone it is the arguments.",
+        does="The `{}` is held until more arrives, and dropped if an object follows. Alone, it is the arguments.",
         forms=(
             calling(calls(call(0, "a", "f", "{}")), calls(call(0, arguments='{"x"')), calls(call(0, arguments=":1}")), name="in front", calls=(A,), repairs={"empty_object_prefix": 1}),
             calling(calls(call(0, "a", "f", "{}")), name="alone", calls=(Call("f", "{}", id="a"),)),
@@ -100,7 +100,7 @@ CASES = (
     Case(
         number=46, refs="ggml-org/llama.cpp#20198; litellm#24091, #24095; ollama#6155",
         cause="arguments as an object where the dialect has text, or as text where it has an object",
-        does="The value's own text is taken. Chat and Anthropic get text, Ollama an object. Mistral allows both.",
+        does="The original text of the value is kept. Chat and Anthropic get text, Ollama an object. Mistral allows both.",
         forms=(
             calling(
                 calls(call(0, "a", "f", {"x": 1})), name="an object", calls=(A,), repairs={"arguments_not_text": 1},
@@ -124,7 +124,7 @@ CASES = (
     Case(
         number=48, refs="earendil-works/pi#8943; routatic/proxy#173; langsmith-sdk#3391",
         cause="numbers that a parser rounds or rewrites: 19 digits, 1.0, 2^64",
-        does="Argument text is never parsed and written again: digits, key order and spelling stay, in objects as well.",
+        does="Argument text is never parsed and written again: digits, key order and spelling stay, also in objects.",
         forms=(
             calling(
                 calls(call(0, "a", "f", NUMBERS[:20])), calls(call(0, arguments=NUMBERS[20:])), name="from text", calls=(Call("f", NUMBERS, id="a"),),
@@ -144,7 +144,7 @@ CASES = (
     Case(
         number=49, refs="scale-agentex#353",
         cause="several objects as deltas of one call",
-        does="An object is a whole value: a later one replaces an earlier one.",
+        does="An object is a complete value: a later object replaces an earlier one.",
         forms=(
             calling(
                 calls(call(0, "a", "f", {"x": 0})), calls(call(0, arguments={"x": 1})),
@@ -154,8 +154,8 @@ CASES = (
     ),
     Case(
         number=50, refs="envoyproxy/ai-gateway#2585",
-        cause="fragments that the server does not check, so that the text is no JSON or breaks off",
-        does="No exception: the verdict says `malformed` or `truncated` and where, and the text stays as it came.",
+        cause="a server does not check its fragments, so the arguments are not JSON or end early",
+        does="streamkit raises nothing: the verdict is `malformed` or `truncated` with the position, and the text stays unchanged.",
         forms=(
             message(
                 *am.tool(0, "a", "f", '{"x": ye', "s}"), reason="tool_use", name="no JSON", calls=(Call("f", '{"x": yes}', "malformed", id="a"),), stop="tool_calls",
@@ -176,7 +176,7 @@ CASES = (
     Case(
         number=51, refs="openclaw#126391",
         cause="the input ends inside the last of several calls",
-        does="Every call that the protocol had not ended is `truncated`, its complete siblings too, and no success is written. Ollama's clients get none of them.",
+        does="Every call that the protocol had not ended is `truncated`, also if its arguments are complete. No success is written. Ollama's clients get none of these calls.",
         forms=(
             chat(
                 calls(call(0, "a", "f", '{"x":1}')), calls(call(1, "b", "g", '{"y":')), name="Chat",

@@ -18,8 +18,8 @@ JOINED = {**LOST, "block_boundary": 1}
 CASES: tuple[Case, ...] = (
     Case(
         number=220, refs="BerriAI/litellm#41456; otari#512",
-        cause="a `compaction` block of Anthropic's in an answer, for a client of another dialect: its summary stands in a delta of its own and is dropped",
-        does="The summary is text in streams and whole answers, and a counted loss of its form; what only Anthropic can read is left out. For Responses it is an item, which has all of the block.",
+        cause="the summary in a response's `compaction` block (Anthropic) is in a delta of its own, and is dropped for clients of other dialects",
+        does="The summary becomes text, streamed and whole; its form is a counted loss. What only Anthropic can read is dropped. Responses gets an item with the whole block.",
         forms=(
             anthropic(
                 am.START, *BLOCK, *am.block(1, "So?"), am.finish("end_turn"), am.STOP, text="So?", stop="stop",

@@ -44,7 +44,7 @@ CUT_TEXT = (
 CASES = (
     Case(
         number=52, refs="BerriAI/litellm#12862, #12249, #12481; sglang#2877; vllm#9209; mlx-vlm#990, #1014",
-        cause="`stop` though tools are called",
+        cause="the reason is `stop`, but tools are called",
         does="A natural stop with calls becomes `tool_calls`.",
         forms=(
             chat(WHOLE, STOP, DONE, calls=(A,), stop="tool_calls", repairs={"stop_with_calls": 1}, to={**USED, "openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")}),
@@ -52,8 +52,8 @@ CASES = (
     ),
     Case(
         number=53, refs="BerriAI/litellm#34692, #34718; strands harness-sdk#1827, #1810; octo-agent#647",
-        cause="`end_turn` behind a `tool_use` block",
-        does="It becomes `tool_use`, for Anthropic's own clients too when written anew.",
+        cause="`end_turn` after a `tool_use` block",
+        does="The reason becomes `tool_use`, also for Anthropic's clients when the stream is written again.",
         forms=(
             message(
                 *am.tool(0, "a", "f", '{"x":1}'), calls=(A,), stop="tool_calls", repairs={"stop_with_calls": 1},
@@ -67,7 +67,7 @@ CASES = (
     Case(
         number=54, refs="opencode2api#27; earendil-works/pi#9681",
         cause="`tool_calls` or `tool_use` without any call",
-        does="It becomes a plain stop: a client would wait for a call.",
+        does="The reason becomes a natural stop; otherwise a client would wait for a call.",
         forms=(
             chat(said("Hi"), CALLED, DONE, text="Hi", repairs={"calls_without_call": 1}, to={"anthropic": messages(Text("Hi"))}),
             message(*am.block(0, "Hi"), reason="tool_use", text="Hi", repairs={"calls_without_call": 1}, to={"openai-chat": written(Text("Hi"))}),
@@ -75,8 +75,8 @@ CASES = (
     ),
     Case(
         number=55, refs="vllm#9053, #46303",
-        cause="the token limit cuts a call and the server says `tool_calls`",
-        does="The call gets the verdict `truncated`. Where `length` is said as well it wins.",
+        cause="the token limit truncates a call, and the server reports `tool_calls`",
+        does="The call gets the verdict `truncated`. If the server also reports `length`, that reason wins.",
         forms=(
             calling(
                 OPEN, name="tool_calls alone", calls=(CUT,),
@@ -93,8 +93,8 @@ CASES = (
     ),
     Case(
         number=56, refs="factory-droid-openai#33; experiential#757; rig#2235",
-        cause="`length` with a call whose text is open",
-        does="`length` stays; the call is `truncated`, and no error is made of it.",
+        cause="`length` with a call whose arguments are incomplete",
+        does="`length` stays, and the call is `truncated`. It is not an error.",
         forms=(
             chat(
                 OPEN, LENGTH, DONE, calls=(CUT,), stop="length",
@@ -108,7 +108,7 @@ CASES = (
     Case(
         number=57, refs="goose#10258; opencrabs#1499; cc-switch#5093; workbuddy-gateway#3",
         cause='`finish_reason` is "" in every chunk',
-        does="Blank is absent; a reason that says something counts.",
+        does="A blank reason means missing; only a real reason counts.",
         forms=(
             chat(
                 calls(call(0, "a", "f", '{"x"'), finish=""), calls(call(0, arguments=":1}"), finish=""), CALLED, DONE, name="then a reason",
@@ -119,8 +119,8 @@ CASES = (
     ),
     Case(
         number=58, refs="ChatMock#114; sglang#8417",
-        cause="two chunks with a reason: `tool_calls`, then `stop`",
-        does="The strongest reason is taken, whatever the order, and one is written.",
+        cause="two chunks have a reason: `tool_calls`, then `stop`",
+        does="The strongest reason wins, whatever the order, and one reason is written.",
         forms=(
             chat(WHOLE, CALLED, STOP, DONE, name="tool_calls first", calls=(A,), stop="tool_calls", repairs={"stop_conflict": 1}, to={**USED, "openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")}),
             chat(WHOLE, STOP, CALLED, DONE, name="stop first", calls=(A,), stop="tool_calls", repairs={"stop_conflict": 1}, to=USED),
@@ -128,8 +128,8 @@ CASES = (
     ),
     Case(
         number=59, refs="vllm#10781, #44348, #10398, #9693",
-        cause="the reason comes before the last fragment",
-        does="Nothing ends with the reason: the fragment is the call's, and the reason is written last.",
+        cause="the reason arrives before the last fragment",
+        does="The reason ends nothing: the fragment still belongs to the call, and the reason is written last.",
         forms=(
             chat(
                 OPEN, CALLED, calls(call(0, arguments="1}")), DONE, calls=(A,), stop="tool_calls",
@@ -143,8 +143,8 @@ CASES = (
     ),
     Case(
         number=60, refs="ranxianglei/billion-context#432; ducks/claux#43",
-        cause="a call and its reason in one chunk, or text behind that chunk",
-        does="A chunk's calls are read before its reason, and reading goes on behind it.",
+        cause="a call and its reason in one chunk, or text after that chunk",
+        does="A chunk's calls are read before its reason, and reading continues after it.",
         forms=(
             chat(calls(call(0, "a", "f", '{"x":1}'), finish="tool_calls"), DONE, name="one chunk", calls=(A,), stop="tool_calls", to=USED),
             chat(calls(call(0, "a", "f", '{"x":'), finish="tool_calls"), calls(call(0, arguments="1}")), DONE, name="and text behind", calls=(A,), stop="tool_calls", to=USED),
@@ -152,8 +152,8 @@ CASES = (
     ),
     Case(
         number=61, refs="CLIProxyAPI#5308, #5310; cc-switch#5093",
-        cause="`[DONE]` and never a reason",
-        does="If every call is a complete object `[DONE]` stands for `tool_calls`. Anything else was cut.",
+        cause="`[DONE]` without any reason",
+        does="If every call is a complete object, `[DONE]` means `tool_calls`. Otherwise the stream was interrupted.",
         forms=(
             chat(WHOLE, DONE, name="complete call", calls=(A,), stop="tool_calls", repairs={"finish_derived": 1}, to=USED),
             chat(OPEN, DONE, name="open call", calls=(CUT,), stop=None, to={"anthropic": failed(Use("a", "f", '{"x":'), error=NO_REASON)}),
@@ -162,8 +162,8 @@ CASES = (
     ),
     Case(
         number=62, refs="livekit/agents#4307; langchainjs#8454; gcli2api#407",
-        cause="a call in one frame, and the stop in a later frame without content",
-        does="Calls are remembered to the end of the stream.",
+        cause="a call in one frame, and the stop reason in a later frame without content",
+        does="Calls are remembered until the end of the stream.",
         forms=(
             ollama_turn(
                 ol.line(tool_calls=[ol.call("f", {"x": 1}, id="a")]), ol.line(), name="Ollama", calls=(A,), stop="tool_calls",
@@ -181,8 +181,8 @@ CASES = (
     ),
     Case(
         number=63, refs="BerriAI/litellm#27139, #19121",
-        cause="text behind a call and its reason",
-        does="Only the terminator or the end of the input ends a stream: the text is read, and keeps its place where the dialect has one.",
+        cause="text after a call and its reason",
+        does="Only the terminator or the end of the input ends a stream: the text is read, and keeps its position where the dialect has one.",
         forms=(
             chat(
                 calls(call(0, "a", "f", '{"x":1}'), finish="tool_calls"), said("Hi"), STOP, DONE, text="Hi", calls=(A,), stop="tool_calls", repairs={"stop_conflict": 1},
@@ -196,7 +196,7 @@ CASES = (
     Case(
         number=64, refs="CommandCodeAI/command-code#785; agent-afk#635; omnigent#1118, #1189; hermes#69442",
         cause="the input ends inside a call, without `[DONE]`",
-        does="The stream is cut and says so; the call is `truncated`, and nothing is put in the place of its text.",
+        does="The stream is reported as interrupted. The call is `truncated`, and nothing replaces its arguments.",
         forms=(
             chat(
                 OPEN, name="open text", calls=(CUT,), stop=None,
@@ -215,7 +215,7 @@ CASES = (
     Case(
         number=65, refs="NVIDIA/TensorRT-LLM#18289",
         cause="the input ends without a reason and without `[DONE]`",
-        does="No `message_stop` is made of it, and no `end_turn`: an error ends the translation.",
+        does="The translation ends with an error, without `message_stop` or `end_turn`.",
         forms=(
             chat(
                 said("Hi"), text="Hi", stop=None,
@@ -225,8 +225,8 @@ CASES = (
     ),
     Case(
         number=66, refs="BerriAI/litellm#32686",
-        cause="blocks of content without the events that end a message",
-        does="Neither a reason nor usage is made up.",
+        cause="content blocks without the events that end a message",
+        does="Neither a reason nor usage is invented.",
         forms=(
             anthropic(
                 am.START, *am.block(0, "Hi"), text="Hi", stop=None,
@@ -244,7 +244,7 @@ CASES = (
     Case(
         number=67, refs="earendil-works/pi#6226, #6225, #5793",
         cause="a complete call, then the end without a reason",
-        does="The end of the input is no end of the message: the call is not handed out as finished. `LENIENT` takes it at a clean end, counted.",
+        does="The end of the input does not end the message: the call is not emitted as finished. `LENIENT` accepts it after a clean end, and counts it.",
         forms=(
             chat(
                 WHOLE, calls=(Call("f", '{"x":1}', "truncated", id="a"),), stop=None,
@@ -255,7 +255,7 @@ CASES = (
     Case(
         number=68, refs="decolua/9router#2193",
         cause="the terminator of another dialect",
-        does="Each dialect gets its own: `[DONE]` is written to Chat alone, and behind the end of another dialect it is passed over.",
+        does="Each dialect gets its own terminator: only Chat gets `[DONE]`. A `[DONE]` after the end of another dialect's stream is ignored.",
         forms=(
             chat(
                 said("Hi"), STOP, DONE, text="Hi",

@@ -78,10 +78,9 @@ CASES = (
     Case(
         number=305,
         refs="aaif-goose/goose#9724; NousResearch/hermes-agent#108682; tetsuo-ai/agenc-core#2402",
-        cause="a classifier ends the answer: before any text, inside of it, or behind a whole call",
+        cause="a classifier ends the response: before any text, within it, or after a complete call",
         does=(
-            "No client sees a natural end, and none gets a call that it would run. Why Claude refused is a refusal in the "
-            "dialects that have one, and text in the others."
+            "No client gets a natural end, or a call that it would run. Claude's reason is a refusal in dialects that have one, and text in the others."
         ),
         forms=(
             anthropic(
@@ -209,10 +208,9 @@ CASES = (
     Case(
         number=306,
         refs="vercel/ai#14358",
-        cause="a call that the wire left open when the model stopped by itself",
+        cause="a call is still open when the model stops by itself",
         does=(
-            "It is whole if its text is one object, or its values are whole (Gemini, whose object is closed). Else it was cut: "
-            "no client gets an empty object for it, and a turn in which nothing is left to run, or a call is shown cut, ended for `length`."
+            "The call is complete if its text is one object, or if its values are complete (Gemini, whose object is closed). Otherwise it is truncated: no client gets an empty object for it. If no call is left to run, or a truncated call is shown, the turn ends with `length`."
         ),
         forms=(
             gemini(
@@ -271,10 +269,9 @@ CASES = (
     Case(
         number=307,
         refs="huggingface/huggingface.js#1473",
-        cause="a server that runs its tools itself writes their results, or the next question, into the answer, in another role",
+        cause="a server that runs its tools itself writes their results, or the next question, into the response under another role",
         does=(
-            "What is said in another role than the model's is none of its text, and a counted loss. The model speaks again with its own "
-            "role, under a new id too where its choice had ended."
+            "Content with another role than the model's is not its text, and is a counted loss. The model continues with its own role; if its choice had ended, also under a new id."
         ),
         forms=(
             chat(
@@ -305,8 +302,8 @@ CASES = (
     Case(
         number=308,
         refs="Lingtai-AI/lingtai-kernel#45; abi/screenshot-to-code#603; davidmigloz/langchain_dart#903",
-        cause="events of Interactions before revision 2026-05-20: `interaction.start`, `content.delta`, a whole call in one delta",
-        does="They are read as today's: a content is a step, with or without its start.",
+        cause="events of Interactions before revision 2026-05-20: `interaction.start`, `content.delta`, a complete call in one delta",
+        does="They are read like the current events: a content is a step, with or without its start.",
         forms=(
             older(
                 old("content.start", index=0, content={"type": "thought"}), old_delta(0, type="thought_summary", content={"type": "text", "text": "hm"}),

@@ -38,8 +38,8 @@ def failing(name: str, *payloads: object, losses: Mapping[str, int] = {}) -> For
 CASES = (
     Case(
         number=295, refs="groq/groq-python (XGroq.error); UKGovernmentBEIS/inspect_ai#5218",
-        cause="`x_groq.error` next to `finish_reason: stop`, and `[DONE]`",
-        does="It is an error with the provider's words, whatever the chunk says besides, and no success follows.",
+        cause="`x_groq.error` next to `finish_reason: stop` and `[DONE]`",
+        does="It is an error with the provider's message, whatever else the chunk contains, and no success follows.",
         forms=(
             failing("with a stop", chunk(finish="stop", x_groq={"id": "r", "error": NO}), DONE, losses=METADATA),
             failing("alone", {**HEAD, "choices": [], "x_groq": {"error": NO}}, STOP, DONE, losses=METADATA),
@@ -53,7 +53,7 @@ CASES = (
     Case(
         number=296, refs="nodetool-ai/nodetool#5755; genkit-ai/genkit#6259",
         cause="the error is in the choice, in its delta or in its message",
-        does="It is an error with its own message and code, not with the finish reason's.",
+        does="It is an error with its own message and code, not those of the finish reason.",
         forms=(
             failing("of a choice", {**HEAD, "choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "error", "error": {"code": 502, "message": NO}}]}, DONE, losses=METADATA | DETAIL),
             failing("of a choice that stops", {**HEAD, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "error": {"code": 502, "message": NO}}]}, DONE, losses=METADATA | DETAIL),
@@ -62,8 +62,8 @@ CASES = (
     ),
     Case(
         number=297, refs="openbkn-ai/bkn-foundry#620",
-        cause="an error whose message has another name, or stands next to a code that is no status, and a success after it",
-        does="Each of the known forms is an error with the provider's message, and what comes after it does not count.",
+        cause="an error whose message has another name, or is next to a code that is not a status, and a success after it",
+        does="Each known form is an error with the provider's message, and the rest is ignored.",
         forms=tuple(
             failing(name, error, STOP, DONE, losses=losses)
             for name, error, losses in (
@@ -86,8 +86,8 @@ CASES = (
     ),
     Case(
         number=298, refs="anomalyco/opencode#38712",
-        cause="an exception of Bedrock's with `originalMessage` and without `message`",
-        does="The model's own message is told, and its status says which kind of error it is.",
+        cause="a Bedrock exception with `originalMessage` and without `message`",
+        does="The client gets the model's own message. The exception's status gives the kind of error.",
         forms=(
             bedrock(
                 br.START, *br.block(0, "Hi"), exception("modelStreamErrorException", {"originalStatusCode": 500, "originalMessage": NO}),
@@ -106,9 +106,9 @@ CASES = (
         ),
     ),
     Case(
-        number=299, refs="MiniMax, whose every chunk has `base_resp`",
-        cause="`base_resp.status_code` is 0 in each chunk that is well, and another number in one that failed",
-        does="0 is no error; any other number is, and the kind of error is the documented one.",
+        number=299, refs="MiniMax, which sends `base_resp` in every chunk",
+        cause="`base_resp.status_code` is 0 in each successful chunk, and another number in a failed one",
+        does="0 is not an error. Any other number is, and its kind follows MiniMax's documentation.",
         forms=(
             failing("a rate limit", {**HEAD, "choices": None, "base_resp": {"status_code": 1002, "status_msg": NO}}, STOP, DONE, losses=METADATA | DETAIL),
             failing("with a stop", chunk(finish="stop", base_resp={"status_code": 1008, "status_msg": NO}), DONE, losses=METADATA | DETAIL),
@@ -122,8 +122,8 @@ CASES = (
     ),
     Case(
         number=300, refs="UKGovernmentBEIS/inspect_ai#5218, of other dialects",
-        cause="an error next to the event that ends a response well",
-        does="The response failed, in each dialect: what came is kept, and nothing says success.",
+        cause="an error next to the event that ends a response successfully",
+        does="The response failed, in each dialect: its content is kept, and no success is written.",
         forms=(
             anthropic(am.START, *am.block(0, "Hi"), {**am.finish("end_turn"), "error": {"type": "overloaded_error", "message": NO}}, am.STOP, name="Anthropic", **FAILED, to={"openai-chat": failed(Text("Hi"), error=NO, losses=METADATA)}),
             responses(rs.START, *rs.message(0, "Hi"), {**rs.last("completed"), "error": {"message": NO}}, name="Responses", **{**FAILED, "repairs": {**SHAPE, "stop_conflict": 1}}, to={"openai-chat": failed(Text("Hi"), error=NO)}),
@@ -142,9 +142,9 @@ CASES = (
         ),
     ),
     Case(
-        number=301, refs="false alarms that a rule for errors of any form may give",
-        cause="members for errors that are null, empty, false or 0, and content that has members of such names",
-        does="None of them is an error.",
+        number=301, refs="false positives of a general rule for errors",
+        cause="error members that are null, empty, false or 0, and content with members of such names",
+        does="None of these is an error.",
         forms=(
             chat(
                 chunk({"content": '{"error":"boom","base_resp":{"status_code":1},"success":false}'}, error=None, errors=[], error_code=0, error_msg="", fault={}, success=True),

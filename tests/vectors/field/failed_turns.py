@@ -49,8 +49,8 @@ def explained(finish: str, message: str) -> dict[str, object]:
 CASES = (
     Case(
         number=178, refs="NousResearch/hermes-agent#83886, #83882; any-llm#1202; google-gemini-php/client#137; Antigravity-Manager#1045",
-        cause="`MALFORMED_FUNCTION_CALL` and its neighbours are read as a natural stop: the agent stores an empty answer as a finished turn",
-        does="A failed turn is an error for every client, streaming and whole, that names the provider's reason and says what it means; within Gemini the reason passes as it is.",
+        cause="`MALFORMED_FUNCTION_CALL` and similar reasons are read as a natural stop, and the agent stores an empty response as a finished turn",
+        does="Every client gets an error with the provider's reason and its meaning, streamed and whole. Within Gemini, the reason stays unchanged.",
         forms=(
             gemini(
                 explained("MALFORMED_FUNCTION_CALL", "Malformed function call: print(f(x=1))"), name="a call that can't be read",
@@ -82,8 +82,8 @@ CASES = (
     ),
     Case(
         number=179, refs="hermes-agent#83886, of Gemini",
-        cause="`malformed_tool_use` and `malformed_model_output` of Bedrock are told as `end_turn`",
-        does="They are errors, too; Bedrock's own clients get the word as it came.",
+        cause="`malformed_tool_use` and `malformed_model_output` of Bedrock are reported as `end_turn`",
+        does="They are errors, too. Bedrock's own clients get the original reason.",
         forms=(
             bedrock(
                 br.START, *br.block(0, "Hi"), br.finish("malformed_tool_use"), br.counts(), name="a call", text="Hi", stop=None, provider_error=TOOL_USE,
@@ -96,9 +96,9 @@ CASES = (
         ),
     ),
     Case(
-        number=180, refs="llama-cpp-python, and servers with words of their own",
-        cause="a stop reason that nobody knows behind a whole call is a natural stop, and the call is not run",
-        does="Behind nothing but whole calls it is `tool_calls`; beside text it stays what it is, and a loss elsewhere.",
+        number=180, refs="llama-cpp-python, and servers with stop reasons of their own",
+        cause="an unknown stop reason after a complete call is read as a natural stop, and the call is not run",
+        does="After complete calls only, the reason is `tool_calls`. Next to text it stays unchanged, and is a loss in other dialects.",
         forms=(
             chat(
                 calls(call(0, "a", "f", '{"x":1}')), chunk(finish="bored"), DONE, name="a call",
@@ -119,8 +119,8 @@ CASES = (
     ),
     Case(
         number=181, refs="vercel/ai#18331, #18332; bifrost#4556; BerriAI/litellm#32478, #32667, #33859",
-        cause="a proxy tries again behind the client's back, and a second message begins within the first: both become one answer",
-        does="A start of another response is an error at that place, within one dialect too; the same start again is passed over.",
+        cause="a proxy retries without telling the client, and the second message starts inside the first: both become one response",
+        does="The start of a different response is an error at that point, also within one dialect. A repeat of the same start is ignored.",
         forms=(
             anthropic(
                 am.START, *am.tool(0, "a", "f", '{"x":')[:-1], AGAIN, *am.block(0, "Ho"), am.finish("end_turn"), am.STOP,
@@ -164,8 +164,8 @@ CASES = (
     ),
     Case(
         number=182, refs="vercel/ai#12154; langchain-ai/langchainjs#11396; stdapi-ai/stdapi.ai#128; vllm-project/semantic-router#3416",
-        cause="`context_management` and `input_transformations` stand beside the delta of `message_delta`, where nobody reads them",
-        does="They are written again beside it, in whole answers as members of the message, and are counted losses elsewhere.",
+        cause="`context_management` and `input_transformations` are next to the delta in `message_delta`, where clients do not look",
+        does="They are written there again; in whole responses they are members of the message. In other dialects they are counted losses.",
         forms=(
             anthropic(
                 am.START, *am.block(0, "Hi"), {**am.finish("end_turn"), "context_management": EDITS, "input_transformations": ["x"]}, am.STOP, text="Hi", stop="stop",
@@ -179,8 +179,8 @@ CASES = (
     ),
     Case(
         number=183, refs="BerriAI/litellm#28868; vllm-project/semantic-router#3416",
-        cause="new members of events, of blocks, parts and functions, for which no reader has a name",
-        does="Each is kept for its own dialect and is a counted loss in every other, in streams and whole answers of all dialects.",
+        cause="new members of events, blocks, parts and functions that clients do not know",
+        does="Each is kept for its own dialect and is a counted loss in every other, in streams and whole responses.",
         forms=(
             message(
                 {**am.begin(0, "text", text=""), "novel": 1}, am.delta(0, "text_delta", text="Hi"), {**am.stop(0), "novel": 2}, name="events of a block", text="Hi", stop="stop",
@@ -202,8 +202,8 @@ CASES = (
     ),
     Case(
         number=184, refs="BerriAI/litellm#28868, of counts in `usage`",
-        cause="token counts that another dialect has no name for vanish from the usage",
-        does="They are written within the dialect and are one counted loss elsewhere.",
+        cause="token counts that another dialect has no name for disappear from the usage",
+        does="They are kept within the dialect and are one counted loss in others.",
         forms=(
             chat(
                 said("Hi"), STOP, {**chunk(), "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13, "completion_tokens_details": {"accepted_prediction_tokens": 2}}}, DONE,

@@ -19,8 +19,8 @@ LONG = "x" * 600 * 1024
 CASES = (
     Case(
         number=94, refs="codex-lb#1010; dify#39008; evalscope#1642; httpx-sse#34, #37; mcp python-sdk#1356; kagent#1480; sseclient#9; OpenSandbox#1444",
-        cause="raw U+2028, U+2029 or U+0085 inside JSON, where many readers of lines end a line",
-        does="Lines end with CR, LF or CRLF alone. What is written has these characters escaped.",
+        cause="raw U+2028, U+2029 or U+0085 inside JSON, where many line readers end a line",
+        does="Only CR, LF or CRLF ends a line. streamkit escapes these characters when it writes.",
         forms=(
             chat(
                 said(SEPARATORS), calls(call(0, "a", "f", f'{{"x":"{SEPARATORS}"}}'), finish="tool_calls"), DONE, name="Chat",
@@ -37,14 +37,14 @@ CASES = (
     ),
     Case(
         number=95, refs="OpenMetadata#29532",
-        cause="UTF-8 whose bytes read as Latin-1 hold a line end: ✅ ends with 85",
-        does="Bytes are read as UTF-8, always.",
+        cause="UTF-8 bytes that contain a line end if read as Latin-1: ✅ ends with byte 85",
+        does="Bytes are always read as UTF-8.",
         forms=(chat(said("✅"), STOP, DONE, text="✅", to={"anthropic": messages(Text("✅")), "ollama": written(Text("✅"))}),),
     ),
     Case(
         number=96, refs="vercel/ai#6197, #6200; withastro/flue#216; ccs#1359; xuan#194; better-ccflare#454; deepseek-pp#471",
-        cause="lines that end with CRLF or CR, cut in two by reads",
-        does="A CR ends its line at once, and an LF right behind it belongs to it.",
+        cause="lines that end with CRLF or CR, split between two reads",
+        does="A CR ends its line at once, and an LF directly after it belongs to it.",
         forms=(
             chat(TURN.replace(b"\n", b"\r\n"), name="CRLF", text="Hi", to=HI),
             chat(TURN.replace(b"\n", b"\r"), name="CR", text="Hi", to=HI),
@@ -56,8 +56,8 @@ CASES = (
     ),
     Case(
         number=97, refs="claude-code-router#1672; librefang#3448; aisix#111; nuphus#41; litellm-rs#1180; braintrust#2091",
-        cause="characters of several bytes, cut in two by reads",
-        does="Payloads are cut out as bytes and read whole.",
+        cause="characters of several bytes, split between two reads",
+        does="A payload is collected as bytes and decoded once.",
         forms=(
             chat(said(WORDS), STOP, DONE, name="Chat", text=WORDS, to={"anthropic": messages(Text(WORDS)), "ollama": written(Text(WORDS))}),
             ollama_turn(ol.line(WORDS), name="Ollama", text=WORDS, to={"openai-chat": written(Text(WORDS))}),
@@ -65,14 +65,14 @@ CASES = (
     ),
     Case(
         number=98, refs="openai-python#498, #559; freellmapi#1087; Clawith#106; nullclaw#509",
-        cause="no space behind `data:`",
-        does="The space is optional when read and always written.",
+        cause="no space after `data:`",
+        does="The space is optional when reading, and always written.",
         forms=(chat(TURN.replace(b"data: ", b"data:"), text="Hi", to={**HI, "openai-chat": written(Text("Hi"), lacks=(b"data:{",))}),),
     ),
     Case(
         number=99, refs="openai-python#3819; eventsource-parser#41; Effect#6976; assistant-ui#6954; cortex#1034",
-        cause="a byte order mark in front, perhaps cut by reads",
-        does="One is taken off.",
+        cause="a byte order mark at the start, which reads may split",
+        does="One byte order mark is removed.",
         forms=(
             chat(b"\xef\xbb\xbf" + TURN, name="Chat", text="Hi", to={**HI, "openai-chat": written(Text("Hi"), lacks=(b"\xef\xbb\xbf",))}),
             anthropic(
@@ -82,8 +82,8 @@ CASES = (
     ),
     Case(
         number=100, refs="openai-python#2722, #3833, #2721, #2933; openai-go#556, #621; httpx-sse#35",
-        cause="blocks of `retry:`, `id:` or comments alone, and empty `data:`",
-        does="They say nothing, and no event without data is written.",
+        cause="blocks with only `retry:`, `id:` or comments, and empty `data:`",
+        does="They are ignored, and no event without data is written.",
         forms=(
             chat(
                 b"retry: 100\n\nid: 1\n\n: there\n\ndata:\n\nevent: ping\n\n" + sse(said("Hi")) + b"data: \n\nid: 2\nretry: 7\n\n" + sse(STOP, DONE),
@@ -98,7 +98,7 @@ CASES = (
     Case(
         number=102, refs="mnfst/llm-gateway#2053; routstr#543; opencode#50871",
         cause="comments sent as data",
-        does="They are passed over, and no comment of the wire is written again.",
+        does="They are ignored, and comments that were received are not written again.",
         forms=(
             chat(sse(b": PROCESSING", said("Hi"), b": keepalive", STOP, DONE), name="as data", text="Hi", repairs={"comment_as_data": 2}, to={"anthropic": messages(Text("Hi"), lacks=(b"PROCESSING", b"keepalive"))}),
             anthropic(
@@ -109,8 +109,8 @@ CASES = (
     ),
     Case(
         number=104, refs="openai-python#2796, #2943",
-        cause="an error that only the name of its event tells",
-        does="The name is enough when read. An error written to Chat stands in the data.",
+        cause="an error that only the event's name marks",
+        does="The name is enough when reading. An error for Chat is written in the data.",
         forms=(
             chat(
                 sse(said("Hi")) + b'event: error\ndata: {"message":"no more","code":503}\n\n', name="Chat", text="Hi", stop=None, provider_error="no more", repairs={"error_shape": 1},
@@ -124,14 +124,14 @@ CASES = (
     ),
     Case(
         number=105, refs="aiohttp#4453; Agents-for-python#268, #507; TensorRT-LLM#13952; ansible-ai-connect#2000; aiohttp-sse-client#11",
-        cause="a line longer than the buffers of common readers of lines",
-        does="Nothing reads by lines; limits are streamkit's own and are named where they are met.",
+        cause="a line longer than the buffers of common line readers",
+        does="streamkit does not read line by line. It has its own limits, and an error names the limit that was reached.",
         forms=(chat(said(LONG), STOP, DONE, name="a line of 600 KiB", text=LONG, to={"anthropic": messages(Text(LONG))}),),
     ),
     Case(
         number=106, refs="anarlog#6872; graniet/llm#90; routstr#543",
-        cause="events cut by reads, and a last one without its blank line",
-        does="Reads mean nothing; a last event that is whole is kept and counted, one that is not is cut.",
+        cause="events split by reads, and a last event without its blank line",
+        does="Where reads split the bytes does not matter. A complete last event is kept and counted; an incomplete one means an interrupted stream.",
         forms=(
             chat(sse(said("Hi"), STOP)[:-2], name="without its line end", text="Hi", repairs={"last_event_unterminated": 1}, to=HI),
             chat(sse(said("Hi"), STOP)[:-1], name="without its blank line", text="Hi", repairs={"last_event_unterminated": 1}, to=HI),
@@ -141,7 +141,7 @@ CASES = (
     Case(
         number=107, refs="mozilla any-llm; routstr",
         cause="an event with several `data:` lines",
-        does="They are joined with LF when read; each event is written with one line.",
+        does="The lines are joined with LF. streamkit writes each event with one line.",
         forms=(
             chat(
                 sse(ROLE) + sse(said("Hi")).replace(b',"choices"', b',\ndata: "choices"') + sse(STOP, DONE), text="Hi",

@@ -29,8 +29,8 @@ OMITTED = (
 CASES = (
     Case(
         number=23, refs="vercel/ai#18440",
-        cause="index 0 and no id for every call, or white space for an id on continuations",
-        does="An id is made; name and complete text tell calls apart; white space is no id.",
+        cause="index 0 and no id for every call, or an id of white space on later fragments",
+        does="streamkit makes an id. The name and complete arguments separate the calls; white space is not an id.",
         forms=(
             calling(
                 calls(call(0, None, "f", '{"x":1}')), calls(call(0, None, "g", '{"y":2}')), name="no ids",
@@ -41,8 +41,8 @@ CASES = (
     ),
     Case(
         number=24, refs="anomalyco/opencode#37841; zed#54872; langchain#39331; vercel/ai#19091, #7834",
-        cause="blank id and blank name on continuations",
-        does="Blank is absent: the identity of the first fragment stays.",
+        cause="blank id and blank name on later fragments",
+        does="Blank means missing: the id and name of the first fragment stay.",
         forms=(
             calling(calls(call(0, "a", "f", '{"x"')), calls(call(0, "", "", ":")), calls(call(0, "", "", "1}")), calls=(A,), repairs={"identity_blank": 4}),
             calling(
@@ -53,8 +53,8 @@ CASES = (
     ),
     Case(
         number=25, refs="anomalyco/opencode#43328",
-        cause="`id` and `name` null on continuations, written by a gateway and read as an update",
-        does="Null is absent. What is written leaves out what is absent.",
+        cause="a gateway writes `id` and `name` as null on later fragments, and clients read null as a change",
+        does="Null means missing. streamkit omits missing members when it writes.",
         forms=(
             calling(
                 calls(call(0, "a", "f", "")), *(calls({"index": 0, "id": None, "function": {"name": None, "arguments": text}}) for text in ('{"x":', "1}")),
@@ -65,14 +65,14 @@ CASES = (
     ),
     Case(
         number=26, refs="nim-deploy#182; aionrs#99; opencode#47954, #30247; Netcatty#1007",
-        cause="ids never come",
-        does="An id is made once for the call and stays.",
+        cause="no call has an id",
+        does="streamkit makes one id per call, which stays the same.",
         forms=(calling(calls(call(0, None, "f", '{"x"')), calls(call(0, arguments=":1}")), calls=(MADE,), repairs={"id_missing": 1}),),
     ),
     Case(
         number=27, refs="router-for-me/CLIProxyAPI#4219",
-        cause="a translation waits for an id that comes late or never",
-        does="A call is announced with its first text under a made id; an id that comes later is ignored.",
+        cause="a translation waits for an id that arrives late or never",
+        does="The call starts with its first arguments under an id that streamkit makes. An id that arrives later is ignored.",
         forms=(
             calling(
                 calls(call(0, None, "f", '{"x"')), calls(call(0, "a", None, ":1}")), calls=(MADE,), repairs={"id_missing": 1, "id_late": 1},
@@ -85,8 +85,8 @@ CASES = (
     ),
     Case(
         number=28, refs="macanderson/stella#5854",
-        cause="a whole call without index and id behind text",
-        does="No call is dropped: an id is made and counted.",
+        cause="a complete call without index and id, after text",
+        does="The call is kept: streamkit makes an id and counts the repair.",
         forms=(
             calling(
                 said("Hi"), calls(call(None, None, "f", '{"x":1}')),
@@ -97,14 +97,14 @@ CASES = (
     ),
     Case(
         number=29, refs="BerriAI/litellm#11407",
-        cause="nothing wrong: the id is in the first fragment alone, and users expect it in each",
-        does="Later fragments are found by their index. The id is written once, as the dialect has it: clients that join strings would double it.",
+        cause="nothing wrong: only the first fragment has the id, and users expect it in every fragment",
+        does="Later fragments are found by their index. The id is written once, as the dialect defines: clients that concatenate strings would double it.",
         forms=(calling(calls(call(0, "a", "f")), calls(call(0, arguments='{"x"')), calls(call(0, arguments=":1}")), calls=(A,)),),
     ),
     Case(
         number=30, refs="SillyTavern#5948; llama_index#21693; openai-agents-python#990; AstrBot#7735",
-        cause="the id in every fragment, and clients that join them",
-        does="An id is set once.",
+        cause="every fragment has the id, and clients concatenate them",
+        does="The id is set once.",
         forms=(
             calling(
                 calls(call(0, "call_z", "f")), calls(call(0, "call_z", None, '{"x"')), calls(call(0, "call_z", None, ":1}")),
@@ -118,20 +118,20 @@ CASES = (
     ),
     Case(
         number=31, refs="JetBrains/koog#2002, #2052",
-        cause="id and name in every fragment, read as calls of their own",
+        cause="every fragment has id and name, and clients read each as a new call",
         does="A known id continues its call.",
         forms=(calling(calls(call(0, "a", "f", '{"x"')), calls(call(0, "a", "f", ":")), calls(call(0, "a", "f", "1}")), calls=(A,), repairs={"id_repeated": 2, "name_repeated": 2}),),
     ),
     Case(
         number=32, refs="poolsideai/pool#9; mlx-openai-server#216",
-        cause="the id of later fragments differs from the first",
-        does="Without a name the index decides; the first id stays.",
+        cause="later fragments have a different id from the first",
+        does="Without a name, the index decides, and the first id stays.",
         forms=(calling(calls(call(0, "a", "f", '{"x"')), calls(call(0, "b", None, ":1}")), calls=(A,), repairs={"id_changed": 1}),),
     ),
     Case(
         number=33, refs="lmstudio-bug-tracker#830",
         cause="a call with a blank id and nothing else",
-        does="It is dropped and counted; alone it does not make the turn one that calls tools.",
+        does="The call is dropped and counted. If it is the only call, the turn is not a turn with tool calls.",
         forms=(
             chat(
                 said("Hi"), calls({"index": 0, "id": "", "type": "function"}), STOP, DONE, name="alone",

@@ -15,8 +15,8 @@ B = Call("g", '{"y":2}', id="b")
 CASES = (
     Case(
         number=1, refs="ollama/ollama#7881",
-        cause="whole calls without `index`",
-        does="Each call takes the next free place, in the order in which they come.",
+        cause="complete calls without `index`",
+        does="Each call gets the next free index, in order of arrival.",
         forms=(
             calling(calls(call(None, "a", "f", '{"x":1}'), call(None, "b", "g", '{"y":2}')), name="both in one chunk", calls=(A, B), repairs={"index_missing": 2}),
             calling(calls(call(None, "a", "f", '{"x":1}')), calls(call(None, "b", "g", '{"y":2}')), name="a chunk each", calls=(A, B), repairs={"index_missing": 2}),
@@ -26,7 +26,7 @@ CASES = (
     Case(
         number=2, refs="openai/openai-python#2806, #3246",
         cause="fragments without `index`",
-        does="A fragment without identity belongs to the latest call, one with a known id to the call of that id.",
+        does="A fragment with a known id belongs to that call. A fragment without an identity belongs to the latest call.",
         forms=(
             calling(calls(call(None, "a", "f", '{"x":')), calls(call(None, arguments="1}")), name="one call", calls=(A,), repairs={"index_missing": 2}),
             calling(
@@ -37,16 +37,16 @@ CASES = (
     ),
     Case(
         number=3, refs="vercel/ai#5885, #7240, #15879",
-        cause="no `index`, and arguments before the name",
-        does="The text is held until the name is known, then handed on whole.",
+        cause="no `index`, and the arguments arrive before the name",
+        does="The arguments are held until the name is known, then emitted in one piece.",
         forms=(
             calling(calls(call(None, arguments='{"x":')), calls(call(None, arguments="1}")), calls(call(None, "a", "f")), calls=(A,), repairs={"index_missing": 3}),
         ),
     ),
     Case(
         number=4, refs="SamSaffron/term-llm#314",
-        cause="a second call without `index` beside a first one at 0",
-        does="Absent is not 0: the second is a call of its own.",
+        cause="the first call has index 0, the second has no `index`",
+        does="A missing index is not read as 0: the second call is a separate call.",
         forms=(
             calling(calls(call(0, "a", "f", '{"x":1}')), calls(call(None, "b", "g", '{"y":')), calls(call(None, arguments="2}")), calls=(A, B), repairs={"index_missing": 2}),
         ),
@@ -54,7 +54,7 @@ CASES = (
     Case(
         number=5, refs="zed-industries/zed#38412",
         cause="no `index`, and `usage` in every chunk",
-        does="The call is found without its index; of the usage the last counts, nothing is added up.",
+        does="The call is found without an index. The last `usage` counts; counts are never added up.",
         forms=(
             calling(
                 {**calls(call(None, "a", "f", '{"x":')), "usage": {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}},
@@ -66,8 +66,8 @@ CASES = (
     ),
     Case(
         number=6, refs="EricLBuehler/mistral.rs#1507; xorbitsai/inference#3634; chatanywhere/GPT_API_free#254; chenyme/grok2api#239",
-        cause="servers leave `index` out and strict clients refuse",
-        does="What is written always has an index: dense, from 0.",
+        cause="servers omit `index`, and strict clients reject the response",
+        does="streamkit always writes an index: 0, 1, 2 and so on.",
         forms=(
             calling(
                 said("Hi"), calls(call(None, "a", "f", '{"x":1}')), calls(call(None, "b", "g", '{"y":2}')),
@@ -84,14 +84,14 @@ CASES = (
     ),
     Case(
         number=7, refs="AstrBotDevs/AstrBot#6692, #6661",
-        cause="the first fragment has its `index`, the later ones lack it",
-        does="They continue the latest call.",
+        cause="the first fragment has an `index`, the later ones have none",
+        does="The later fragments continue the latest call.",
         forms=(calling(calls(call(0, "a", "f", '{"x"')), calls(call(None, arguments=":")), calls(call(None, arguments="1}")), calls=(A,), repairs={"index_missing": 2}),),
     ),
     Case(
         number=8, refs="langchain-ai/langchainjs#11373",
-        cause='one entry a chunk, whose `index` is not its place in the list, and the word "null" for an id',
-        does="The index of the wire counts, never the place in the list; the word counts as absent and an id is made.",
+        cause='one entry per chunk, whose `index` differs from its position in the list; and an id that is the word "null"',
+        does='The `index` counts, not the position. The word "null" is read as a missing id, and streamkit makes an id.',
         forms=(
             calling(
                 calls(call(0, "a", "f", '{"x"')), calls(call(1, "null", "g", '{"y"')), calls(call(0, arguments=":1}")), calls(call(1, arguments=":2}")),

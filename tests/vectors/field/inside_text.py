@@ -131,7 +131,7 @@ CASES = (
     Case(
         number=227, refs="anomalyco/opencode#3555, #4033; decolua/9router#2231; RooCodeInc/Roo-Code#8989; QwenLM/qwen-code#10791",
         cause="thinking in the content, between `<think>` and `</think>`",
-        does="It is reasoning: of providers that are known to send it so, of others by policy, in any dialect.",
+        does="It is read as reasoning in any dialect: for providers known to send it, and for others if the policy says so.",
         forms=(
             chat(*texts("<think>\nHm. <b>", "</think>\n\n", "Hi"), name="of a provider known for it", provider="groq", text="Hi", reasoning="Hm. <b>", repairs=ONCE, to=SPLIT),
             chat(*texts("<think>\nHm. <b></think>\n\nHi"), name="by policy", policy=ON, text="Hi", reasoning="Hm. <b>", repairs=ONCE, to={**SPLIT, "openai-chat": written(Thinking("Hm. <b>"), Text("Hi"))}),
@@ -148,8 +148,8 @@ CASES = (
     ),
     Case(
         number=228, refs="youssofal/MTPLX#149; bytedance/deer-flow#3217, #3218",
-        cause="a tag of thinking that comes in pieces, or is another model's",
-        does="Tags are found wherever they were cut: `<think>`, `<thinking>`, `<thought>`, `<seed:think>`, `[THINK]`, `◁think▷`.",
+        cause="a thinking tag that arrives in pieces, or has another model's form",
+        does="Tags are recognised wherever they are split: `<think>`, `<thinking>`, `<thought>`, `<seed:think>`, `[THINK]`, `◁think▷`.",
         forms=(
             chat(*texts("\n", "<", "th", "ink", ">", "Hm. <b>", "<", "/thi", "nk>", "\n", "\n", "Hi"), name="in pieces", policy=ON, text="Hi", reasoning="Hm. <b>", repairs=ONCE, to=SPLIT),
             chat(*texts("[THI", "NK]Hm. <b>[/TH", "INK]Hi"), name="of Magistral", policy=ON, text="Hi", reasoning="Hm. <b>", repairs=ONCE, to=SPLIT),
@@ -160,8 +160,8 @@ CASES = (
     ),
     Case(
         number=229, refs="nbramia/LifeOS#568; QwenLM/qwen-code#8818",
-        cause="text that has a tag of thinking in it, and is none",
-        does="Only what begins a choice counts: code, later text and what stands behind reasoning of its own place stay text.",
+        cause="text that contains a thinking tag but is not thinking",
+        does="Only a tag at the start of a choice counts. Code, later text and text after reasoning in its own member stay text.",
         forms=(
             chat(*texts("`<think>a</think>` is a tag."), name="in code", policy=ON, text="`<think>a</think>` is a tag.", to={"anthropic": messages(Text("`<think>a</think>` is a tag."))}),
             chat(*texts("```\n", "<think>a</think>\n```"), name="in a block of code", policy=ON, text="```\n<think>a</think>\n```", to={"anthropic": messages(Text("```\n<think>a</think>\n```"))}),
@@ -174,8 +174,8 @@ CASES = (
     ),
     Case(
         number=230, refs="cubist38/mlx-openai-server#179; kekzl/imp#509; anomalyco/opencode#3555",
-        cause="only one of the two tags, or none",
-        does="Thoughts that the end cuts off stay reasoning; a closing tag alone begins nothing, and with `opened` what stands in front of it is reasoning.",
+        cause="only one of the two tags, or neither",
+        does="Thinking that is truncated at the end stays reasoning. A closing tag alone starts nothing; with `opened`, the text before it is reasoning.",
         forms=(
             chat(*texts("<think>Hm. ", "</thi"), name="never closed", policy=ON, reasoning="Hm. </thi", repairs=ONCE, to={"anthropic": messages(Thinking("Hm. </thi"))}),
             chat(said("<think>Hm. "), said("</th"), name="cut", policy=ON, reasoning="Hm. </th", repairs=ONCE, stop=None, to={"anthropic": failed(Thinking("Hm. </th"), error=NO_REASON)}),
@@ -189,8 +189,8 @@ CASES = (
     ),
     Case(
         number=231, refs="NousResearch/hermes-agent#87900; vllm-project/vllm#40911; adolfousier/opencrabs#1260; BerriAI/litellm#12679",
-        cause="a call in the text, as Hermes and Qwen write it (`<tool_call>{…}</tool_call>`), behind `stop`",
-        does="Where it is asked for, it is the call of a tool that was offered, with the bytes of its arguments, and the turn one of calls.",
+        cause="a call in the text, in the form of Hermes and Qwen (`<tool_call>{…}</tool_call>`), with the reason `stop`",
+        does="Where the policy asks for it, the text becomes a call of an offered tool, with its arguments byte for byte, and the turn ends for calls.",
         forms=(
             written_calls("Let me see.\n", "<tool", "_call>\n", '{"name": "re', 'ad", "argu', f'ments": {READ[:9]}', READ[9:], "}\n</tool", "_call>", name="hermes", text="Let me see.\n"),
             written_calls(f'<tool_call>\n{{"name": "read", "arguments": {READ}}}\n</tool_call>\n<tool_call>\n{{"name": "list_all", "arguments": {{}}}}\n</tool_call>', name="two", arguments=(READ, "{}")),
@@ -214,8 +214,8 @@ CASES = (
     ),
     Case(
         number=232, refs="ollama/ollama#17742; ggml-org/llama.cpp#15012; antoinezambelli/forge#56; deadronos/nanogpt-provider-openclaw#83",
-        cause="a call in the text as Qwen3-Coder writes it, between `<function=NAME>` and `</function>`, with or without `<tool_call>` around it",
-        does="Its parameters become JSON of the types that the tool's schema names, strings while they are written.",
+        cause="a call in the text, in the form of Qwen3-Coder: `<function=NAME>` to `</function>`, with or without `<tool_call>` around it",
+        does="Its parameters become JSON with the types of the tool's schema. Strings are emitted while they arrive.",
         forms=(
             written_calls(
                 "<tool_call>\n<function=read>\n<para", "meter=path>\na ", "b.py\n", '</parameter>\n<parameter=lines>\n10\n</parameter>\n<parameter=where>\n{"x": 1.0}\n</parameter>\n</function>\n</tool', "_call>", name="qwen",
@@ -228,8 +228,8 @@ CASES = (
     ),
     Case(
         number=233, refs="NousResearch/hermes-agent#24534; BerriAI/litellm#12679; MoonshotAI's Kimi-K2",
-        cause="a call in the text as Kimi writes it, between `<|tool_call_begin|>` and `<|tool_call_end|>`",
-        does="It is a call under the model's own id, which it wants back.",
+        cause="a call in the text, in the form of Kimi: `<|tool_call_begin|>` to `<|tool_call_end|>`",
+        does="It becomes a call with the model's own id, which the model requires back.",
         forms=(
             written_calls(
                 "I look.", "<|tool_calls_section_begin|><|tool_call_begin|>functions.re", "ad:0<|tool_call_argument_begin|>", READ, "<|tool_call_end|><|tool_call_begin|>functions.list_all:1<|tool_call_argument_begin|>{}<|tool_call_end|>", "<|tool_calls_section_end|>",
@@ -240,8 +240,8 @@ CASES = (
     ),
     Case(
         number=234, refs="sgl-project/sglang#40236; vllm-project/vllm#54686; cline/cline#14156; lsdefine/GenericAgent#804; TokenRhythm/opensquilla#985",
-        cause="a call in the text as DeepSeek writes it, DSML or its older markers",
-        does='It is a call; parameters are strings or JSON as the model says (`string="true"`), or as the schema does.',
+        cause="a call in the text, in the form of DeepSeek: DSML or its older markers",
+        does='It becomes a call. The model (`string="true"`) or the schema says which parameters are strings and which are JSON.',
         forms=(
             written_calls(
                 'I look.\n\n<｜DSML｜tool_calls>\n<｜DSML｜invoke name="re', 'ad">\n<｜DSML｜parameter name="path" string="true">a b.py</｜DSML｜parameter>\n<｜DSML｜parameter name="lines" string="false">10</｜DSML｜para', "meter>\n"
@@ -255,8 +255,8 @@ CASES = (
     ),
     Case(
         number=235, refs="anthropics/claude-code#77061; ggml-org/llama.cpp#16932; sgl-project/sglang#35565; NousResearch/hermes-agent#35129",
-        cause="a call in the text in other models' ways: `<invoke name=…>`, `[TOOL_CALLS]`, `<|python_tag|>`, `<function=NAME>{…}</function>`",
-        does="It is a call, where that grammar is asked for.",
+        cause="a call in the text, in the forms of other models: `<invoke name=…>`, `[TOOL_CALLS]`, `<|python_tag|>`, `<function=NAME>{…}</function>`",
+        does="It becomes a call where that grammar is enabled.",
         forms=(
             written_calls('Now.\n\ncount\n<invoke name="read">\n<parameter name="path">git status</parameter>\n</invoke>\n', name="claude", text="Now.\n\ncount\n", arguments=('{"path": "git status"}',)),
             written_calls('<function_calls>\n<invoke name="list_all">\n</invoke>\n</function_calls>', name="claude in a section", names=("list_all",), arguments=("{}",)),
@@ -270,8 +270,8 @@ CASES = (
     ),
     Case(
         number=236, refs="sgl-project/sglang#35565; jundot/omlx#3153; adolfousier/opencrabs#1260",
-        cause="text that looks like a call and is none, or a call that the end cut off",
-        does="Code, other names and sentences stay text; a cut call is never complete: its text is in the report.",
+        cause="text that looks like a call but is not, or a call truncated at the end",
+        does="Code, other names and sentences stay text. A truncated call is never complete: its text is in the report.",
         forms=(
             only_text(PROSE, name="in code"),
             only_text('Write <tool_call>{"name": "read", "arguments": {}}</tool_call>.', name="in a sentence"),

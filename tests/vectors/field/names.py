@@ -14,8 +14,8 @@ A = Call("read_file", '{"x":1}', id="a")
 CASES = (
     Case(
         number=36, refs="NousResearch/hermes-agent#8259, #12230",
-        cause="the name in every fragment",
-        does="A name equal to the one that is known is ignored.",
+        cause="every fragment has the name",
+        does="A name that equals the known name is ignored.",
         forms=(
             calling(
                 calls(call(0, "a", "read_file", "")), calls(call(0, None, "read_file", '{"x"')), calls(call(0, None, "read_file", ":1}")),
@@ -25,8 +25,8 @@ CASES = (
     ),
     Case(
         number=37, refs="open-webui#22235",
-        cause="name and complete arguments again under one index",
-        does="The name is not doubled. A second object with the name is another call; one without any identity is dropped if it repeats the text, and else stays and makes it malformed.",
+        cause="the name and the complete arguments are sent again at the same index",
+        does="The name is not doubled. A second object with the name is another call. A second object without id and name is dropped if it repeats the arguments; otherwise it stays, and the arguments are malformed.",
         forms=(
             calling(calls(call(0, "a", "read_file", "")), calls(call(0, None, "read_file", '{"x":1}')), name="the name", calls=(A,), repairs={"name_repeated": 1}),
             calling(
@@ -46,8 +46,8 @@ CASES = (
     ),
     Case(
         number=38, refs="continuedev/continue#5849",
-        cause="the name in pieces from one server, repeated whole by another",
-        does="Pieces are joined as long as no argument text has come; an equal name is ignored.",
+        cause="one server sends the name in pieces, another repeats the whole name",
+        does="Pieces are joined until the first arguments arrive. A repeated name is ignored.",
         forms=(
             calling(
                 calls(call(0, "a", "read")), calls(call(0, None, "_file")), calls(call(0, arguments='{"x":1}')), name="pieces",
@@ -59,7 +59,7 @@ CASES = (
     Case(
         number=39, refs="bytedance/deer-flow#654, #523",
         cause="nothing wrong: two calls of one tool in a row",
-        does="Calls are grouped by index, so neither names nor texts are joined.",
+        does="Calls are grouped by index, so neither names nor arguments are joined.",
         forms=(
             calling(calls(call(0, "a", "read_file", '{"x":1}')), calls(call(1, "b", "read_file", '{"x":2}')), name="by index", calls=(A, Call("read_file", '{"x":2}', id="b"))),
             message(
@@ -71,8 +71,8 @@ CASES = (
     ),
     Case(
         number=40, refs="cc-switch#5093; vercel/ai#14760",
-        cause="arguments before the name",
-        does="The text is held until the name comes; a call that never gets one is withheld, stands in the report, and the turn is an error.",
+        cause="the arguments arrive before the name",
+        does="The arguments are held until the name arrives. A call that never gets a name is withheld and reported, and the turn is an error.",
         forms=(
             calling(calls(call(0, "a", None, '{"x"')), calls(call(0, arguments=":1}")), calls(call(0, None, "read_file")), name="late", calls=(A,)),
             calling(

@@ -74,8 +74,8 @@ SEARCHED = (
 CASES = (
     Case(
         number=375, refs="Chevey339/kelivo#1003",
-        cause="an empty candidate of Gemini's with `STOP`, and behind it the text",
-        does="The stream goes on to its end: all text is read.",
+        cause="an empty Gemini candidate with `STOP`, followed by the text",
+        does="Reading continues to the end of the stream: all text is read.",
         forms=(
             gemini(
                 gm.chunk(finish="STOP"), gm.chunk(gm.text("High water ")), gm.chunk(gm.text("is at six."), finish="STOP"), text="High water is at six.",
@@ -85,7 +85,7 @@ CASES = (
     ),
     Case(
         number=376, refs="ag-ui-protocol/ag-ui#2813",
-        cause="an upstream breaks off inside a call, and the end of the call is written behind the end of the run",
+        cause="an upstream is interrupted inside a call, and the end of the call is written after the end of the run",
         does="`RUN_ERROR` is the last event, and there is no `RUN_FINISHED`.",
         forms=(
             chat(
@@ -96,8 +96,8 @@ CASES = (
     ),
     Case(
         number=377, refs="router-for-me/CLIProxyAPI#5873",
-        cause="the signature of a thought arrives when its step is over and the text has begun",
-        does="It is kept, in a block of its own where blocks are over for good; the text goes on behind it.",
+        cause="a thought's signature arrives after its step has ended and the text has begun",
+        does="The signature is kept, in a separate block where ended blocks cannot reopen. The text continues after it.",
         forms=(
             interactions(
                 gi.begin(0, "thought"), gi.summary(0, "Look first."), gi.end(0), gi.begin(1, "model_output"), *gi.said(1, "Six "), gi.signature(0, "c2ln"), *gi.said(1, "o'clock."), gi.end(1),
@@ -108,19 +108,19 @@ CASES = (
     Case(
         number=378, refs="BigPizzaV3/CodexPlusPlus#614",
         cause="the `name` of a call is blank in `response.output_item.done` and in the last response, which Codex reads",
-        does="The name that the item began with stands; within one dialect once it is written anew, and the report says `identity_blank`.",
+        does="The name from the item's start stays. Within one dialect this applies when the stream is written again; otherwise only the report says `identity_blank`.",
         forms=(blank_at_the_end("the name", name=""),),
     ),
     Case(
         number=379, refs="farion1231/cc-switch#4671",
         cause="the `call_id` of a call is blank in `response.output_item.done` and in the last response",
-        does="As with the name.",
+        does="It is handled like the name in case 378.",
         forms=(blank_at_the_end("the id", call_id=""), blank_at_the_end("both", call_id="", name="")),
     ),
     Case(
         number=380, refs="openai/openai-node#1965",
-        cause="events `keepalive` between those of a response",
-        does="They say nothing, and nothing is counted.",
+        cause="`keepalive` events between those of a response",
+        does="They are ignored, and nothing is counted.",
         forms=(
             responses_turn(
                 {"type": "keepalive"}, *rs.message(0, "High ", "water.")[:3], {"type": "keepalive"}, *rs.message(0, "High ", "water.")[3:], text="High water.",
@@ -130,8 +130,8 @@ CASES = (
     ),
     Case(
         number=381, refs="turnstonelabs/turnstone#1162; laravel/ai#881",
-        cause="`model_context_window_exceeded`, kept as a finished turn",
-        does="It is a length: `incomplete`, `length`, `MAX_TOKENS`.",
+        cause="`model_context_window_exceeded`, stored as a finished turn",
+        does="It is a token limit: `incomplete`, `length`, `MAX_TOKENS`.",
         forms=(
             message(
                 *am.block(0, "The first step is"), reason="model_context_window_exceeded", text="The first step is", stop="context_full",
@@ -145,8 +145,8 @@ CASES = (
     ),
     Case(
         number=382, refs="jundot/omlx#2817",
-        cause="cut while the model thinks, and written as `completed` with an empty message",
-        does="`incomplete`, and no message.",
+        cause="a response truncated while the model thinks, written as `completed` with an empty message",
+        does="It is `incomplete`, without a message.",
         forms=(
             chat(
                 chunk({"reasoning_content": "Weigh the tides and"}), chunk({}, "length"), DONE, reasoning="Weigh the tides and", stop="length",
@@ -156,8 +156,8 @@ CASES = (
     ),
     Case(
         number=383, refs="envoyproxy/ai-gateway#2236, #2279",
-        cause="the last counts say that there was no input, and the first ones had it",
-        does="No request is empty: counts that say so replace none. A prompt that came from the cache alone has a count.",
+        cause="the last counts report no input tokens, but the first ones did",
+        does="No request is empty: a count of no input replaces no other count. A prompt that came only from the cache has a count.",
         forms=(
             anthropic(
                 start_of(**FIRST, output_tokens=1), *am.block(0, "Hi"), end_of(**EMPTY, output_tokens=16), am.STOP, name="Anthropic", text="Hi",
@@ -186,8 +186,8 @@ CASES = (
     ),
     Case(
         number=384, refs="NousResearch/hermes-agent#92161",
-        cause="a clean end with `finish_reason: network_error`, or `network-error`, and nothing else",
-        does="The answer failed, whether it said something or not.",
+        cause="a clean end with only `finish_reason: network_error` or `network-error`",
+        does="The response failed, with or without content.",
         forms=(
             chat(
                 chunk({"content": ""}), chunk({}, "network_error"), DONE, name="nothing said", stop=None, provider_error=LOST,
@@ -201,7 +201,7 @@ CASES = (
     ),
     Case(
         number=385, refs="MoonshotAI/kimi-code#3928",
-        cause="each delta says its reasoning twice, as `reasoning` and as `reasoning_content`",
+        cause="each delta has its reasoning twice, as `reasoning` and as `reasoning_content`",
         does="One of them is read.",
         forms=(
             chat(
@@ -212,8 +212,8 @@ CASES = (
     ),
     Case(
         number=386, refs="Alishahryar1/free-claude-code#1274",
-        cause="reasoning in plain deltas, and all of it once more in a later entry of `reasoning_details`, with the signature",
-        does="The text is read once, with its signature; an entry that says something else is read.",
+        cause="reasoning in plain deltas, and all of it again in a later entry of `reasoning_details`, with the signature",
+        does="The text is read once, with its signature. An entry with different text is read, too.",
         forms=(
             chat(
                 chunk({"reasoning": "Look "}), chunk({"reasoning": "first."}), chunk({"reasoning_details": [{**LOOKED, "format": "anthropic-claude-v1", "signature": "c2ln"}]}), said("Six."), STOP, DONE, name="signed",
@@ -231,8 +231,8 @@ CASES = (
     ),
     Case(
         number=387, refs="unslothai/unsloth#10757",
-        cause="a search of the server's own that failed is shown as one that found nothing",
-        does="Its item has the status `failed`; where the client offered no search, it is a counted loss.",
+        cause="a failed server-side search is shown as a search without results",
+        does="Its item has the status `failed`. Where the client offered no search, it is a counted loss.",
         forms=(
             message(
                 *SEARCHED, *am.block(2, "I could not search."), text="I could not search.",
@@ -243,7 +243,7 @@ CASES = (
     ),
     Case(
         number=388, refs="can1357/oh-my-pi#7564",
-        cause="`guardrail_intervened` of Bedrock without content, read as an empty answer",
+        cause="`guardrail_intervened` of Bedrock, without content, is read as an empty response",
         does="The stop reason says that content was filtered.",
         forms=(
             bedrock(
@@ -254,7 +254,7 @@ CASES = (
     ),
     Case(
         number=389, refs="agentscope-ai/agentscope-java#2642",
-        cause="`RUN_ERROR` of AG-UI, and then `RUN_FINISHED`",
+        cause="`RUN_ERROR` of AG-UI, followed by `RUN_FINISHED`",
         does="The error counts.",
         forms=(
             form(
@@ -265,8 +265,8 @@ CASES = (
     ),
     Case(
         number=390, refs="musistudio/claude-code-router#1808",
-        cause="ids like `Bash:0` become those of `tool_use`, and Claude refuses every later turn",
-        does="The provider gets its own ids back; a request for Claude has ids that Claude takes, also of Anthropic's own clients.",
+        cause="ids like `Bash:0` are written to `tool_use`, and Claude rejects every later turn",
+        does="The provider gets its own ids back. Requests for Claude get ids that Claude accepts, also from Anthropic's own clients.",
         forms=(
             calling(
                 calls(call(0, "Bash:0", "Bash", '{"c":1}')), calls(call(1, "Bash:1", "Bash", '{"c":2}')), name="two calls of Kimi's",

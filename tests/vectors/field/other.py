@@ -21,8 +21,8 @@ A = Call("f", ARGUMENTS, id="a")
 CASES = (
     Case(
         number=130, refs="vllm#55082, #48347, #48852",
-        cause="a whole call in one delta, or fragments that end inside an escape, a string or a number",
-        does="Where fragments end means nothing: all texts are joined, and looked at once.",
+        cause="a complete call in one delta, or fragments that end inside an escape, a string or a number",
+        does="Where fragments end does not matter: all fragments are joined and read once.",
         forms=(
             chat(
                 chunk({"role": "assistant", "content": "Hi", "tool_calls": [call(0, "a", "f", ARGUMENTS)]}, "tool_calls", usage={"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}), DONE,
@@ -39,7 +39,7 @@ CASES = (
     Case(
         number=131, refs="llm-rosetta#56; better-ccflare#233; Floway#315; req_llm#662; opencodex#4652",
         cause="streams of Responses without some of their events",
-        does="The whole life of each item is written, and a last event with all of the output.",
+        does="All events of each item are written, and the last event contains the complete output.",
         forms=(
             chat(said("Hi"), STOP, DONE, name="text", text="Hi", stop="stop", to={"openai-responses": written(Text("Hi"), stop="completed", holds=WHOLE_LIFE)}),
             responses(
@@ -56,7 +56,7 @@ CASES = (
     Case(
         number=132, refs="Roo-Code#9666, #10719, #10725",
         cause="deltas of Responses that do not name their call",
-        does="Identity is carried from the item.",
+        does="The id and name are taken from the item.",
         forms=(
             responses_turn(
                 *rs.call(0, "a", "f", ARGUMENTS[:9], ARGUMENTS[9:]), name="by index and item", calls=(A,), stop="tool_calls",
@@ -71,8 +71,8 @@ CASES = (
     ),
     Case(
         number=133, refs="zed#39137, #39142",
-        cause="choices without `delta`, which bring results of a content filter",
-        does="They add nothing to the text; the results are carried, or a counted loss.",
+        cause="choices without `delta`, which contain results of a content filter",
+        does="They add no text. The results are written again, or are a counted loss.",
         forms=(
             chat(
                 said("Hi"), {**HEAD, "object": "", "choices": [{"index": 0, "finish_reason": None, "content_filter_results": {"hate": {"filtered": False}}}]}, STOP, DONE,

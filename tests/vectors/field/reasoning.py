@@ -47,8 +47,8 @@ def named_so(name: str, delta: dict[str, Any], **expected: Any) -> Form:
 CASES = (
     Case(
         number=85, refs="hebo-gateway#131; bitrouter#592; imp#1555; ccs#415",
-        cause="nothing wrong: a signature at the end of a thinking block, lost on the way by others",
-        does="It is an event of its own and is written again before its block stops, or where the other dialect has a place for it; without one the loss is counted.",
+        cause="nothing wrong: a signature at the end of a thinking block, which other software loses",
+        does="The signature is an event. It is written before its block stops, or where the other dialect has a place for it; without a place, the loss is counted.",
         forms=(
             message(
                 *thinking(0, "hm", "c2ln"), *am.tool(1, "a", "f", '{"x":1}'), reason="tool_use", reasoning="hm", calls=(A,), stop="tool_calls",
@@ -63,8 +63,8 @@ CASES = (
     ),
     Case(
         number=86, refs="maximhq/bifrost#5638, #5560",
-        cause="nothing wrong: text and signature of one block, mixed up by others",
-        does="A signature is written as one `signature_delta` right before the stop, and never as thinking.",
+        cause="nothing wrong: a block with text and a signature, which other software mixes up",
+        does="The signature is one `signature_delta` directly before the stop, and is never written as thinking.",
         forms=(
             message(
                 *thinking(0, "hm", "c2ln"), *am.block(1, "Hi"), name="with a signature", text="Hi", reasoning="hm",
@@ -84,8 +84,8 @@ CASES = (
     ),
     Case(
         number=87, refs="CLIProxyAPI#570; Antigravity-Manager#608",
-        cause="reasoning without a signature, or with another vendor's",
-        does="None is made up, and another vendor's is sealed with that vendor's name, so that it goes back to it and to no other.",
+        cause="reasoning without a signature, or with another vendor's signature",
+        does="No signature is invented. Another vendor's signature is sealed with the vendor's name, so that only that vendor gets it back.",
         forms=(
             chat(
                 chunk({"reasoning_content": "hm"}), said("Hi"), STOP, DONE, name="unsigned", text="Hi", reasoning="hm",
@@ -100,8 +100,8 @@ CASES = (
     ),
     Case(
         number=88, refs="openclaw#92201",
-        cause="a long signature, cut by reads, by deltas or by the end of the input",
-        does="Its parts are joined byte for byte; of a frame that broke off nothing is used.",
+        cause="a long signature, split by reads, by deltas or by the end of the input",
+        does="Its parts are joined byte for byte. An incomplete frame is not used.",
         forms=(
             message(
                 *thinking(0, "hm", LONG[:37], LONG[37:]), *am.block(1, "Hi"), name="two deltas", text="Hi", reasoning="hm",
@@ -118,8 +118,8 @@ CASES = (
     ),
     Case(
         number=89, refs="CLIProxyAPI#5129; OmniRoute#9221, #9273; 9router#2193; Antigravity#139",
-        cause="a signature of thought beside a call",
-        does="It belongs to its call and stays with it; a dialect that signs no calls carries it sealed before its call. Visible text stays text.",
+        cause="a thought signature next to a call",
+        does="The signature stays with its call. A dialect without signatures on calls gets it sealed before the call. Visible text stays text.",
         forms=(
             calling(
                 calls({**call(0, "a", "f", '{"x":1}'), "extra_content": {"google": {"thought_signature": "c2ln"}}}),
@@ -147,8 +147,8 @@ CASES = (
     ),
     Case(
         number=90, refs="OmniRoute#731",
-        cause="nothing wrong: text and a call without any signature, and one put everywhere by others",
-        does="What did not come is not written: neither thinking nor a signature.",
+        cause="nothing wrong: text and a call without a signature, where other software writes signatures everywhere",
+        does="Only what was received is written: no thinking and no signature is added.",
         forms=(
             calling(
                 said("Hi"), calls(call(0, "a", "f", '{"x":1}')), text="Hi", calls=(A,),
@@ -159,7 +159,7 @@ CASES = (
     Case(
         number=91, refs="zed#46794; litellm#20246, #24019, #14137; koog#2148; bitrouter#448; fastllm#61; Fastllm-proxy#23",
         cause="reasoning under many names",
-        does="All are read, into one kind of event; two names for the same text count once. A profile says under which it is written.",
+        does="All names are read into one kind of event. Two names for the same text count once. A profile chooses the name to write.",
         forms=(
             named_so("reasoning_content", {"reasoning_content": "hm"}),
             named_so("reasoning", {"reasoning": "hm"}),
@@ -171,8 +171,8 @@ CASES = (
     ),
     Case(
         number=92, refs="BerriAI/litellm#38907, #29216",
-        cause="fields of a delta or of a call that the reader does not know",
-        does="They are carried: written again for the same dialect, a counted loss in another.",
+        cause="unknown members of a delta or of a call",
+        does="They are written again for the same dialect, and are a counted loss for another.",
         forms=(
             chat(
                 chunk({"content": "Hi", "x_score": 0.5}), STOP, DONE, text="Hi",
@@ -190,7 +190,7 @@ CASES = (
     ),
     Case(
         number=93, refs="vllm#32997, #32921, #42875",
-        cause="the tail of the reasoning comes with the end of a call",
+        cause="the end of the reasoning arrives with the end of a call",
         does="It stays reasoning and is not joined to the text.",
         forms=(
             chat(

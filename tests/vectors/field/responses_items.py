@@ -50,8 +50,8 @@ def run(title: str, kind: str, use: Use, **fields: Any) -> Form:
 CASES: tuple[Case, ...] = (
     Case(
         number=250, refs="vercel/ai#20427; OpenAI Responses: `local_shell_call`, `shell_call`, `apply_patch_call`, `computer_call`, `mcp_approval_request`",
-        cause="an item that the client is to run or to approve is dropped for clients of other dialects, whose agents take the turn for done",
-        does="It is a call, and the turn ends for calls. Its id says what it was: in the next request it is the item again, and its result the item's output.",
+        cause="an item that the client must run or approve is dropped in other dialects, and agents take the turn as complete",
+        does="It becomes a call, and the turn ends for calls. Its id says what it was: in the next request it is the item again, and its result is the item's output.",
         forms=(
             run("a local shell", "local_shell_call", Use("streamkit_local_shell_c1", "local_shell", '{"type":"exec","command":["ls"],"env":{}}'), call_id="c1", action=EXEC),
             run("a shell", "shell_call", Use("streamkit_shell_c1", "shell", '{"commands":["ls"]}'), **SHELL),
@@ -74,8 +74,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         number=251, refs="streamkit itself",
-        cause="the item that the client is to run is never done, or says that it is incomplete, and the response says that it is complete",
-        does="Nobody runs it: the call is withheld, and the turn ends as one that was cut.",
+        cause="an item that the client must run never completes, or is marked incomplete, but the response is marked complete",
+        does="The call is not run: it is withheld, and the turn ends as truncated.",
         forms=(
             responses_turn(
                 *rs.message(0, "Hi"), rs.added(1, "local_shell_call", call_id="c1", action=EXEC), name="never done", text="Hi", stop="tool_calls",
@@ -98,8 +98,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         number=252, refs="microsoft/vscode-copilot-chat#3740",
-        cause="an item `compaction` of Responses, which stands for all that was said before it, is dropped for clients of other dialects",
-        does="For Anthropic's it is a block, whose `encrypted_content` is the item's, sealed; elsewhere it stands where encrypted reasoning does. Whoever sends it back gives OpenAI its own again.",
+        cause="a `compaction` item of Responses, which replaces the earlier conversation, is dropped for clients of other dialects",
+        does="Anthropic's clients get a block with the item's `encrypted_content`, sealed; other clients get it in the place of encrypted reasoning. OpenAI gets its own item back.",
         forms=(
             responses_turn(
                 rs.added(0, "compaction", id="cmp_1"), {"type": "response.compaction.compacting", "item_id": "cmp_1", "output_index": 0},
@@ -121,8 +121,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         number=253, refs="Anthropic's `pause_after_compaction`; its top-level `compaction`",
-        cause="the stop reason `compaction`, with which the answer ends before it began, becomes `stop`: a client takes the summary for the answer",
-        does="It is the word for an answer that was cut. In Responses the item says it; an answer that holds none because the compaction failed is incomplete.",
+        cause="the stop reason `compaction`, with which a response ends before it starts, becomes `stop`, and a client takes the summary for the response",
+        does="The stop reason becomes the one for a truncated response. In Responses the item shows the compaction; a response without the item, because compaction failed, is incomplete.",
         forms=(
             anthropic(
                 am.START, *BLOCK, am.finish("compaction"), am.STOP, name="paused", stop="compaction",

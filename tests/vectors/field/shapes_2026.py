@@ -65,8 +65,8 @@ def halved(*payloads: Any) -> bytes:
 CASES = (
     Case(
         number=157, refs="pgEdge/pgedge-postgres-mcp#217; QwenLM/qwen-code#9884",
-        cause="a stop reason in the words of another dialect: `tool_use` in Chat, `tool_calls` in Messages",
-        does="Every dialect knows the words of all: the call is run, and the client reads its own word.",
+        cause="a stop reason of another dialect: `tool_use` in Chat, `tool_calls` in Messages",
+        does="Every dialect knows the reasons of all others: the call is run, and the client gets the reason of its own dialect.",
         forms=(
             chat(WHOLE, chunk(finish="tool_use"), DONE, name="tool_use in Chat", calls=(A,), stop="tool_calls", repairs=FOREIGN, to={**USED, "openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")}),
             chat(WHOLE, chunk(finish="TOOL_CALLS"), DONE, name="capitals in Chat", calls=(A,), stop="tool_calls", repairs=FOREIGN, to=USED),
@@ -92,8 +92,8 @@ CASES = (
     ),
     Case(
         number=158, refs="QwenLM/qwen-code#9884; BerriAI/litellm#40040",
-        cause="the token limit in the words of another dialect: `max_tokens`, `MAX_TOKENS`, `length`, also behind `completed`",
-        does="It stays the token limit: a cut answer is not taken for whole, nor a cut call for a finished one.",
+        cause="the token limit in another dialect's words: `max_tokens`, `MAX_TOKENS`, `length`, also after `completed`",
+        does="The reason stays the token limit: a truncated response is not taken for complete, nor a truncated call for finished.",
         forms=(
             chat(said("Hi"), chunk(finish="MAX_TOKENS"), DONE, name="MAX_TOKENS in Chat", text="Hi", stop="length", repairs=FOREIGN, to={"anthropic": messages(Text("Hi"), stop="max_tokens"), "openai-chat": written(Text("Hi"), stop="length")}),
             chat(OPEN, chunk(finish="max_tokens"), DONE, name="a call cut by max_tokens in Chat", calls=(CUT,), stop="length", repairs=FOREIGN, to={"anthropic": messages(Use("a", "f", '{"x":'), stop="max_tokens")}),
@@ -114,8 +114,8 @@ CASES = (
     ),
     Case(
         number=159, refs="QwenLM/qwen-code#9884; vespa-engine/vespa#33327",
-        cause="a natural end, a filter, a stop sequence or a failure in the words of another dialect: `end_turn`, `STOP`, `SAFETY`, `COMPLETE`, `error`",
-        does="Each is read by its meaning; what nobody knows stays `other`, and a failure is no success.",
+        cause="a natural end, a filter, a stop sequence or a failure in another dialect's words: `end_turn`, `STOP`, `SAFETY`, `COMPLETE`, `error`",
+        does="Each is read by its meaning. An unknown reason stays `other`, and a failure is not a success.",
         forms=(
             chat(said("Hi"), chunk(finish="end_turn"), DONE, name="end_turn in Chat", text="Hi", repairs=FOREIGN, to={"anthropic": messages(Text("Hi"))}),
             chat(said("Hi"), chunk(finish="FinishReason.STOP"), DONE, name="an enumeration's name in Chat", text="Hi", repairs=FOREIGN, to={"anthropic": messages(Text("Hi"))}),
@@ -131,8 +131,8 @@ CASES = (
     ),
     Case(
         number=160, refs="llama-cpp-python; langchain-ai/langchain#22589",
-        cause="each fragment of a call in `function_call` and in `tool_calls`, as llama-cpp-python writes a forced tool",
-        does="One member is read and the other passed over, counted; a call of another name stays a call of its own, and other text is set aside.",
+        cause="each fragment of a call is in `function_call` and in `tool_calls`, as llama-cpp-python writes a forced tool",
+        does="One member is read; the other is ignored and counted. A call with another name is a separate call, and different arguments are withheld.",
         forms=(
             calling(twice("f", '{"x"', "a"), twice("f", ":1}", "a"), name="in one chunk", calls=(A,), repairs={"said_twice": 2, "id_repeated": 1, "name_repeated": 1}),
             calling(
@@ -162,7 +162,7 @@ CASES = (
     Case(
         number=161, refs="ollama; vLLM",
         cause="text, reasoning or calls in two members that mean the same: `reasoning` and `reasoning_content`, `message` and `response`",
-        does="One is read; where both say something else it is counted, and one that stands alone is read wherever it stands.",
+        does="One member is read. If the two differ, that is counted. A member that appears alone is always read.",
         forms=(
             chat(chunk({"reasoning": "hm", "reasoning_content": "hm"}), said("Hi"), chunk(finish="stop"), DONE, name="alike", text="Hi", reasoning="hm", to={"anthropic": messages(Thinking("hm"), Text("Hi"))}),
             chat(
@@ -178,8 +178,8 @@ CASES = (
     ),
     Case(
         number=162, refs="elizaOS/eliza#30904; vercel/ai; JavaScript servers that cut text by UTF-16 units",
-        cause="a character beyond U+FFFF in two deltas, half a surrogate pair in each",
-        does="The halves are put together before anything is read, in text, reasoning, refusals and arguments of all dialects; one without the other becomes U+FFFD.",
+        cause="a character above U+FFFF in two deltas, half a surrogate pair in each",
+        does="The halves are joined first, in text, reasoning, refusals and arguments of all dialects. A half alone becomes U+FFFD.",
         forms=(
             chat(halved(ROLE, said("a<"), said(">b"), chunk(finish="stop"), DONE), name="text of Chat", text="a\N{GRINNING FACE}b", repairs=JOINED, to={"anthropic": messages(Text("a\N{GRINNING FACE}b"))}),
             chat(
@@ -239,9 +239,9 @@ CASES = (
         ),
     ),
     Case(
-        number=163, refs="vercel/ai (a recording of four responses one behind the other); llmock",
-        cause="text or calls behind `[DONE]`, `message_stop`, `response.completed`, `done`, `message-end`, `messageStop`",
-        does="The answer is over: what follows is counted and not delivered, but for errors, and for token counts if none came before.",
+        number=163, refs="vercel/ai (a recording of four consecutive responses); llmock",
+        cause="text or calls after `[DONE]`, `message_stop`, `response.completed`, `done`, `message-end`, `messageStop`",
+        does="The response is over: the rest is counted and not emitted, except errors, and token counts if there were none before.",
         forms=(
             chat(said("Hi"), chunk(finish="stop"), DONE, said("!"), calls(call(0, "a", "f", "{}")), CALLED, DONE, name="Chat", text="Hi", repairs={"after_end": 4}, to={"anthropic": messages(Text("Hi")), "openai-chat": written(Text("Hi"))}),
             chat(
@@ -277,8 +277,8 @@ CASES = (
     ),
     Case(
         number=164, refs="google-gemini/gemini-cli#22489; new-api; proxies that write a ping as JSON",
-        cause='a payload that is no object: `null`, `[]`, `"ping"`, an error or a chunk in a list',
-        does="Values that say nothing are passed over, objects in a list are read one by one, and an error keeps its message and type; each is counted.",
+        cause='a payload that is not an object: `null`, `[]`, `"ping"`, an error or a chunk in a list',
+        does="Values without content are ignored, and the objects of a list are read one by one. An error keeps its message and type. Each is counted.",
         forms=(
             chat(ROLE, b"null", b"[]", b'"ping"', b"1", b"true", said("Hi"), chunk(finish="stop"), DONE, name="Chat", text="Hi", repairs={"payload_no_object": 5}, to={"anthropic": messages(Text("Hi"))}),
             chat(b"null", [ROLE, said("Hi")], [chunk(finish="stop")], DONE, name="chunks in lists", text="Hi", repairs={"payload_no_object": 1, "payload_in_list": 2}, to={"anthropic": messages(Text("Hi"))}),
@@ -317,8 +317,8 @@ CASES = (
     ),
     Case(
         number=165, refs="vLLM; new-api; gateways that write calls and arguments as objects",
-        cause="values in another shape: an index as text, arguments, reasoning or `tool_calls` as an object",
-        does="Each is read as what it means, and counted; arguments keep their own text.",
+        cause="values with the wrong type: an index as text; arguments, reasoning or `tool_calls` as an object",
+        does="Each value is read for its meaning, and counted. Arguments keep their original text.",
         forms=(
             calling(
                 calls(call("0", "a", "f", '{"x":')), calls(call("1", "b", "g", "{}")), calls(call("0", arguments="1}")), name="indices as text", calls=(A, Call("g", "{}", id="b")), repairs={"index_invalid": 3},

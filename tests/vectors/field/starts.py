@@ -50,7 +50,7 @@ CASES = (
     Case(
         number=267, refs="mutated recordings",
         cause="blocks of Anthropic or Bedrock without an index",
-        does="A start opens the next block, and deltas and stops belong to the block that was opened last: the arguments reach their call.",
+        does="A start opens the next block. Deltas and stops belong to the latest open block, so the arguments reach their call.",
         forms=(
             message(
                 *placeless(*am.block(0, "Hi"), *am.tool(1, "a", "f", '{"x":', "1}")), name="with stops", reason="tool_use",
@@ -72,8 +72,8 @@ CASES = (
     ),
     Case(
         number=268, refs="langchain-ai/langchain#34406; BerriAI/litellm#38153",
-        cause="`message_start` of Anthropic has content already",
-        does="A block with its index says it again, and is taken once; what no block brings is read at the end.",
+        cause="`message_start` of Anthropic already has content",
+        does="Content that a block at its index repeats is read once. The rest is read at the end.",
         forms=(
             anthropic(start(HI), am.finish("end_turn"), am.STOP, name="and nothing else", text="Hi", to={"openai-chat": written(Text("Hi"))}),
             anthropic(start(HI), *am.block(0, "Hi"), am.finish("end_turn"), am.STOP, name="and its blocks", text="Hi", repairs={"text_repeated": 1}, to={"openai-chat": written(Text("Hi"))}),
@@ -90,8 +90,8 @@ CASES = (
     ),
     Case(
         number=269, refs="router-for-me/CLIProxyAPI#1004",
-        cause="the name of a Responses call stands in the event that has its whole arguments, and nowhere before",
-        does="It is the call's name; one that differs from a name that was told is passed over.",
+        cause="the name of a Responses call is only in the event with its complete arguments",
+        does="It is the call's name. If a different name was known before, it is ignored.",
         forms=(
             responses_turn(
                 *NAMELESS, rs.event("function_call_arguments.done", arguments=A.arguments, name="f"), rs.done(0, "function_call", call_id="a", name="", arguments=A.arguments),
@@ -102,7 +102,7 @@ CASES = (
     Case(
         number=270, refs="mutated recordings",
         cause="`response.completed` with an `error`",
-        does="The answer failed: the client is told the error, and no success. An error without a word in it says nothing.",
+        does="The response failed: the client gets the error, and no success. An error without any text is ignored.",
         forms=(
             responses(
                 rs.START, *rs.message(0, "Hi"), rs.last("completed", *[rs.message(0, "Hi")[-1]], error=BUSY), name="completed", text="Hi", stop=None, provider_error="busy", repairs={"stop_conflict": 1},
@@ -116,8 +116,8 @@ CASES = (
     ),
     Case(
         number=271, refs="mutated recordings",
-        cause="`response.created` has items already, with arguments as an object, or the terminal event alone has one for the client to run",
-        does="Those of the start begin there. What no event brought is read from the terminal event, and the turn waits for the client as in a whole answer.",
+        cause="`response.created` already has items, with arguments as an object; or only the terminal event has an item for the client to run",
+        does="Items in the start begin there. Items without events are read from the terminal event, and the turn waits for the client as in a whole response.",
         forms=(
             responses(
                 rs.START, rs.last("completed", {"item": SHELL}), name="an item for the client to run, in the last event alone", stop="tool_calls", repairs={"block_unopened": 1},

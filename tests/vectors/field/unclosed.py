@@ -57,8 +57,8 @@ def broken(*fragments: str, name: str, held: tuple[Said, ...], policy=ALL, **exp
 CASES = (
     Case(
         number=272, refs="vLLM; llama.cpp",
-        cause="a call in the text that ends before its arguments, though the model stopped by itself",
-        does="It is no call without arguments: it is cut, and withheld; where no other call is left, the turn ended for `length`.",
+        cause="a call in the text ends before its arguments, although the model stopped by itself",
+        does="It is not a call without arguments: it is truncated and withheld. If no other call is left, the turn ends with `length`.",
         forms=(
             unclosed("<function=read>", "no parameter"),
             unclosed("<function=read>\n<par", "inside of a tag", "tool_calls"),
@@ -79,8 +79,8 @@ CASES = (
     ),
     Case(
         number=273, refs="vLLM; pydantic/pydantic#7019",
-        cause='half of a surrogate pair in arguments that a call in the text has as a string (`"{\\"path\\": \\"\\ud83d\\"}"`)',
-        does="It becomes U+FFFD, as anywhere else, and is counted; it was an exception of the encoder.",
+        cause='half a surrogate pair in a string argument of a call in the text (`"{\\"path\\": \\"\\ud83d\\"}"`)',
+        does="It becomes U+FFFD, as elsewhere, and is counted. Before, the encoder raised an exception.",
         forms=(
             evolve(
                 written_calls('<tool_call>{"name": "read", "arguments": "{\\"path\\": \\"\\ud83d\\"}"}</tool_call>', name="streamed", arguments=('{"path": "\ufffd"}',)),
@@ -90,8 +90,8 @@ CASES = (
     ),
     Case(
         number=274, refs="LiteLLM; vLLM",
-        cause="an error in the stream while the end of the text may begin a tag",
-        does="What was held was said before the error and goes before it, as text, as thinking, or as a call that was cut.",
+        cause="an error in the stream while the last text may be the start of a tag",
+        does="The held text was received before the error and is emitted before it: as text, as thinking or as a truncated call.",
         forms=(
             broken("Hi <", "tool", name="text", text="Hi <tool", held=(Text("Hi <tool"),)),
             broken("<think>Hm. </thi", name="thinking", policy=ON, reasoning="Hm. </thi", repairs={"thinking_in_text": 1}, held=(Thinking("Hm. </thi"),)),
@@ -105,8 +105,8 @@ CASES = (
     ),
     Case(
         number=275, refs="LiteLLM; Gemini's endpoint for OpenAI clients",
-        cause="a signature of a call that comes with a fragment of its arguments",
-        does="It is the call's where nothing of the call was handed on yet, else a counted loss; it was dropped without a word.",
+        cause="a call's signature arrives with a fragment of its arguments",
+        does="It belongs to the call if nothing of the call was emitted before; otherwise it is a counted loss. Before, it was dropped without a report.",
         forms=(
             calling(
                 calls(call(0, "a", "f")), calls({**call(0, arguments='{"x":'), **SIGNED}), calls(call(0, arguments="1}")), name="with the first", calls=(SIGNED_CALL,),

@@ -31,8 +31,8 @@ LOOKED_TO = {"anthropic": messages(Thinking("Look."), Text("Hi"))}
 CASES = (
     Case(
         number=405, refs="#295 to #301 in other words: AWS, Tencent, iFlytek, Azure's queues, LangServe",
-        cause="an error under another name (`exception`, `err`, `failure`, `Error`), under capitals, inside `data`, `response` or `header`, or by a `name`",
-        does="It is an error with the provider's message, and what comes after it does not count.",
+        cause="an error under another name (`exception`, `err`, `failure`, `Error`), in capitals, inside `data`, `response` or `header`, or marked by a `name`",
+        does="It is an error with the provider's message, and the rest is ignored.",
         forms=tuple(
             failing(name, error, STOP, DONE, losses=losses)
             for name, error, losses in (
@@ -63,8 +63,8 @@ CASES = (
     ),
     Case(
         number=406, refs="#55, #306: vllm#9053 for a client of Ollama, Gemini, Mistral or Cohere",
-        cause="the only call of an answer is cut, is withheld from clients whose calls are whole, and they see an empty answer that ended well",
-        does="It ended for its length.",
+        cause="the only call of a response is truncated and withheld from clients that get only complete calls, and they see an empty response that ended normally",
+        does="The response ends with the token limit as its reason.",
         forms=(
             chat(
                 ROLE, calls(call(0, "a", "f", '{"x":')), CALLED, DONE, calls=(CUT,), stop="tool_calls",
@@ -78,7 +78,7 @@ CASES = (
     ),
     Case(
         number=407, refs="#307: transformers' roles (`ipython`, `observation`), LangChain's `tool_result`",
-        cause="results of tools in a role of another name",
+        cause="tool results under a role with another name",
         does="They are not the model's text.",
         forms=(
             *(
@@ -89,9 +89,9 @@ CASES = (
         ),
     ),
     Case(
-        number=408, refs="#323, #324: Databricks and LiteLLM in other member orders",
-        cause="a part of reasoning that has its text itself, or in `content`; or signed blocks at the end that repeat together what was said",
-        does="The text is reasoning, and once. Signatures of parts of one text are dropped, since they prove none of it.",
+        number=408, refs="#323, #324: Databricks and LiteLLM with other member orders",
+        cause="a reasoning part with its text in itself or in `content`; or signed blocks at the end that together repeat earlier text",
+        does="The text is reasoning, and is read once. Signatures of parts of one text are dropped, because they do not match the whole.",
         forms=(
             chat(reasoned({"text": "Look."}), said("Hi"), STOP, DONE, name="flat", **LOOKED, to=LOOKED_TO),
             chat(reasoned({"reasoning": "Look."}), said("Hi"), STOP, DONE, name="flat, by its type", **LOOKED, to=LOOKED_TO),
@@ -109,8 +109,8 @@ CASES = (
     ),
     Case(
         number=409, refs="majiayu000/litellm-rs#552, api7/aisix#518, in Responses; BerriAI/litellm#34802 with a blank text",
-        cause="code that ran next to a text that is blank; `response.audio.transcript.delta`",
-        does="The code is written where nothing else but white space is said, and the words of a sound are text.",
+        cause="code that ran, next to a blank text; `response.audio.transcript.delta`",
+        does="The code is written if all other text is white space, and the words of an audio response are text.",
         forms=(
             responses_turn(
                 {"type": "response.audio.transcript.delta", "delta": "H", "response_id": "r"}, {"type": "response.audio.transcript.delta", "delta": "i", "response_id": "r"}, name="words of a sound", text="",
@@ -120,9 +120,9 @@ CASES = (
         beside="tests/translation/test_spoken.py::test_so_does_a_stream_and_one_that_says_anything_else_has_its_own_text_alone",
     ),
     Case(
-        number=411, refs="#306: two calls of Gemini's or Claude's, of which one is open",
-        cause="a call of which nothing but its name came, next to a whole one, and the model stopped by itself",
-        does="The answer ended for its length: no client runs the open call with `{}`, or one half of what the model asked for as if it were all.",
+        number=411, refs="#306: two calls of Gemini or Claude, one of them open",
+        cause="a call with only a name, next to a complete one, when the model stops by itself",
+        does="The response ends with the token limit as its reason. No client runs the open call with `{}`, or runs one of the two calls as if it were all.",
         forms=(
             gemini(
                 gm.chunk(gm.partial(name="f")), gm.chunk(gm.call("g", {"y": 1})), gm.STOP, name="the first", calls=(Call("f", "", "truncated", id="call_1"), Call("g", '{"y":1}', id="call_2")), stop="length", repairs=OPEN,

@@ -40,8 +40,8 @@ def refused(kind: str, *said: Text, asides: int = 2) -> dict[str, Output]:
 CASES: tuple[Case, ...] = (
     Case(
         number=350, refs="Wei-Shaw/sub2api#3989; looplj/axonhub#2105; experientiallabs/experiential#1037",
-        cause="a search of tools that the client of Responses runs (`tool_search_call`, `execution: client`) is dropped, and the turn is a natural end",
-        does="It is a call, and the turn ends for calls; in a request it is offered as a function, in the history a call and its result, and for its own client the item again.",
+        cause="a tool search that the client of Responses runs (`tool_search_call`, `execution: client`) is dropped, and the turn ends naturally",
+        does="It becomes a call, and the turn ends for calls. Requests offer it as a function, and the history has a call and its result. Its own client gets the item again.",
         forms=(
             run("a search of tools", "tool_search_call", Use("streamkit_tool_search_c1", "tool_search", '{"query":"cal"}'), **SEARCH),
             run("with arguments as text", "tool_search_call", Use("streamkit_tool_search_c1", "tool_search", '{"query": "cal"}'), **{**SEARCH, "arguments": '{"query": "cal"}'}),
@@ -55,8 +55,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         number=351, refs="google-genai, `Interaction.status`; streamkit itself",
-        cause="an interaction waits for an action (`requires_action`) that is no call of a function: clients of other dialects get an empty natural end",
-        does="It ends with an error that names what it waits for; calls of functions are calls, and within its own dialect it passes as it came.",
+        cause="an interaction waits for an action (`requires_action`) that is not a function call, and clients of other dialects get an empty natural end",
+        does="It ends with an error that names the action. Function calls are calls, and within its own dialect it passes unchanged.",
         forms=(
             waiting(
                 "a search of tools", *step(0, "tool_search_call", id="t1", arguments=CAL),
