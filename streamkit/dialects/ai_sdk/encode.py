@@ -51,6 +51,8 @@ START_STEP: Final = b'data: {"type":"start-step"}\n\n'
 #: Content for a step without parts: a client shows nothing for an empty step, and repeats its request endlessly.
 EMPTY_TEXT: Final = b'data: {"type":"text-start","id":"t0"}\n\ndata: {"type":"text-end","id":"t0"}\n\n'
 FINISH_STEP: Final = b'data: {"type":"finish-step"}\n\n'
+#: Members of the aside for a call that the server ran that are not members of the call's first chunk.
+ANSWERED: Final = frozenset({"arguments", "output", "request", wire.ERROR_TEXT})
 #: Members of the aside for a request for approval that are not members of the call's chunks.
 REQUESTED: Final = frozenset({"arguments", "kind", "executed", "request", "metadata"})
 DONE: Final = b"data: [DONE]\n\n"
@@ -77,7 +79,8 @@ class WrittenCall:
     """A call that was started, and its end after it finished."""
 
     start: ToolCallStarted
-    shown: Mapping[str, Any]  #: the members about its presentation, which its last chunk repeats
+    shown: dict[str, Any]  #: the members about its presentation, which its last chunk repeats
+    error: str  #: why the input is wrong, if this dialect's server said so
     finished: ToolCallFinished | None = None
     approval: Approval | None = None  #: what the user is to approve, if that is what the call is about
 
@@ -197,7 +200,8 @@ class AISDKEncoder(OneChoiceEncoder):
         if not event.name:
             return  # a call without a name is withheld when it ends
         self._close_part()
-        call = self._calls[event.call] = WrittenCall(event, self.own_extras(event.extras))
+        shown = dict(self.own_extras(event.extras))
+        call = self._calls[event.call] = WrittenCall(event, shown, shown.pop(wire.ERROR_TEXT, ""))
         if not self._asks(event):
             self._start_call(call)
 
@@ -240,16 +244,18 @@ class AISDKEncoder(OneChoiceEncoder):
         verdict = call.verdict or check_arguments(call.arguments, depth=self.encoding.limits.json_depth)
         if not call.ended or verdict.kind == "truncated":
             return  # a client shows the call as still streaming, and does not run it
-        text = call.arguments.strip()
+        text, error = call.arguments.strip(), begun.error
         kind, members = "tool-input-available", dict[str, Any](input=call.arguments)
         if not text and call.kind != "custom":
             members["input"] = {}
         elif call.kind != "custom" and (
             verdict.kind in {"malformed", "not_an_object"} or wire.is_refused(text.encode())
         ):
-            kind, members["errorText"] = "tool-input-error", verdict.reason or "the arguments cannot be read"
+            error = error or verdict.reason or "the arguments cannot be read"
         elif call.kind != "custom":
             members["input"] = orjson.Fragment(one_line(text).encode())
+        if error:
+            kind, members[wire.ERROR_TEXT] = "tool-input-error", error
         members |= {**begun.shown, **wire.metadata_of("call", begun.start.signature)}
         self._chunk(kind, toolCallId=call.id, toolName=call.name, **members)
 
@@ -298,10 +304,12 @@ class AISDKEncoder(OneChoiceEncoder):
 
     def _answered(self, raw: Mapping[str, Any]) -> None:
         """Write a call that the server ran. Its input never becomes available, because a client would run the call, too."""
-        named = {name: value for name, value in raw.items() if name not in {"arguments", "output"}}
+        named = {name: value for name, value in raw.items() if name not in ANSWERED}
         self._chunk("tool-input-start", **named)
         if raw["arguments"]:
             self._chunk("tool-input-delta", toolCallId=raw["toolCallId"], inputTextDelta=raw["arguments"])
+        if wire.ERROR_TEXT in raw:
+            self._chunk("tool-input-error", **named, input=raw["arguments"], errorText=raw[wire.ERROR_TEXT])
         if "request" in raw:
             self.write(b"data: %b\n\n" % dumps(raw["request"]))
         self.write(b"data: %b\n\n" % dumps(raw["output"]))
@@ -360,4 +368,6 @@ class AISDKEncoder(OneChoiceEncoder):
         """Write the last chunk of a failed response. Open parts are not ended, because they would look complete."""
         if has_detail(event, wire.VENDOR):
             self.lose("error_detail")
+        for _ in self._asides:
+            self.lose("client_tool")
         self.write(b"data: %b\n\n" % dumps({"type": "error", "errorText": event.message}))
