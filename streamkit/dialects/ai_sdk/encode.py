@@ -85,6 +85,11 @@ class WrittenCall:
     approval: Approval | None = None  #: what the user is to approve, if that is what the call is about
 
 
+def _is_sound(*written: Mapping[str, Any]) -> bool:
+    """Return whether clients accept each of the chunks, and the members of chunks, that an aside has."""
+    return not any(wire.is_refused(dumps(each)) or wire.wrong_members(each.get("type", ""), each) for each in written)
+
+
 def one_line(text: str) -> str:
     """Return JSON text without line ends, which are only between tokens."""
     return text.strip().replace("\r", " ").replace("\n", " ")
@@ -111,10 +116,13 @@ class AISDKEncoder(OneChoiceEncoder):
         self._strict = wire.is_strict(encoding.profile)
         self._calls: dict[int, WrittenCall] = {}
         self._asides: list[Mapping[str, Any]] = []  # calls of this dialect that the user is to approve
+        self._known: set[str] = set()  # ids of calls that were started: clients refuse a request about any other
         self._sources: set[str] = set()  # ids of cited pages
         self._parts_seen: set[tuple[str, int]] = set()  # kinds and blocks of the parts that were begun
 
     def _chunk(self, kind: str, **members: Any) -> None:
+        if kind == "tool-input-start":
+            self._known.add(members["toolCallId"])
         self._payload(dumps({"type": kind, **members}))
 
     def _payload(self, payload: bytes) -> None:
@@ -201,6 +209,9 @@ class AISDKEncoder(OneChoiceEncoder):
             return  # a call without a name is withheld when it ends
         self._close_part()
         shown = dict(self.own_extras(event.extras))
+        if wire.wrong_members("", shown):
+            self.lose("metadata")
+            shown = {}
         call = self._calls[event.call] = WrittenCall(event, shown, shown.pop(wire.ERROR_TEXT, ""))
         if not self._asks(event):
             self._start_call(call)
@@ -287,17 +298,15 @@ class AISDKEncoder(OneChoiceEncoder):
                 if source in self._sources:
                     return
                 self._sources.add(source)
-            if not wire.is_refused(written):
+            if not wire.is_refused(written) and (event.type != wire.ASKS or raw["toolCallId"] in self._known):
+                if event.type.startswith("tool-input-"):
+                    self._known.add(raw["toolCallId"])
                 self._payload(written)
                 return
-        elif event.type == ASKED and not wire.is_refused(dumps(raw["native"])):
+        elif event.type == ASKED and _is_sound(raw["native"], raw["native"]["request"]):
             self._asides.append(raw["native"])
             return
-        elif (
-            event.type == wire.ANSWERED_CALL
-            and not wire.is_refused(dumps(raw))
-            and not wire.wrong_members(raw["output"]["type"], raw["output"])
-        ):
+        elif event.type == wire.ANSWERED_CALL and _is_sound(raw, raw["output"], raw.get("request", {})):
             self._answered(raw)
             return
         self.lose(event.kind)
@@ -344,7 +353,7 @@ class AISDKEncoder(OneChoiceEncoder):
             else:
                 self._end_call(call, call.finished)
         for native in self._asides:
-            if stop.reason in REFUSED:
+            if stop.reason in REFUSED or (native["executed"] and native["toolCallId"] not in self._known):
                 self.lose("client_tool")
             else:
                 self._requested(native)
