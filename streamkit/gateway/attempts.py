@@ -30,7 +30,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from aiohttp import ClientSession
-from attrs import define, field
+from attrs import define, evolve, field
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt, wait_exponential, wait_random
 
 from streamkit.dialects import prefill_of
@@ -50,7 +50,7 @@ from streamkit.gateway.reasons import (
     reasons_in,
     reasons_of,
 )
-from streamkit.gateway.record import Attempt, Record
+from streamkit.gateway.record import AND, Attempt, Record
 from streamkit.gateway.routing import Route, Target
 from streamkit.http_errors import is_retryable
 from streamkit.lab.recording.recorder import OpenRecording, Recorder
@@ -233,7 +233,12 @@ class Attempts:
             refusals = [failure for failure in self._failures if DEFAULT_REASONS.isdisjoint(failure.reasons)]
             default = (refusals or self._failures)[0]
             chosen = min(temporary, key=lambda failure: _wait_of(failure.failed), default=default)
-        return chosen.failed, chosen.upstream_headers
+        named = {failure.target.upstream.name: failure.failed for failure in (chosen, *self._failures)}
+        named[chosen.target.upstream.name] = chosen.failed
+        if self.reply.interrupted is not None or not _is_named(chosen.target.upstream.name, chosen.failed):
+            return chosen.failed, chosen.upstream_headers
+        messages = [each.message if _is_named(name, each) else _status(name, each) for name, each in named.items()]
+        return evolve(chosen.failed, message=AND.join(messages)), chosen.upstream_headers
 
     # -- which response is written: called by the attempts in progress ------------------------------------------------
 
@@ -491,6 +496,15 @@ def _end_unread(outcome: str, report: StreamReport) -> str:
 
 #: Stands for a complete response that is kept while another upstream is tried. No client gets this error.
 KEPT: Final = ProviderFailed("unavailable", "the upstream's response is kept")
+
+
+def _is_named(upstream: str, failed: ProviderFailed) -> bool:
+    """Return whether a message names its upstream: the connection failed, and it is no message of the provider."""
+    return failed.message.startswith(f"{upstream}: ")
+
+
+def _status(upstream: str, failed: ProviderFailed) -> str:
+    return f"{upstream}: {failed.type if failed.http_status is None else f'status {failed.http_status}'}"
 
 
 def _wait_of(failed: ProviderFailed | None) -> float:

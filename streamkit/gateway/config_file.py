@@ -26,7 +26,7 @@ from streamkit.gateway.routing import Route, RouteStage, Target
 from streamkit.rewrite.given import find_modules_in
 from streamkit.text.quoting import without_secrets
 from streamkit.toml.document import TOMLDocument, parse_toml, read_toml
-from streamkit.toml.findings import ConfigError, Finding, KeyPath, Refusal, meant, quoted
+from streamkit.toml.findings import ConfigError, Finding, KeyPath, Refusal, meant, quoted, refuse_all
 from streamkit.toml.tables import (
     SCALARS,
     Hook,
@@ -292,9 +292,10 @@ def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None], folder:
         return secret(value, Secret).reveal() if isinstance(value, dict) else str(str_hook(value, str))
 
     def headers(value: Any, _kind: Any) -> Mapping[str, str]:
-        for name, text in value.items() if isinstance(value, dict) else ():
-            if isinstance(text, str) and without_secrets({name: text}) != {name: text}:
-                raise Refusal(f"must not contain what looks like a key; {WRITTEN}", at=(name,))
+        texts = {name: text for name, text in value.items() if isinstance(text, str)} if isinstance(value, dict) else {}
+        refuse_all(
+            Refusal(f"must not contain what looks like a key; {WRITTEN}", at=(name,)) for name in _keys_in(texts)
+        )
         return made.structure(value, dict[str, HeaderText])
 
     def proxy(value: Any, _kind: Any) -> str | Secret:
@@ -322,27 +323,30 @@ def _changes(made: Converter) -> dict[str, Hook]:
 
     def drop(value: Any, _kind: Any) -> tuple[str, ...]:
         paths: tuple[str, ...] = made.structure(value, tuple[str, ...])
-        for index, path in enumerate(paths):
-            _check_changes({}, path, at=index)
+        refuse_all(fault for index, path in enumerate(paths) for fault in _faults({}, path, at=index))
         return paths
 
     def values(value: Any, _kind: Any) -> Mapping[str, Any]:
         members: Mapping[str, Any] = made.structure(value, dict[str, Any])
-        for name, member in members.items():
-            if without_secrets({name: member}) != {name: member}:
-                raise Refusal("must not contain what looks like a key; send keys as `key`, or in `headers`", at=(name,))
-            _check_changes({name: member}, at=name)
+        wanted = "must not contain what looks like a key; send keys as `key`, or in `headers`"
+        refuse_all(Refusal(wanted, at=(name,)) for name in _keys_in(members))
+        refuse_all(fault for name, member in members.items() for fault in _faults({name: member}, at=name))
         return members
 
     return {"drop": drop, "set": values}
 
 
-def _check_changes(values: Mapping[str, Any], *drop: str, at: str | int) -> None:
-    """Raise Refusal at the key or index ``at`` if a request can't be changed so."""
+def _keys_in(members: Mapping[str, Any]) -> list[str]:
+    """Return the names of the members that contain what looks like a key."""
+    return [name for name, member in members.items() if without_secrets({name: member}) != {name: member}]
+
+
+def _faults(values: Mapping[str, Any], *drop: str, at: str | int) -> Iterator[Refusal]:
+    """Yield the reason at the key or index ``at`` if a request can't be changed so."""
     try:
         operator_changes(values, drop)
     except UsageError as error:
-        raise Refusal(str(error).partition(": ")[2], at=(at,)) from None
+        yield Refusal(str(error).partition(": ")[2], at=(at,))
 
 
 def _place_set(_value: Any, _kind: Any) -> NoReturn:

@@ -21,6 +21,7 @@ from attrs import frozen
 from streamkit.events import ProviderFailed
 from streamkit.gateway.reasons import Reason
 from streamkit.gateway.routing import Target
+from streamkit.lab.inspector.captures import CAPTURE_BYTES, STEP_BYTES
 from streamkit.read_options import ReadOptions
 from streamkit.web.observers import Tap
 
@@ -148,31 +149,47 @@ def _forget(task: asyncio.Task[Any]) -> None:
 
 
 class HeldTap:
-    """Observes one attempt of a race. What it gets is passed on to ``tap`` once the attempt has won, or has failed."""
+    """Observes one attempt of a race. What it gets is passed on to ``tap`` once the attempt has won, or has failed.
+
+    An upstream may send keep-alives without end, so at most ``CAPTURE_BYTES`` are held, which is all that a capture keeps. The
+    bytes after them are counted.
+    """
 
     def __init__(self, tap: Tap) -> None:
         self._tap = tap
         self._held: list[Callable[[], None]] | None = []
+        self._room = CAPTURE_BYTES
+        self._left_out = 0
 
     def release(self) -> None:
-        held, self._held = self._held or (), None
-        for call in held:
+        held, self._held = self._held, None
+        for call in held or ():
             call()
+        if held is not None and self._room < 0:
+            self._tap.leave_out(self._left_out)
 
     def attempt(self, upstream: str, dialect: str, options: ReadOptions, /) -> None:
         self._pass(partial(self._tap.attempt, upstream, dialect, options))
 
     def read(self, chunk: bytes, /) -> None:
-        self._pass(partial(self._tap.read, chunk))
+        self._pass(partial(self._tap.read, chunk), len(chunk))
 
     def unread(self, data: bytes, /) -> None:
-        self._pass(partial(self._tap.unread, data))
+        self._pass(partial(self._tap.unread, data), -len(data))
 
     def wrote(self, data: bytes, /, *, keep_alive: bool = False) -> None:
-        self._pass(partial(self._tap.wrote, data, keep_alive=keep_alive))
+        self._pass(partial(self._tap.wrote, data, keep_alive=keep_alive), len(data))
 
-    def _pass(self, call: Callable[[], None]) -> None:
+    def leave_out(self, size: int, /) -> None:
+        self._pass(partial(self._tap.leave_out, size))
+
+    def _pass(self, call: Callable[[], None], size: int = 0) -> None:
+        """Pass on a call that brought ``size`` bytes; a negative size was put back."""
         if self._held is None:
             call()
-        else:
+        elif self._room >= 0 and (room := self._room - abs(size) - STEP_BYTES) >= 0:
+            self._room = room
             self._held.append(call)
+        else:
+            self._room = -1
+            self._left_out += size

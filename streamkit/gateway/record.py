@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # OpenTelemetry is an optional extra
 
 #: The most characters of an upstream's error that are logged, since some errors repeat whole requests.
 DETAIL_CHARS = 500
+AND: Final = "; "  #: separates the errors of several upstreams in one message
 #: The most characters that are logged of a path or model that a client sent, and of an HTTP method (it may be any word).
 ASKED_CHARS, METHOD_CHARS = 200, 20
 #: Characters after a truncated text that are also searched for the gateway's keys, in case a key continues there.
@@ -201,7 +202,7 @@ class Record:
             line["reason"] = attempt.reason
         if attempt.path and attempt.outcome not in ANSWERS:
             line["path"] = self.logged(attempt.path, ASKED_CHARS)
-        if attempt.detail not in {"", self.error}:
+        if attempt.detail not in {"", self.error, *self.error.split(AND)}:
             line["detail"] = self.logged(attempt.detail, DETAIL_CHARS)
         return line
 

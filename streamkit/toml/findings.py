@@ -56,6 +56,12 @@ class Refusal(ValueError):
         self.at = at
 
 
+def refuse_all(refusals: Iterable[Refusal]) -> None:
+    """Raise all refusals together, if there are any: a user corrects them at once."""
+    if found := [*refusals]:
+        raise ExceptionGroup("refused", found)
+
+
 def dotted(path: KeyPath) -> str:
     """Return a path in TOML's notation: ``upstreams."my own".headers``, with ``routes[0]`` for an item of an array."""
     text = ""

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
 import attrs
 from cattrs import Converter
 from cattrs.cols import homogenous_tuple_structure_factory, is_mapping, mapping_structure_factory
-from cattrs.errors import AttributeValidationNote, BaseValidationError, ForbiddenExtraKeysError, IterableValidationNote
+from cattrs.errors import AttributeValidationNote, ForbiddenExtraKeysError, IterableValidationNote
 from cattrs.gen import make_dict_structure_fn, override
 
 from streamkit.errors import UsageError
@@ -59,7 +59,7 @@ def keys_of(kind: type) -> list[str]:
 def faults_of(error: Exception) -> Iterator[tuple[KeyPath, str]]:
     """Yield each fault in an error of ``structure``: the path from the value to the fault, and the reason."""
     match error:
-        case BaseValidationError():
+        case ExceptionGroup():
             for inner in error.exceptions:
                 for path, reason in faults_of(inner):
                     yield (*_key_of(inner), *path), reason

@@ -94,6 +94,9 @@ class Tap(Protocol):
     def wrote(self, data: bytes, /, *, keep_alive: bool = False) -> None:
         """These bytes are about to be written to the client."""
 
+    def leave_out(self, size: int, /) -> None:
+        """So many bytes were read or written without a call, because of a limit."""
+
 
 #: The inclusive upper bounds of the gap counters, in seconds. Fast models emit an output every few milliseconds.
 GAP_BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)

@@ -27,7 +27,7 @@ from streamkit.events import (
 )
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.report import StreamReport
-from tests.laws.running import read
+from tests.laws.running import read, translate
 from tests.vectors import ai_sdk as ui
 from tests.vectors.vector import sse
 
@@ -84,6 +84,33 @@ def test_an_input_with_keys_that_clients_refuse_is_told_as_an_error(arguments):
     chunks, _ = written(*call(arguments), *CLEAN)
     ended = next(chunk for chunk in chunks if chunk["type"] == "tool-input-error")
     assert (ended["input"], "tool-input-available" in kinds(chunks)) == (arguments, False)
+
+
+ASKED = {"type": "tool-approval-request", "approvalId": "p", "toolCallId": "a"}
+REFUSED = ui.call_error("a", "{x", "no JSON")
+
+
+@pytest.mark.parametrize(
+    ("end", "chunks", "loss"),
+    [
+        (ui.finish(), [REFUSED], "metadata"),
+        (ui.finish(), [ui.call_error("a", {"x": 1}, "x is too small")], "metadata"),
+        (ui.finish(), [REFUSED, {"type": "tool-output-error", "toolCallId": "a", "errorText": "not run"}], "server_tool"),
+        (ui.finish(), [ui.available("a", {"x": 1}, title="F")], "metadata"),
+        (ui.finish(), [REFUSED, ASKED], "client_tool"),
+        (ui.finish(), [ui.available("a", "{x", providerExecuted=True), ASKED], "client_tool"),
+        (ui.FAILED, [ui.available("a", {}, providerExecuted=True), ASKED], "client_tool"),
+        (ui.FAILED, [ui.available("a", {}), ASKED], "client_tool"),
+    ],
+)  # fmt: skip
+def test_what_a_server_says_of_a_call_is_written_again_and_lost_with_a_count(end, chunks, loss):
+    executed = {name: True for name in ("providerExecuted",) if name in chunks[0]}
+    body = ui.answer(ui.call_start("a", **executed), *chunks, end=end)
+    output, report = translate("ai-sdk", "ai-sdk", [body], passing=False)
+    kept = [sse(chunk) in output for chunk in chunks]
+    assert kept == [True, True][: len(kept)] if end is not ui.FAILED else not kept[-1]
+    assert report.losses == ({"client_tool": 1} if end is ui.FAILED else {})
+    assert translate("ai-sdk", "openai-chat", [body], passing=False)[1].losses[loss]
 
 
 def test_the_same_words_as_values_are_no_such_keys():

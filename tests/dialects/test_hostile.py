@@ -87,6 +87,21 @@ async def once(body):
     yield body
 
 
+async def written(body, dialect, to):
+    """Which rules the stream breaks in another dialect, its bytes, and what was lost.
+
+    An output without its call may belong to a call of the history, which only the client knows.
+    """
+    report = StreamReport()
+    async with transcode(once(body), dialect, to, reencode=True, report=report) as stream:
+        output = b"".join([chunk async for chunk in stream])
+    linter = DIALECTS[to].linter()
+    parser = DIALECTS[to].parser(Limits(), StreamReport())
+    found = linter.feed(parser.feed(output) + parser.finish()) + linter.finish()
+    broken = [violation for violation in found if violation.severity == "error" and violation.rule != "truncated"]
+    return [each for each in broken if not each.message.startswith("tool-output-")], output, report.losses
+
+
 async def nothing_escapes(seed, times):
     chance = random.Random(seed)
     for _ in range(times):
@@ -95,12 +110,7 @@ async def nothing_escapes(seed, times):
         for _ in range(chance.randrange(1, 4)):
             body = mutated(chance, body, vector.dialect)
         to = chance.choice(list(DIALECTS))
-        async with transcode(once(body), vector.dialect, to, reencode=True) as stream:
-            output = b"".join([chunk async for chunk in stream])
-        linter = DIALECTS[to].linter()
-        parser = DIALECTS[to].parser(Limits(), StreamReport())
-        found = linter.feed(parser.feed(output) + parser.finish()) + linter.finish()
-        broken = [violation for violation in found if violation.severity == "error" and violation.rule != "truncated"]
+        broken, output, _ = await written(body, vector.dialect, to)
         assert not broken, (broken, body, output)
 
 
@@ -113,6 +123,25 @@ async def test_nothing_but_the_dialect_comes_of_any_payload(seed):
 @pytest.mark.parametrize("seed", range(100, 150))
 async def test_nothing_but_the_dialect_comes_of_any_payload_at_length(seed):
     await nothing_escapes(seed, 2000)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "vector", "said", "wrong", "loss"),
+    [
+        ("ag-ui", "a call that the agent ran", b'"messageId":"m-r"', b'"messageId":-1', "server_tool"),
+        ("ai-sdk", "a call that the user is to approve", b'"it writes"', b"[]", "client_tool"),
+        ("ai-sdk", "a call of the provider that the user is to approve", b'"toolName":"f"', b'"toolName":1', "client_tool"),
+        ("ai-sdk", "a call that is shown otherwise", b'"title":"F"', b'"title":1', "metadata"),
+        ("gemini", "what Google's own tools did", b'{"executableCode"', b'{"thought":[null],"executableCode"', "server_tool"),
+        ("gemini-interactions", "a delta without its step", b'"type":"text"', b'"type":[{}]', "unknown_event"),
+        ("gemini-interactions", "a search that Google ran", b'"type":"google_search_call"', b'"type":" "', "unknown_event"),
+    ],
+)  # fmt: skip
+async def test_what_clients_of_its_own_dialect_refuse_is_lost_with_a_count(dialect, vector, said, wrong, loss):
+    (body,) = (each.body for each in VECTORS if (each.dialect, each.name) == (dialect, vector))
+    assert said in body, body
+    broken, output, losses = await written(body.replace(said, wrong), dialect, dialect)
+    assert (broken, losses[loss] > 0) == ([], True), (output, losses)
 
 
 @pytest.mark.parametrize(

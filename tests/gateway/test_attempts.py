@@ -16,7 +16,7 @@ from streamkit.gateway.reasons import DEFAULT_REASONS, lacks_tools, reasons_of
 from streamkit.web.source import Timeouts
 from tests.gateway.running import Leg, behind, in_turn, leg
 from tests.web.evil import Play, Received
-from tests.web.faults import FAULTS, TEXT, as_asked, good, status, whole
+from tests.web.faults import FAULTS, TEXT, as_asked, good, refuse, status, whole
 
 #: Of an upstream that is sound: a busy machine is no fault of its.
 PATIENT = Timeouts(connect_s=20, first_byte_s=20, idle_s=20)
@@ -81,6 +81,7 @@ class Order:
     headers: Mapping[str, str] = {}
 
 
+CLOSED = b"the connection to the upstream could not be opened: Connection refused"
 TWO, FORCED = {"n": 2}, {"stream": False, "tools": True, "forced": True}
 ORDERS = {
     "a request that is wrong is wrong everywhere": Order(
@@ -107,6 +108,11 @@ ORDERS = {
     "what a fallback refuses may be right for the first when it has rested": Order(
         legs=[leg(status(503), SOUND), status(400)], route={"retries": 1}, seen=[2, 1]
     ),
+    "each of several dead ones is named": Order(
+        legs=[refuse(), status(404), refuse()], statuses=[502], seen=[0, 1, 0],
+        words=b'one: %b; two: status 404; three: %b"' % (CLOSED, CLOSED),
+    ),
+    "a provider's own message stays alone": Order(legs=[status(503, message="busy here"), refuse()], client="openai-chat", statuses=[503], seen=[1, 0], words=b'says: busy here"'),
     "one that rests is asked what only a fallback refuses": Order(
         legs=[leg(busy(60), SOUND), leg(SOUND, status(400))], statuses=[200, 200], seen=[2, 2]
     ),

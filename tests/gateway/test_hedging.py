@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import tracemalloc
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -13,10 +14,10 @@ import pytest
 
 from streamkit.conversation.messages import Refusal, Text
 from streamkit.gateway.app import gateway_app
-from streamkit.gateway.hedging import Race
+from streamkit.gateway.hedging import HeldTap, Race
 from streamkit.gateway.metrics import Metrics
 from streamkit.gateway.routing import RouteStage
-from streamkit.lab.inspector.captures import Captures
+from streamkit.lab.inspector.captures import CAPTURE_BYTES, Captures
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Secret
 from streamkit.web.upstream.value import Rest
@@ -322,6 +323,24 @@ async def test_the_inspector_has_the_bytes_of_the_one_that_responds():
     assert (read.count(b"two"), read.count(b"ping"), answer.body.count(b"two")) == (1, 0, 1)
     kinds = [step.kind for step in capture.steps]
     assert kinds[:2] == ["attempt", "read"], "what is read is seen before what is written of it"
+
+
+def test_what_an_attempt_reads_while_it_waits_is_held_up_to_what_a_capture_keeps_and_then_counted():
+    captures = Captures()
+    capture = captures.open("one")
+    tap = HeldTap(capture)
+    tracemalloc.start()
+    for _ in range(100_000):
+        tap.read(bytes(8))
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 3 * CAPTURE_BYTES
+    tap.unread(b"\n")
+    tap.release()
+    assert capture.read_bytes + capture.left_out == 800_000 - 1
+    assert capture.left_out
+    tap.read(b"more")
+    assert capture.left_out == 800_003 - capture.read_bytes
 
 
 async def test_a_second_cancellation_leaves_no_attempt_behind():

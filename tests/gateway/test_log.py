@@ -352,7 +352,7 @@ async def test_a_leg_that_failed_says_where_it_was_asked_and_why_by_the_systems_
             answer = await running.asked("anthropic", model="x/y z")
     assert answer.status == 502
     told = "one: the connection to the upstream could not be opened: Connection refused"
-    assert answer.json()["error"]["message"] == told
+    assert answer.json()["error"]["message"] == f"{told}; two: status 404"
     [record] = [record for record in caplog.records if record.name == "streamkit.gateway"]
     first, second = json.loads(FORMS["json"].format(record))["attempts"]
     assert (first["outcome"], first["path"], "detail" in first) == ("refused", "/v1/chat/completions", False)

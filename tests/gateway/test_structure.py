@@ -230,3 +230,19 @@ def test_what_an_upstream_changes_in_requests_is_checked_where_it_stands(line, f
         f'dialect = "openai-chat"\nbase_url = "https://x.example/v1"\nkey = {{ env = "KEY" }}\n{line}'
     )
     assert told.startswith(f"gateway.toml:{fault}")
+
+
+@pytest.mark.parametrize(
+    ("line", "places"),
+    [
+        ('drop = ["a..b", "user", "c..d"]', ["drop[0]", "drop[2]"]),
+        ("set = { stream = true, a = 1, messages = 2 }", ["set.stream", "set.messages"]),
+        ("set = { a = 'sk-0123456789abcdef0123', b = 'sk-0123456789abcdef0124' }", ["set.a", "set.b"]),
+        ("headers = { a = 'sk-0123456789abcdef0123', b = 'sk-0123456789abcdef0124' }", ["headers.a", "headers.b"]),
+    ],
+)
+def test_each_of_several_faults_in_one_value_is_told(line, places):
+    found = with_upstream(
+        f'dialect = "openai-chat"\nbase_url = "https://x.example/v1"\nkey = {{ env = "KEY" }}\n{line}'
+    )
+    assert [told.split(": ")[1] for told in found] == [f"upstreams.x.{place}" for place in places]

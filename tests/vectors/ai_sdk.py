@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from streamkit.dialects import DIALECTS
 from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from tests.vectors.vector import Call, Vector, sse
 
@@ -38,12 +39,19 @@ def available(call: str, value: Any, tool: str = "f", **fields: Any) -> dict[str
     return {"type": "tool-input-available", "toolCallId": call, "toolName": tool, "input": value, **fields}
 
 
+def call_error(call: str, value: Any, error: str) -> dict[str, Any]:
+    return {**available(call, value), "type": "tool-input-error", "errorText": error}
+
+
 def output(call: str, value: Any, **fields: Any) -> dict[str, Any]:
     return {"type": "tool-output-available", "toolCallId": call, "output": value, **fields}
 
 
 def finish(reason: str | None = "stop", **fields: Any) -> dict[str, Any]:
     return {"type": "finish", **({} if reason is None else {"finishReason": reason}), **fields}
+
+
+FAILED = {"type": "error", "errorText": "gone"}
 
 
 def answer(*chunks: dict[str, Any] | list[dict[str, Any]], end: dict[str, Any] | None = None) -> bytes:
@@ -124,8 +132,20 @@ VECTORS = [
         calls=(Call("f", "*** x", "complete", id="a"),), stop="tool_calls", losses={"anthropic": {"custom_tool_wrapped": 1}, "ai-sdk": {}},
     ),
     vector(
-        "an input that is no JSON", answer(call_start("a"), piece("a", "{x"), {"type": "tool-input-error", "toolCallId": "a", "toolName": "f", "input": "{x", "errorText": "no JSON"}, end=finish("tool-calls")),
-        calls=(Call("f", "{x", "malformed", id="a"),), stop="tool_calls",
+        "an input that is no JSON", answer(call_start("a"), piece("a", "{x"), call_error("a", "{x", "no JSON"), end=finish("tool-calls")),
+        calls=(Call("f", "{x", "malformed", id="a"),), stop="tool_calls", losses={name: {"metadata": int(name != "ai-sdk")} for name in DIALECTS.built_in},
+    ),
+    vector(
+        "an input that the server refused and answered", answer(call_start("a"), piece("a", '{"x":1}'), call_error("a", {"x": 1}, "x is too small"), {"type": "tool-output-error", "toolCallId": "a", "errorText": "not run"}, text("Hi")),
+        text="Hi", losses={"openai-chat": {"server_tool": 1}, "ai-sdk": {}},
+    ),
+    vector(
+        "a text as an input that its deltas said otherwise", answer(call_start("a", inputEncoding="text"), piece("a", "*** x"), available("a", "*** y"), end=finish("tool-calls")),
+        calls=(Call("f", "*** y", "complete", id="a"),), stop="tool_calls", losses={"anthropic": {"custom_tool_wrapped": 1}, "ai-sdk": {}},
+    ),
+    vector(
+        "a call that gets a title with its input", answer(call_start("a"), available("a", {"x": 1}, title="F"), end=finish("tool-calls")),
+        calls=(Call("f", '{"x":1}', id="a"),), stop="tool_calls", losses={"openai-chat": {"metadata": 1}, "ai-sdk": {}},
     ),
     vector(
         "a call that the provider ran", answer(call_start("s", "search", providerExecuted=True), available("s", {"q": "x"}, "search", providerExecuted=True), {"type": "tool-output-available", "toolCallId": "s", "output": [1], "providerExecuted": True}, text("Hi")),
@@ -162,7 +182,7 @@ VECTORS = [
         text="Hi", losses={"openai-chat": {"citation": 1, "metadata": 1}, "anthropic": {"media_output": 1}, "ai-sdk": {}},
     ),
     vector("an error", sse(START, STEP, *text("Hi")[:2], {"type": "error", "errorText": "out of memory"}), text="Hi", stop=None, provider_error="out of memory"),
-    vector("an error alone", sse({"type": "error", "errorText": "gone"}), stop=None, provider_error="gone"),
+    vector("an error alone", sse(FAILED), stop=None, provider_error="gone"),
     vector("an aborted answer", sse(START, STEP, *text("Hi")[:2], {"type": "abort", "reason": "the user left"}, DONE), text="Hi", stop=None, provider_error="the user left"),
     vector("cut in a text", sse(START, STEP, *text("Hi")[:2]), text="Hi", stop=None),
     vector("the mark without an end", sse(START, STEP, *text("Hi"), STEP_END, DONE), text="Hi", stop=None),

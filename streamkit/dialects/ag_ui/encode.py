@@ -296,7 +296,7 @@ class AgUiEncoder(OneChoiceEncoder):
             place[name.removeprefix(METADATA).removeprefix(wire.RUN_FINISHED)] = raw
         elif name == ASKED:
             self._interrupted(raw["native"]["interrupt"], raw["native"]["call"])
-        elif name == wire.ANSWERED_CALL and isinstance(raw, dict):
+        elif name == wire.ANSWERED_CALL and not wire.wrong_members("TOOL_CALL_RESULT", raw["result"]):
             self._ensure_started()
             self._answered(dumps(raw["toolCallId"]), raw)
         elif is_event and not wire.wrong_members(name, raw):

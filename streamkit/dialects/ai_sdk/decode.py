@@ -71,7 +71,7 @@ class ReadCall(WaitingCall):
 
     kind: ToolKind = "function"
     executed: bool = False  #: whether the provider runs this call; then all its chunks are kept as asides
-    shown: Mapping[str, Any] = field(factory=dict)
+    shown: dict[str, Any] = field(factory=dict)  #: members for ``ToolCallDelta.extras``: the latest of each
     ended: bool = False
     available: bool = False  #: whether its input is complete, so that clients run it
     signature: Opaque | None = None
@@ -295,10 +295,11 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
             call = self._calls[name] = ReadCall(name, self.string(document.get("toolName")))
             call.kind = "custom" if document.get("inputEncoding") == "text" else "function"
             call.executed = self.truth(document.get("providerExecuted"))
-            call.shown = {name: value for name in wire.SHOWN if has_value(value := document.get(name))}
             if not call.executed:
                 self.begin_waiting(call)
                 self.waiting_bytes += len(self.frame.data)
+        if document["type"] != "tool-input-delta":
+            call.shown |= {name: value for name in wire.SHOWN if has_value(value := document.get(name))}
         if call.executed:
             self._aside(document["type"], document, "server_tool")
             return None
@@ -331,6 +332,8 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
             self._keep_input(document)
             return
         self._sign(call, document)
+        if error := self.string(document.get(wire.ERROR_TEXT)):
+            call.shown[wire.ERROR_TEXT] = error
         if "input" in document:
             value = document["input"]
             is_text = isinstance(value, str) and (call.kind == "custom" or document["type"] == "tool-input-error")
@@ -339,7 +342,9 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
                 self.report.repair("arguments_repeated")
             elif call.ended:
                 self._append(call, text)
-            elif not call.arguments.chars or (isinstance(value, dict) and not _is_same(call.arguments.whole(), text)):
+            elif not call.arguments.chars or (
+                (isinstance(value, dict) or (is_text and text)) and not _is_same(call.arguments.whole(), text)
+            ):
                 call.arguments.clear()
                 self._append(call, text)
                 self.inputs_at_once = [*self.inputs_at_once, (call.id, call.name, text)]
@@ -384,17 +389,26 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         self.out.append(delta)
         if call.ended:
             self.out.append(ToolCallEnded(self.handed_on))
+        if call.request is not None and call.answered is None:  # nobody can approve arguments that are not whole
+            self.out.append(Aside(wire.VENDOR, "client_tool", wire.ASKS, call.request))
         self.handed_on += 1
 
     def release(self) -> None:
-        """Emit the held calls and chunks, and end the open parts."""
+        """Emit the held calls, chunks and requests for approval, and end the open parts."""
         super().release()
+        for call in self._requested.values():
+            if call.executed and (aside := self._asked(call)) is not None:
+                self.out.append(aside)
+            elif call.executed:
+                self._settle(call)
+        self._requested.clear()
         for part in self._parts.values():
             self._end_part(part)
         self._parts.clear()
 
     def _finish(self, document: dict[str, Any]) -> None:
         self._finished = True
+        waits = any(self._asked(call) is not None for call in self._requested.values())
         self.release()
         metadata = self.fields(document.get("messageMetadata"))
         if usage := self.fields(metadata.get("usage")):
@@ -402,9 +416,7 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         self.keep_others(metadata, {"usage"}, "finish.messageMetadata.")
         native = self.string(document.get("finishReason"))
         reason = self.stop_reason(native, wire.STOP_REASONS) if native else "stop"
-        requested = [aside for call in self._requested.values() if (aside := self._asked(call)) is not None]
-        self.out += [aside for aside in requested if aside.raw["native"]["executed"]]
-        waits = bool(requested) and reason in {"stop", "tool_calls", "other"}
+        waits = waits and reason in {"stop", "tool_calls", "other"}
         seen = StopReasonSeen(
             "tool_calls" if waits else reason, native or "finish", covers_calls=not native, waits=waits
         )

@@ -51,6 +51,8 @@ START_STEP: Final = b'data: {"type":"start-step"}\n\n'
 #: Content for a step without parts: a client shows nothing for an empty step, and repeats its request endlessly.
 EMPTY_TEXT: Final = b'data: {"type":"text-start","id":"t0"}\n\ndata: {"type":"text-end","id":"t0"}\n\n'
 FINISH_STEP: Final = b'data: {"type":"finish-step"}\n\n'
+#: Members of the aside for a call that the server ran that are not members of the call's first chunk.
+ANSWERED: Final = frozenset({"arguments", "output", "request", wire.ERROR_TEXT})
 #: Members of the aside for a request for approval that are not members of the call's chunks.
 REQUESTED: Final = frozenset({"arguments", "kind", "executed", "request", "metadata"})
 DONE: Final = b"data: [DONE]\n\n"
@@ -77,9 +79,15 @@ class WrittenCall:
     """A call that was started, and its end after it finished."""
 
     start: ToolCallStarted
-    shown: Mapping[str, Any]  #: the members about its presentation, which its last chunk repeats
+    shown: dict[str, Any]  #: the members about its presentation, which its last chunk repeats
+    error: str  #: why the input is wrong, if this dialect's server said so
     finished: ToolCallFinished | None = None
     approval: Approval | None = None  #: what the user is to approve, if that is what the call is about
+
+
+def _is_sound(*written: Mapping[str, Any]) -> bool:
+    """Return whether clients accept each of the chunks, and the members of chunks, that an aside has."""
+    return not any(wire.is_refused(dumps(each)) or wire.wrong_members(each.get("type", ""), each) for each in written)
 
 
 def one_line(text: str) -> str:
@@ -108,10 +116,13 @@ class AISDKEncoder(OneChoiceEncoder):
         self._strict = wire.is_strict(encoding.profile)
         self._calls: dict[int, WrittenCall] = {}
         self._asides: list[Mapping[str, Any]] = []  # calls of this dialect that the user is to approve
+        self._known: set[str] = set()  # ids of calls that were started: clients refuse a request about any other
         self._sources: set[str] = set()  # ids of cited pages
         self._parts_seen: set[tuple[str, int]] = set()  # kinds and blocks of the parts that were begun
 
     def _chunk(self, kind: str, **members: Any) -> None:
+        if kind == "tool-input-start":
+            self._known.add(members["toolCallId"])
         self._payload(dumps({"type": kind, **members}))
 
     def _payload(self, payload: bytes) -> None:
@@ -197,7 +208,11 @@ class AISDKEncoder(OneChoiceEncoder):
         if not event.name:
             return  # a call without a name is withheld when it ends
         self._close_part()
-        call = self._calls[event.call] = WrittenCall(event, self.own_extras(event.extras))
+        shown = dict(self.own_extras(event.extras))
+        if wire.wrong_members("", shown):
+            self.lose("metadata")
+            shown = {}
+        call = self._calls[event.call] = WrittenCall(event, shown, shown.pop(wire.ERROR_TEXT, ""))
         if not self._asks(event):
             self._start_call(call)
 
@@ -240,16 +255,18 @@ class AISDKEncoder(OneChoiceEncoder):
         verdict = call.verdict or check_arguments(call.arguments, depth=self.encoding.limits.json_depth)
         if not call.ended or verdict.kind == "truncated":
             return  # a client shows the call as still streaming, and does not run it
-        text = call.arguments.strip()
+        text, error = call.arguments.strip(), begun.error
         kind, members = "tool-input-available", dict[str, Any](input=call.arguments)
         if not text and call.kind != "custom":
             members["input"] = {}
         elif call.kind != "custom" and (
             verdict.kind in {"malformed", "not_an_object"} or wire.is_refused(text.encode())
         ):
-            kind, members["errorText"] = "tool-input-error", verdict.reason or "the arguments cannot be read"
+            error = error or verdict.reason or "the arguments cannot be read"
         elif call.kind != "custom":
             members["input"] = orjson.Fragment(one_line(text).encode())
+        if error:
+            kind, members[wire.ERROR_TEXT] = "tool-input-error", error
         members |= {**begun.shown, **wire.metadata_of("call", begun.start.signature)}
         self._chunk(kind, toolCallId=call.id, toolName=call.name, **members)
 
@@ -281,27 +298,27 @@ class AISDKEncoder(OneChoiceEncoder):
                 if source in self._sources:
                     return
                 self._sources.add(source)
-            if not wire.is_refused(written):
+            if not wire.is_refused(written) and (event.type != wire.ASKS or raw["toolCallId"] in self._known):
+                if event.type.startswith("tool-input-"):
+                    self._known.add(raw["toolCallId"])
                 self._payload(written)
                 return
-        elif event.type == ASKED and not wire.is_refused(dumps(raw["native"])):
+        elif event.type == ASKED and _is_sound(raw["native"], raw["native"]["request"]):
             self._asides.append(raw["native"])
             return
-        elif (
-            event.type == wire.ANSWERED_CALL
-            and not wire.is_refused(dumps(raw))
-            and not wire.wrong_members(raw["output"]["type"], raw["output"])
-        ):
+        elif event.type == wire.ANSWERED_CALL and _is_sound(raw, raw["output"], raw.get("request", {})):
             self._answered(raw)
             return
         self.lose(event.kind)
 
     def _answered(self, raw: Mapping[str, Any]) -> None:
         """Write a call that the server ran. Its input never becomes available, because a client would run the call, too."""
-        named = {name: value for name, value in raw.items() if name not in {"arguments", "output"}}
+        named = {name: value for name, value in raw.items() if name not in ANSWERED}
         self._chunk("tool-input-start", **named)
         if raw["arguments"]:
             self._chunk("tool-input-delta", toolCallId=raw["toolCallId"], inputTextDelta=raw["arguments"])
+        if wire.ERROR_TEXT in raw:
+            self._chunk("tool-input-error", **named, input=raw["arguments"], errorText=raw[wire.ERROR_TEXT])
         if "request" in raw:
             self.write(b"data: %b\n\n" % dumps(raw["request"]))
         self.write(b"data: %b\n\n" % dumps(raw["output"]))
@@ -336,7 +353,7 @@ class AISDKEncoder(OneChoiceEncoder):
             else:
                 self._end_call(call, call.finished)
         for native in self._asides:
-            if stop.reason in REFUSED:
+            if stop.reason in REFUSED or (native["executed"] and native["toolCallId"] not in self._known):
                 self.lose("client_tool")
             else:
                 self._requested(native)
@@ -360,4 +377,6 @@ class AISDKEncoder(OneChoiceEncoder):
         """Write the last chunk of a failed response. Open parts are not ended, because they would look complete."""
         if has_detail(event, wire.VENDOR):
             self.lose("error_detail")
+        for _ in self._asides:
+            self.lose("client_tool")
         self.write(b"data: %b\n\n" % dumps({"type": "error", "errorText": event.message}))

@@ -49,9 +49,10 @@ STOP_REASONS: Final[Mapping[str, StopReason]] = {
 }
 #: All words that clients accept. Another word ends the stream with an error.
 FINISH_REASONS: Final = frozenset({*EXACT.values(), "error", "other"})
+ERROR_TEXT: Final = "errorText"  # the member that says why a call, or the response, failed
 SHOWN: Final = ("dynamic", "title", "toolMetadata")  # members that say how to display a call
 _METADATA: Final = "providerMetadata"
-_CALL: Final = ("inputEncoding", "input", _METADATA, "providerExecuted", *SHOWN)
+_CALL: Final = ("inputEncoding", _METADATA, "providerExecuted", *SHOWN)
 
 
 def _chunk(method: str, *needs: str, also: tuple[str, ...] = ()) -> Event:
@@ -68,8 +69,8 @@ CHUNKS: Final[Mapping[str, Event]] = {
     **dict.fromkeys(("text-end", "reasoning-end"), _chunk("_part_end", "id", also=(_METADATA,))),
     "tool-input-start": _chunk("_call_start", "toolCallId", "toolName", also=_CALL),
     "tool-input-delta": _chunk("_call_delta", "toolCallId", "inputTextDelta"),
-    "tool-input-available": _chunk("_call_end", "toolCallId", "toolName", also=_CALL),
-    "tool-input-error": _chunk("_call_end", "toolCallId", "toolName", "errorText", also=_CALL),
+    "tool-input-available": _chunk("_call_end", "toolCallId", "toolName", also=("input", *_CALL)),
+    "tool-input-error": _chunk("_call_end", "toolCallId", "toolName", ERROR_TEXT, also=("input", *_CALL)),
     "error": _chunk("_error", "errorText"),
     "abort": _chunk("_abort", also=("reason",)),
     "finish-step": _chunk("_nothing"),

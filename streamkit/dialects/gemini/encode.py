@@ -24,7 +24,7 @@ from streamkit.conversation.messages import Choice, Part, Reasoning, RedactedRea
 from streamkit.dialects.bodies.google import VENDOR, encode_error, is_base64, signature_blob
 from streamkit.dialects.bodies.responses import ResponseWriter
 from streamkit.dialects.gemini.asides import write_media
-from streamkit.dialects.gemini.wire import USAGE, finish_reason
+from streamkit.dialects.gemini.wire import USAGE, finish_reason, wrong_members
 from streamkit.dialects.members.fields import add_missing, without_none
 from streamkit.dialects.members.values import name_of
 from streamkit.dialects.profiles import Encoding
@@ -198,7 +198,7 @@ class GeminiEncoder(EventEncoder):
 
     def aside(self, event: Aside) -> None:
         name, value = event.type, event.raw
-        if event.kind == "unknown_event":
+        if event.kind == "unknown_event" or (name == "part" and wrong_members(value)):
             self.lose(event.kind)
         elif name == "part":
             self._part(event.choice, dumps(value)[1:-1])
@@ -371,7 +371,9 @@ class GeminiResponseWriter(ResponseWriter):
         """Write an aside that is a whole part, or a member of the part before it."""
         if aside.vendor != VENDOR or aside.kind == "unknown_event":
             return  # counted in ``_candidate_aside``
-        if aside.type == "part":
+        if aside.type == "part" and wrong_members(aside.raw):
+            self.report.lose(aside.kind, what=name_of(aside))
+        elif aside.type == "part":
             self._parts.append(dict(aside.raw))
             self._kind = None
         elif aside.type.startswith("part."):

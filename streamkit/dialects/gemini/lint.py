@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 
 from attrs import define
 
-from streamkit.dialects.bodies.google import is_base64
-from streamkit.dialects.gemini.wire import CHUNK_FIELDS
+from streamkit.dialects.gemini.wire import CHUNK_FIELDS, wrong_members
 from streamkit.dialects.linting import (
     COMMON_HINTS,
     COMMON_RULES,
@@ -185,13 +184,8 @@ class GeminiLinter(GrammarChecker):
         candidate.reason = reason
 
     def _part(self, part: dict[str, Any], candidate: _Candidate) -> None:
-        if not is_text(part.get("text", "")):
-            self.broken("text", f"text is {shown(part['text'])}")
-        if not isinstance(part.get("thought", False), bool):
-            self.broken("text", f"thought is {shown(part['thought'])}")
-        signature = part.get("thoughtSignature", "")
-        if not is_text(signature) or not is_base64(signature):
-            self.broken("signature", f"thoughtSignature is {shown(signature)}")
+        for name in wrong_members(part):
+            self.broken("signature" if name == "thoughtSignature" else "text", f"{name} is {shown(part[name])}")
         if "functionCall" in part:
             self._call(part["functionCall"], candidate)
 

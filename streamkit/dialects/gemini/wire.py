@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from streamkit.conversation.checks import ToolRules
-from streamkit.dialects.bodies.google import FUNCTION_NAMES, VENDOR, UsageForm
+from streamkit.dialects.bodies.google import FUNCTION_NAMES, VENDOR, UsageForm, is_base64
 from streamkit.events import StopReason
 
 CHUNK_FIELDS: Final = frozenset(
     {"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "createTime", "error"}
 )
+
+
+def wrong_members(part: Mapping[str, Any]) -> list[str]:
+    """Return the members of a part because of which clients refuse it."""
+    wrong = ["text"] if not isinstance(part.get("text", ""), str) else []
+    wrong += ["thought"] if not isinstance(part.get("thought", False), bool) else []
+    signature = part.get("thoughtSignature", "")
+    return wrong + (["thoughtSignature"] if not isinstance(signature, str) or not is_base64(signature) else [])
+
+
 #: By the word in ``finishReason``: the stop reason. Google writes ``STOP`` also if the model calls tools.
 STOP_REASONS: Mapping[str, StopReason] = {
     "STOP": "stop",

@@ -23,7 +23,7 @@ from streamkit.dialects.bodies.responses import Block, BlockList, BlockResponseW
 from streamkit.dialects.gemini_interactions import wire
 from streamkit.dialects.gemini_interactions.asides import ANNOTATIONS, write_media
 from streamkit.dialects.members.fields import add_missing, without_none
-from streamkit.dialects.members.values import details_of
+from streamkit.dialects.members.values import details_of, text_of
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder, BlockQueue, QueuedBlock
 from streamkit.dialects.streams.client_calls import WAITS
 from streamkit.dialects.streams.event_encoder import encode_time, only_choice, stop_word
@@ -109,7 +109,7 @@ class InteractionsEncoder(BlockEncoder):
     def aside(self, event: Aside) -> None:
         if event.type == WAITS:  # the status expresses this
             self._waits = True
-        elif event.type == wire.DELTA:
+        elif event.type == wire.DELTA and wire.is_delta(event.raw):
             self._blocks.text(("text", event.block), dumps(event.raw))
         elif event.type == wire.THOUGHT_DELTA:
             self._thought.add(event.block)
@@ -127,11 +127,11 @@ class InteractionsEncoder(BlockEncoder):
         block, step, delta = self._blocks.find(key), details_of(event.raw, "step"), details_of(event.raw, "delta")
         if not event.raw.keys() <= wire.EVENTS[event.type].members.names:  # members next to the step have no place
             self.lose(event.kind)
-        if event.type == "step.start" and isinstance(step.get("type"), str):
+        if event.type == "step.start" and text_of(step.get("type")) is not None:
             self._blocks.add(key, dumps(step), needs_end=True)
         elif event.type == "step.stop" and block is not None:
             self._blocks.end(block)
-        elif event.type == "step.delta" and block is not None and delta:
+        elif event.type == "step.delta" and block is not None and wire.is_delta(delta):
             self._blocks.delta(block, dumps(delta))
         else:
             self.lose(event.kind)
@@ -189,7 +189,7 @@ class Steps(BlockList):
         raw = part.raw
         if part.type == wire.DELTA and raw.get("type") == ANNOTATIONS:
             self._cite(part)
-        elif part.type == wire.DELTA:
+        elif part.type == wire.DELTA and wire.is_delta(raw):
             self.put(dict(raw), part.block)
         elif part.type == wire.THOUGHT_DELTA:
             if self._last != (wire.THOUGHT, part.block):

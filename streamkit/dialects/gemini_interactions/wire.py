@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from streamkit.conversation.checks import ToolRules
 from streamkit.dialects.bodies import google
-from streamkit.dialects.members.values import KEPT, Event, Members, kept
+from streamkit.dialects.members.values import KEPT, Event, Members, kept, text_of
 from streamkit.events import ErrorType, ProviderFailed, StopReason
 from streamkit.report import StreamReport
 
@@ -53,6 +53,13 @@ DELTAS: Final[Mapping[str, tuple[str, type, str]]] = {
     "thought_signature": ("signature", str, THOUGHT),
     "arguments_delta": ("arguments", str, CALL),
 }
+
+
+def is_delta(delta: Mapping[str, Any]) -> bool:
+    """Return whether clients can read a delta: its type is a text, and a known type has its member."""
+    kind = text_of(delta.get("type"))
+    member, wanted, _ = DELTAS.get(kind or "", ("type", str, ""))
+    return kind is not None and isinstance(delta.get(member), wanted)
 
 
 def _types(beginning: str, ends: str) -> frozenset[str]:

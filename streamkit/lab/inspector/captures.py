@@ -93,6 +93,10 @@ class Capture:
     def wrote(self, data: bytes, *, keep_alive: bool = False) -> None:
         self._add("keep-alive" if keep_alive else "write", data)
 
+    def leave_out(self, size: int) -> None:
+        self.left_out += size
+        self._changed()
+
     def end(self, how: Mapping[str, Any]) -> None:
         """Note the stream's end. ``how`` has the facts that the log also has."""
         self.ended = how
