@@ -95,6 +95,15 @@ async def test_the_matrix_shows_every_dialect_without_scrolling(site, tab):
     assert await tab.evaluate(f"{frame}.scrollWidth <= {frame}.clientWidth")
 
 
+def test_the_api_shows_fields_with_their_comments():
+    page = SITE / "api" / "index.html"
+    if not page.exists():
+        pytest.skip("the site is not built: make docs-site")
+    text = page.read_text("utf-8")
+    assert 'id="streamkit.ReadOptions.policy"' in text
+    assert "Which deviations of a provider to tolerate." in text
+
+
 async def test_the_prompt_of_a_console_is_not_copied(site, tab):
     await tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await tab.goto(site + "tutorial/first-stage/")
