@@ -243,11 +243,11 @@ class ToolCallDoomed:
 class Verdict:
     """The result of a check: of a finished call (``check_json``) or of a response's text (``check_output``).
 
-    ``complete``: the text is one JSON value, of arguments an object. ``empty``: there are no arguments, which means ``{}``.
-    ``truncated``: the text begins a value and ends too early. ``malformed``: it is not JSON. ``not_an_object``: it is another
-    JSON value. ``schema_invalid``: it is complete and the schema rejects it, or the tool is unknown (``unknown_tool``).
-    ``unchecked``: it is complete, but it was not checked against the schema, or it is too long to be kept: don't run such a
-    call. ``position`` is a character offset in the text.
+    ``complete``: the text is one JSON value; arguments are one object. ``empty``: there are no arguments, which means
+    ``{}``. ``truncated``: the text begins a value and ends too early. ``malformed``: it is not JSON. ``not_an_object``:
+    it is another JSON value. ``schema_invalid``: it is complete and the schema rejects it, or the tool is unknown
+    (``unknown_tool``). ``unchecked``: it is complete but was not checked against the schema, or it is too long to be
+    kept. Don't run such a call. ``position`` is a character offset in the text.
     """
 
     kind: VerdictKind

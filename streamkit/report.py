@@ -244,9 +244,10 @@ class StreamReport:
     verdicts: Counter[str] = field(factory=_empty_counter)  #: number of finished calls for each verdict
     #: Number of texts for each verdict, if the request asked for JSON (``check_output``).
     output_verdicts: Counter[str] = field(factory=_empty_counter)
-    #: At most ``WITHHELD_TEXTS`` texts; further losses and repairs are only counted.
+    #: Texts that the output could not carry, at most ``WITHHELD_TEXTS`` of them. Further ones are only counted.
     withheld: list[Withheld] = field(factory=list)
-    #: The received part of a frame that the end of the input truncated. Within one dialect, also frames held for a clean end.
+    #: The received part of a frame that the end of the input truncated. Within one dialect, also frames held until a
+    #: clean end.
     broken_frame: bytes | None = None
     #: True once the dialect's completion point was reached, False after an end without it, None until then.
     clean: bool | None = None
@@ -268,11 +269,11 @@ class StreamReport:
     #: True if the output marks the response as complete: its success terminator was written or passed.
     completed: bool = False
     tool_searches: int = 0  #: searches of deferred tools that the gateway answered in place of the provider
-    #: An estimate of the input tokens that the deferred tools would have taken, which stayed out of the first request for this
-    #: response, less those of the function that searches them. What the requests after a search took is in ``usage``.
+    #: An estimate of the input tokens that were saved because the first request left out the deferred tools. The tokens
+    #: of the function that searches them are subtracted. The tokens of requests after a search are in ``usage``.
     tokens_saved: int = 0
-    #: The time of each part, if the pipe was made with ``timings=True``; set when the pipe is left. First ``source``, then the
-    #: stages, then ``pipe``, the loop that drives the stages.
+    #: The time of each part, if the pipe was made with ``timings=True``; set when the pipe is left. The parts are first
+    #: ``source``, then the stages, then ``pipe``, the loop that drives the stages.
     timings: tuple[StageTiming, ...] = field(default=(), eq=False)
 
     _refusing: bool = field(default=False, init=False, eq=False, repr=False)  #: True if repairs are refused
