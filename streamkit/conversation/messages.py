@@ -310,7 +310,7 @@ class ToolChoice:
 
 @define
 class OutputFormat:
-    """The required form of the response: text, JSON, or JSON that matches a schema."""
+    """The form that the response must have: text, JSON, or JSON that matches a schema."""
 
     kind: Literal["text", "json", "schema"]
     schema: Any = None
