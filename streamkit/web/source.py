@@ -277,8 +277,8 @@ def iter_upstream(
     """Return the body of an aiohttp client response as a source. Closing the source closes the response and its connection.
 
     Raises SourceFailed for errors of the transport, and FirstByteTimeout, IdleTimeout and TotalTimeout. ``started`` is the
-    event loop's time when the request was sent, from which two of the timers run; by default now. ``name`` is the upstream's
-    name; it precedes the messages of these errors.
+    event loop's time when the request was sent, by default now; two of the timers begin at this time. ``name`` is the
+    upstream's name; the messages of these errors begin with it.
     """
     return TimedSource(_Body(response), timeouts, started=started, name=name)
 

@@ -48,7 +48,7 @@ SHOWN: Final = "[secret]"
 
 
 class Secret:
-    """A text that is shown as ``[secret]``. Comparison takes the same time wherever two texts differ.
+    """A text that is shown as ``[secret]``. A comparison takes the same time wherever the texts differ.
 
     It is not a ``str``, so no join, slice, serialiser or f-string can write it by accident (limits.md T6).
     """
@@ -308,7 +308,7 @@ class Upstream:
         return operator_changes(self.set, self.drop) if self.set or self.drop else ()
 
     def deferred_tools(self, request: Request, report: StreamReport) -> DeferredTools | None:
-        """Return the deferred tools that the gateway searches for a request; None: there are none, or it searches none."""
+        """Return the deferred tools that the gateway searches for a request; None if there is nothing for it to search."""
         return deferred_tools(request, report) if self.tool_search == "emulate" else None
 
     @cached_property
