@@ -143,7 +143,7 @@ class Log(Protocol):
     def end(self, why: End, data: bytes = b"", /) -> None:
         """Append the last bytes and the kind of end as one entry. Later appends are dropped.
 
-        If ``kind`` is ``aborted``, no error could be written, so the store appends an error of the dialect.
+        If ``why`` is ``aborted``, no error could be written, so the store appends an error of the dialect.
         """
 
     def discard(self) -> None:

@@ -72,12 +72,13 @@ REQUESTS = {
 def check_dialect(dialect: Dialect, bodies: Mapping[str, bytes], *, exhaustive: bool = False, seed: int = 0) -> None:
     """Check that ``dialect`` keeps the laws on ``bodies``: its streams as bytes, each with a name, valid and broken ones.
 
-    * L1: however the bytes are split into reads, the events, the fault and the repairs are the same. * L3: a truncated
-    stream reports success only if it has all of the text and calls. If it does not, its translation into this dialect and
-    every built-in one does not either. * L4: the encoder's output is read without repairs and breaks no rule, and has the
-    same content except for counted losses. * L5: in a stream that needs no repair, an unknown member in any object is in an
-    event or counted. * L10: each quirk changes at least one of the streams. Reading the changed stream needs that repair and
-    no other, and the
+    * L1: however the bytes are split into reads, the events, the fault and the repairs are the same.
+    * L3: a truncated stream reports success only if it has all of the text and calls. If it does not, its translation into
+      this dialect and every built-in one does not either.
+    * L4: the encoder's output is read without repairs and breaks no rule, and has the same content except for counted
+      losses.
+    * L5: in a stream that needs no repair, an unknown member in any object is in an event or counted.
+    * L10: each quirk changes at least one of the streams. Reading the changed stream needs that repair and no other, and the
       stream ends as before.
 
     If the dialect has ``bodies``, L3, L4 and L5 are checked for whole responses too: the response of each stream is written

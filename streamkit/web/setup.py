@@ -241,14 +241,15 @@ def setup(
     The paths are those that the dialects' official clients use. ``add_inventory`` adds the paths that list models. Responses
     are streamed or sent whole, as the client asks; errors are in the client's dialect.
 
-    * ``model``: the model name to send to the upstream. None: the name that the client sent. * ``prefix``: text before every
-    path. * ``grace_s``: seconds that live streams have to end when the application shuts down. * ``count_tokens``: the
-    response if the upstream can't count tokens. ``estimate``: an estimate, marked as one.
+    * ``model``: the model name to send to the upstream. None: the name that the client sent.
+    * ``prefix``: text before every path.
+    * ``grace_s``: seconds that live streams have to end when the application shuts down.
+    * ``count_tokens``: the response if the upstream can't count tokens. ``estimate``: an estimate, marked as one.
       ``upstream``: an error. ``off``: always an error; the upstream gets no such request.
     * ``max_sockets``: how many WebSockets may be open at once in the application, in dialects that have them. Further ones
-    are refused with 426; clients then use HTTP. The limit for bodies also applies to a message. WebSockets from pages of
-    other sites are refused, because a browser would send this application's cookies with them. * ``stages``: the stages that
-    each streamed or whole response passes before the client gets it, as in ``transcode``:
+      are refused with 426; clients then use HTTP. The limit for bodies also applies to a message. WebSockets from pages of
+      other sites are refused, because a browser would send this application's cookies with them.
+    * ``stages``: the stages that each streamed or whole response passes before the client gets it, as in ``transcode``:
       ``redact``, or your own. If one raises an exception, the client gets an error that does not show the exception.
 
     If the upstream fails, the logger ``streamkit.web`` writes a warning, without keys and without text of the conversation.
