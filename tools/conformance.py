@@ -73,7 +73,7 @@ def aimock() -> Iterator[str]:
     for fault in faults.STREAMED:
         ends = sorted((end, count) for (name, end), count in found.ends.items() if name == fault)
         yield f"| {fault} | {', '.join(f'{end}: {count}' for end, count in ends)} |"
-    yield "\n*error* is a response that had begun and that ended with the dialect's error, so the client sees no success."
+    yield "\n*error* is a response that had begun and ended with the dialect's error, not as a success."
 
 
 def rules() -> Iterator[str]:

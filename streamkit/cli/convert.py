@@ -39,9 +39,9 @@ errors. `streamkit dialects` lists the dialects. Without --from, the dialect is 
 report names it. If streams of two dialects begin alike, the detected one may be wrong: use --from.
 
 --out writes a file instead of standard output. If its PATH is a folder (one that exists, or a name that ends in /), or if
-FILE is a folder or several files, it writes one file for each input: answer.stream.jsonl becomes answer.sse, answer.ndjson
-or answer.bin, by the output's dialect. Subfolders are kept, and hidden files are skipped. If an output file exists, nothing
-is converted; --force overwrites such files. The exit status is the highest one of all files.
+FILE is a folder or several files, it writes one file for each input. The output's dialect decides whether
+answer.stream.jsonl becomes answer.sse, answer.ndjson or answer.bin. Subfolders are kept, and hidden files are skipped. If an
+output file exists, nothing is converted; --force overwrites such files. The exit status is the highest one of all files.
 
 If the input is interrupted or fails, everything that arrived is written, and then an error frame of the output dialect
 instead of its success terminator. Repairs and losses are reported on standard error.

@@ -106,8 +106,8 @@ class Capabilities:
     system: Literal["anywhere", "front", "behind user"] = "anywhere"
     alternate: bool = False  #: adjacent messages of one role are joined
     joins_users: bool = True  #: with ``alternate``, user messages are joined too
-    #: Where tool results must be: first in the turn after their calls; in turns of their own directly after the calls; in
-    #: turns of their own before the rest of their turn; or anywhere.
+    #: Where tool results must be. ``first``: first in the turn after their calls. ``behind calls``: in separate turns directly
+    #: after the calls. ``apart``: in separate turns before the rest of their turn.
     results: Literal["first", "behind calls", "apart", "anywhere"] = "first"
     needs_user: str = ""  #: the member that must contain a user message, such as ``messages``; empty: none must
     needs_word: str = ""  #: the word for it in errors, if not the member's name: ``step``

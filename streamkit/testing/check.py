@@ -67,11 +67,11 @@ async def check_stage(
     * L7: if the consumer leaves early, is cancelled, or the input fails, the source is closed on the line after the ``async
       with``, in the consumer's task.
 
-    ``equal`` and ``succeeds`` get a whole input or output: one list of events (all batches joined), or one ``bytes``. By default,
-    L3 is checked only if the input has a ``StreamEnded``; for a stage that reads or writes bytes, pass ``succeeds``.
-    ``exhaustive`` and ``seed`` are those of ``cuts``. Raises AssertionError that names the law and the cut, or says that the
-    stage yields no batches or changed an event in place. Raises UsageError if an item of ``items`` is neither a list nor
-    bytes, and ValueError if ``items`` is empty. Passes on any exception that ``stage`` raises on the whole input.
+    ``equal`` and ``succeeds`` get a whole input or output: one list of events (all batches joined), or one ``bytes``. By
+    default, L3 is checked only if the input has a ``StreamEnded``; for a stage that reads or writes bytes, pass
+    ``succeeds``. ``exhaustive`` and ``seed`` are those of ``cuts``. Raises AssertionError that names the law and the cut, or
+    says that the stage yields no batches or changed an event in place. Raises UsageError if an item of ``items`` is neither
+    a list nor bytes, and ValueError if ``items`` is empty. Passes on any exception that ``stage`` raises on the whole input.
     """
     for item in items:
         if not isinstance(item, list | bytes):

@@ -444,7 +444,7 @@ def partial_output(
 ) -> Stage[list[Event], list[SeenOutput]]:
     """Create the stage after ``accumulate_tool_calls`` or ``check_output`` that reports JSON text while it is received.
 
-    It adds a ``PartialOutput`` for each choice whose text grew in a batch; the text is read in the order of its deltas, and a
+    It adds a ``PartialOutput`` for each choice whose text grew in a batch. The text is read in the order of its deltas. A
     text that is not JSON has no value. ``numbers`` is as in ``partial_arguments``.
     """
     return Stage("partial_output", lambda _report: OutputWatcher(limits=limits, numbers=numbers), takes="events")
