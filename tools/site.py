@@ -8,18 +8,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+#: The anchor of a field or a method of a class.
+MEMBER = re.compile(r"\.[A-Z]\w*\.[a-z_]\w*$")
 BUILT = ROOT / "build" / "site"
 
 
 def drop_from_search(search: Path) -> tuple[int, int]:
-    """Remove from the search index what would hide a better page: spec/, and names of the API that another page explains.
+    """Remove from the search index what would hide a better page: spec/, members of classes, and names that a page explains.
 
-    Return how many sections of both were removed.
+    Return how many sections of spec/ and of the API were removed.
     """
     index = json.loads(search.read_text("utf-8"))
     explained = {item["title"] for item in index["items"] if item["location"].startswith(("reference/", "how-to/"))}
     specified = [item for item in index["items"] if item["location"].startswith("spec/")]
-    doubled = [item for item in index["items"] if item["location"].startswith("api/#") and item["title"] in explained]
+    named = [item for item in index["items"] if item["location"].startswith("api/#")]
+    doubled = [item for item in named if item["title"] in explained or MEMBER.search(item["location"])]
     kept = [item for item in index["items"] if item not in specified and item not in doubled]
     search.write_text(json.dumps(index | {"items": kept}, ensure_ascii=False), "utf-8")
     return len(specified), len(doubled)

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> Status:
     """Print the script. Raises UsageError if shtab is not installed."""
     try:  # imported here, since other commands do not need the extra
         import shtab  # noqa: PLC0415
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise UsageError(EXTRA.format(error.name)) from error
     from streamkit.cli.commands import parser  # noqa: PLC0415 - which imports this module
 

@@ -134,12 +134,6 @@ def add_quiet(command: Any) -> None:
     command.add_argument("--quiet", "-q", action="store_true", help="no report on standard error")
 
 
-def add_file(command: Any, what: str) -> None:
-    """Add the input file and ``--quiet``. ``what`` describes the file in the help."""
-    add_quiet(command)
-    command.add_argument("file", nargs="?", default=STDIN, metavar="FILE", help=f"{what}; standard input by default")
-
-
 async def body_of(path: str) -> bytes:
     """Read a whole file, or all of standard input if the path is ``-``."""
     return b"".join([chunk async for chunk in read(path)])

@@ -287,7 +287,7 @@ class Continuing:
         if not text or self._interrupted is not None or not (unsaid or _is_cut(rest, error)):
             return
         failed = report.failure if error is None else failure_from(error)
-        failed = failed or ProviderFailed("truncated", "the upstream's answer ended before its completion point")
+        failed = failed or ProviderFailed("truncated", "the upstream's response ended before its completion point")
         with suppress(TimeoutError):
             async with asyncio.timeout(None) as self._opening:
                 self._opened = await self._onward(failed, text)

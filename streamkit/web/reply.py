@@ -702,7 +702,7 @@ def failure_in(report: StreamReport) -> ProviderFailed:
         return report.failure
     if report.error is not None:
         return failure_from(report.error)
-    return ProviderFailed("truncated", "the upstream's answer ended before its completion point", code=TRUNCATED)
+    return ProviderFailed("truncated", "the upstream's response ended before its completion point", code=TRUNCATED)
 
 
 # -- a stream as one JSON array ----------------------------------------------------------------------------------------

@@ -44,6 +44,7 @@ def script(capfdbinary, tmp_path, monkeypatch):
     [
         ("con", "convert convert-request convert-response convert-recording"),
         ("convert --to gem", "gemini gemini-interactions"),
+        ("completion ", " ".join(SHELLS)),
         ("convert --to claude", "claude-code"),
         ("convert --from deep", "deepseek"),
         ("inspect --from au", "auto"),
@@ -56,7 +57,7 @@ def script(capfdbinary, tmp_path, monkeypatch):
 def test_bash_completes(line, found, script, tmp_path):
     script("bash")
     (tmp_path / "answer.sse").touch()
-    words = ["streamkit", *line.split()]
+    words = ["streamkit", *line.split(" ")]
     done = subprocess.run([program("bash"), "-c", ASK, "bash", *words], capture_output=True, text=True, check=True)
     assert done.stdout.split() == found.split()
 

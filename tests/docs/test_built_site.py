@@ -89,6 +89,21 @@ async def test_no_page_is_wider_than_its_window(site, tab, width):
     assert wide == []
 
 
+async def test_the_matrix_shows_every_dialect_without_scrolling(site, tab):
+    await tab.goto(site + "reference/matrix/")
+    frame = "document.querySelector('article table').parentElement"
+    assert await tab.evaluate(f"{frame}.scrollWidth <= {frame}.clientWidth")
+
+
+def test_the_api_shows_fields_with_their_comments():
+    page = SITE / "api" / "index.html"
+    if not page.exists():
+        pytest.skip("the site is not built: make docs-site")
+    text = page.read_text("utf-8")
+    assert 'id="streamkit.ReadOptions.policy"' in text
+    assert "Which deviations of a provider to tolerate." in text
+
+
 async def test_the_prompt_of_a_console_is_not_copied(site, tab):
     await tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await tab.goto(site + "tutorial/first-stage/")

@@ -35,7 +35,7 @@ WINDOWS = {
     "before its headers": (silence_before_headers, [True, False]),
     "before its first byte": (headers_only, [True, False]),
     "before the model spoke": (role_only, [True]),
-    "within the answer": (FAULTS["silence mid-stream"], [True, False]),
+    "within the response": (FAULTS["silence mid-stream"], [True, False]),
 }
 CASES = [(name, stream) for name, (_, streams) in WINDOWS.items() for stream in streams]
 
@@ -44,7 +44,7 @@ def script(window: str, *, stream: bool) -> Script:
     make = WINDOWS[window][0]
     if make is headers_only:
         return headers_only(stream=stream)
-    return make(DIALECT, whole=not stream) if window == "within the answer" else make()
+    return make(DIALECT, whole=not stream) if window == "within the response" else make()
 
 
 async def leave(
@@ -69,7 +69,7 @@ async def trials(window: str, client: str, how: str, times: int, *, stream: bool
     upstream = EvilUpstream(script(window, stream=stream))
     async with upstream, gateway(config_of([upstream_at(upstream, DIALECT, timeouts=PATIENT)])) as running:
         before = await in_use()
-        spoken = stream and window == "within the answer"
+        spoken = stream and window == "within the response"
         waits = [
             await leave(running.url, client, how, upstream, number, stream=stream, spoken=spoken)
             for number in range(times)
@@ -88,7 +88,7 @@ async def test_the_upstream_hears_of_it(window, stream, how):
 
 @pytest.mark.parametrize("client", ["openai-chat", "openai-responses", "ollama", "gemini"])
 async def test_it_is_so_for_clients_of_every_dialect(client):
-    assert await trials("within the answer", client, "fin", 2, stream=True)
+    assert await trials("within the response", client, "fin", 2, stream=True)
 
 
 @pytest.mark.exhaustive

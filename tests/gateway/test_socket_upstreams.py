@@ -107,7 +107,7 @@ async def test_an_upstream_that_is_cut_is_never_a_success(client, how, stream):
 
 
 @pytest.mark.parametrize("how", ["fin", "rst"])
-@pytest.mark.parametrize("said", [0, 1, 8], ids=["before an answer", "before the model spoke", "within the answer"])
+@pytest.mark.parametrize("said", [0, 1, 8], ids=["before a response", "before the model spoke", "within the response"])
 async def test_a_client_that_leaves_is_heard_of_upstream(said, how):
     async with in_front_of(saying(events()[:said])) as (running, sockets):
         async with running.client("anthropic") as leaver:

@@ -161,7 +161,7 @@ async def test_a_client_that_leaves_in_any_window_is_heard_of_upstream(window, h
     async with connected(script(window, stream=True)) as (ws, upstream, running):
         await ws.send_json(ASKED)
         request = await upstream.request()
-        if window == "within the answer":
+        if window == "within the response":
             await ws.receive()
         if how == "close":
             await ws.close()

@@ -126,11 +126,14 @@ def objects(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str 
 
 
 def with_sentinel(document: Any, path: tuple[str | int, ...]) -> Any:
-    copy = orjson.loads(orjson.dumps(document))
-    at = copy
-    for step in path:
+    return replaced(document, (*path, NAME), VALUE)
+
+
+def replaced(document: Any, path: tuple[str | int, ...], value: Any) -> Any:
+    copy = at = orjson.loads(orjson.dumps(document))
+    for step in path[:-1]:
         at = at[step]
-    at[NAME] = VALUE
+    at[path[-1]] = value
     return copy
 
 
@@ -270,6 +273,43 @@ def test_so_it_is_in_an_event_that_nobody_knows_before_the_start(dialect):
         NAME in repr(events)
         or report.losses["unknown_event"] == read(dialect, [*frames])[1].losses["unknown_event"] + 1
     )
+
+
+#: Texts of the events of applications and their agents that change nothing in any vector: why.
+REPEATING: Final[Mapping[tuple[str, str], str]] = {
+    ("tool-input-error", "toolName"): "the start of the call said it",
+    **dict.fromkeys((("RUN_FINISHED", "threadId"), ("RUN_FINISHED", "runId")), "the start of the run said it"),
+    **dict.fromkeys((("RUN_STARTED", "input.threadId"), ("RUN_STARTED", "input.runId")), "the request again"),
+    **dict.fromkeys((("REASONING_START", "messageId"), ("REASONING_END", "messageId")), "a span around messages"),
+    **dict.fromkeys((("TEXT_MESSAGE_CHUNK", "messageId"), ("REASONING_MESSAGE_CHUNK", "messageId")), "any id will do"),
+    ("REASONING_MESSAGE_START", "role"): "the type says it",
+}
+
+
+def texts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The path of each text in a value."""
+    if isinstance(value, str):
+        yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, member in inner:
+        yield from texts(member, (*path, step))
+
+
+@pytest.mark.parametrize("dialect", ["ai-sdk", "ag-ui"])
+def test_each_text_of_an_event_is_read_in_a_vector(dialect):
+    """A member that a table lists as read, and that nothing reads, is no unknown member."""
+    silent, heard = set(), set()
+    for stream in of_vectors(dialect):
+        frames = [*frames_of(stream)]
+        before = repr(read(dialect, frames))
+        for number, frame in enumerate(frames):
+            document = document_of(frame)
+            for path in texts(document) if isinstance(document, dict) else ():
+                changed = [*frames]
+                changed[number] = written(frame, replaced(document, path, NAME))
+                place = document.get("type"), ".".join("[]" if isinstance(step, int) else step for step in path)
+                (silent if repr(read(dialect, changed)) == before else heard).add(place)
+    assert silent - heard - REPEATING.keys() == set()
 
 
 # -- whole bodies ------------------------------------------------------------------------------------------------------

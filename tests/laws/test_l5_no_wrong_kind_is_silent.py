@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-import orjson
 import pytest
 from attrs import frozen
 
@@ -32,7 +31,7 @@ from streamkit.events import (
 from streamkit.framing.frame import Frame
 from streamkit.report import StreamReport
 from tests.laws.running import Stream
-from tests.laws.test_l5_no_member_is_silent import body_of, document_of, frames_of, read, read_body, written
+from tests.laws.test_l5_no_member_is_silent import body_of, document_of, frames_of, read, read_body, replaced, written
 from tests.vectors import VECTORS
 from tests.vectors.vector import Vector
 from tests.whole_answers import ANSWERING_WHOLE
@@ -101,14 +100,6 @@ def others(value: Any) -> Iterator[tuple[str, Any]]:
     yield "text", "x"
     yield "a number", 7
     yield "a truth value", True
-
-
-def replaced(document: Any, path: tuple[str | int, ...], value: Any) -> Any:
-    copy = at = orjson.loads(orjson.dumps(document))
-    for step in path[:-1]:
-        at = at[step]
-    at[path[-1]] = value
-    return copy
 
 
 def value_at(document: Any, path: tuple[str | int, ...]) -> Any:

@@ -152,6 +152,10 @@ VECTORS = [
         text="Hi", losses={"openai-chat": {"server_tool": 3}, "ai-sdk": {}},
     ),
     vector(
+        "a call whose input says that the provider runs it", answer(call_start("s", "search"), piece("s", '{"q":'), piece("s", '"x"}'), available("s", {"q": "x"}, "search", providerExecuted=True), text("Hi")),
+        text="Hi", losses={"openai-chat": {"server_tool": 2}, "ai-sdk": {"server_tool": 0}},
+    ),
+    vector(
         "a call that the server ran, and text behind it", answer(call_start("a", "look", dynamic=True), piece("a", '{"x":1}'), available("a", {"x": 1}, "look", dynamic=True), output("a", [1]), STEP_END, STEP, text("Hi")),
         text="Hi", losses={"openai-chat": {"server_tool": 1}, "ai-sdk": {}},
     ),

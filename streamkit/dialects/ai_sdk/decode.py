@@ -298,6 +298,10 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
             if not call.executed:
                 self.begin_waiting(call)
                 self.waiting_bytes += len(self.frame.data)
+        elif not call.executed and call.answered is None and self.truth(document.get("providerExecuted")):
+            call.executed = True  # the start did not say so; clients do not run the call
+            start = {"type": "tool-input-start", "toolCallId": name, "toolName": call.name, "providerExecuted": True}
+            call.answered = Aside(wire.VENDOR, "server_tool", "tool-input-start", {**start, **call.shown})
         if document["type"] != "tool-input-delta":
             call.shown |= {name: value for name in wire.SHOWN if has_value(value := document.get(name))}
         if call.executed:

@@ -25,7 +25,7 @@ CASES = (
     Case(
         number=75, refs="BerriAI/litellm#13373; decolua/9router#2225, #2248",
         cause="a delta for a block that was never started",
-        does="The delta's kind decides which block it belongs to. streamkit starts every block that it writes.",
+        does="The kind of the delta decides which block it belongs to. streamkit starts every block that it writes.",
         forms=(
             message(
                 am.delta(0, "text_delta", text="Hi"), am.stop(0), name="text", text="Hi", repairs={"block_unopened": 1},

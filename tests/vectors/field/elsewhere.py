@@ -175,7 +175,7 @@ CASES = (
     ),
     Elsewhere(
         number=198, refs="MetaFARS/codex-relay#6; router-for-me/CLIProxyAPI#4255",
-        cause="a call of such a tool returns without its namespace, and the client finds no tool with that name",
+        cause="a call of a tool with a `namespace` returns without it, and the client finds no tool with that name",
         does="Calls get their namespace and short name back from their first event on, also where the name was shortened.",
         covered_by="tests/conversation/test_restore.py::test_streamed_calls_of_tools_in_namespaces_are_the_clients_again",
     ),
@@ -469,7 +469,7 @@ CASES = (
     ),
     Elsewhere(
         number=294, refs="earendil-works/pi#5930; jundot/omlx#26; anomalyco/opencode#17746, #50574; kortix-ai/suna#5986",
-        cause="a server of the client's own dialect reports in its own words that the conversation is too long, with a number as the code or with status 500",
+        cause="a server of the client's own dialect reports in its own words that the conversation is too long, with a number for the error code or with status 500",
         does="Here too, Anthropic's clients read `prompt is too long` and OpenAI's `context_length_exceeded`, with a status below 500. Anthropic's own message stays unchanged.",
         covered_by="tests/dialects/vocabulary/test_context_overflow.py::test_a_server_that_speaks_the_clients_dialect_and_says_it_in_its_own_words_is_understood",
     ),
@@ -602,7 +602,7 @@ CASES = (
     Elsewhere(
         number=345, refs="pydantic/pydantic-ai#5154; vercel/ai#9968",
         cause="two parts of a UI message with one `toolCallId`: approved, and done",
-        does="They are one call in its latest state, and this is counted.",
+        does="They are one call in its most advanced state, and this is counted.",
         covered_by="tests/requests/test_silent_turns.py::test_several_states_of_a_call_are_one_call",
     ),
     Elsewhere(
@@ -811,7 +811,7 @@ CASES = (
     ),
     Elsewhere(
         number=402, refs="lidge-jun/opencodex#2709",
-        cause="a model of a vendor that is not configured goes to the default vendor, which bills it",
+        cause="a model of an unconfigured vendor goes to the default vendor, which bills it",
         does="The status is 404, and no upstream is asked.",
         covered_by="tests/gateway/test_way_to_the_upstream.py::test_the_name_of_a_model_keeps_its_slashes_and_an_unknown_vendor_goes_to_nobody",
     ),

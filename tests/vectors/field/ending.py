@@ -108,7 +108,7 @@ CASES = (
     Case(
         number=57, refs="goose#10258; opencrabs#1499; cc-switch#5093; workbuddy-gateway#3",
         cause='`finish_reason` is "" in every chunk',
-        does="A blank reason means missing; only a real reason counts.",
+        does="A blank reason counts as missing; only a real reason is used.",
         forms=(
             chat(
                 calls(call(0, "a", "f", '{"x"'), finish=""), calls(call(0, arguments=":1}"), finish=""), CALLED, DONE, name="then a reason",
@@ -255,7 +255,7 @@ CASES = (
     Case(
         number=68, refs="decolua/9router#2193",
         cause="the terminator of another dialect",
-        does="Each dialect gets its own terminator: only Chat gets `[DONE]`. A `[DONE]` after the end of another dialect's stream is ignored.",
+        does="Each dialect gets its own terminator. A `[DONE]` after the end of a stream in a dialect without it is ignored.",
         forms=(
             chat(
                 said("Hi"), STOP, DONE, text="Hi",

@@ -98,7 +98,7 @@ CASES = (
     Case(
         number=180, refs="llama-cpp-python, and servers with stop reasons of their own",
         cause="an unknown stop reason after a complete call is read as a natural stop, and the call is not run",
-        does="After complete calls only, the reason is `tool_calls`. Next to text it stays unchanged, and is a loss in other dialects.",
+        does="After complete calls only, the reason is `tool_calls`. Otherwise it stays unchanged, and is a loss in other dialects.",
         forms=(
             chat(
                 calls(call(0, "a", "f", '{"x":1}')), chunk(finish="bored"), DONE, name="a call",

@@ -42,7 +42,7 @@ CASES = (
     Case(
         number=24, refs="anomalyco/opencode#37841; zed#54872; langchain#39331; vercel/ai#19091, #7834",
         cause="blank id and blank name on later fragments",
-        does="Blank means missing: the id and name of the first fragment stay.",
+        does="A blank id or name counts as missing: those of the first fragment stay.",
         forms=(
             calling(calls(call(0, "a", "f", '{"x"')), calls(call(0, "", "", ":")), calls(call(0, "", "", "1}")), calls=(A,), repairs={"identity_blank": 4}),
             calling(
@@ -54,7 +54,7 @@ CASES = (
     Case(
         number=25, refs="anomalyco/opencode#43328",
         cause="a gateway writes `id` and `name` as null on later fragments, and clients read null as a change",
-        does="Null means missing. streamkit omits missing members when it writes.",
+        does="Null counts as missing. streamkit omits missing members when it writes.",
         forms=(
             calling(
                 calls(call(0, "a", "f", "")), *(calls({"index": 0, "id": None, "function": {"name": None, "arguments": text}}) for text in ('{"x":', "1}")),

@@ -22,7 +22,7 @@ CASES = (
     Case(
         number=130, refs="vllm#55082, #48347, #48852",
         cause="a complete call in one delta, or fragments that end inside an escape, a string or a number",
-        does="Where fragments end does not matter: all fragments are joined and read once.",
+        does="Where fragments end does not matter: all fragments are joined and checked once.",
         forms=(
             chat(
                 chunk({"role": "assistant", "content": "Hi", "tool_calls": [call(0, "a", "f", ARGUMENTS)]}, "tool_calls", usage={"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}), DONE,

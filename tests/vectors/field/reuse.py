@@ -106,7 +106,7 @@ CASES = (
     Case(
         number=14, refs="sgl-project/sglang#6310",
         cause="the index counts something else: it has gaps, or the first chunk of a call has a different index from its arguments",
-        does="An index is a label, so gaps do not matter. Arguments alone at an unknown index belong to the open call that has none.",
+        does="An index is a label, so gaps do not matter. Arguments alone at an unknown index belong to the open call without arguments.",
         forms=(
             calling(calls(call(1, "a", "f", '{"x"')), calls(call(1, arguments=":1}")), calls(call(3, "b", "g", '{"y":2}')), name="gaps", calls=(A, B)),
             calling(

@@ -122,7 +122,7 @@ CASES = (
     Case(
         number=411, refs="#306: two calls of Gemini or Claude, one of them open",
         cause="a call with only a name, next to a complete one, when the model stops by itself",
-        does="The response ends with the token limit as its reason. No client runs the open call with `{}`, or runs one of the two calls as if it were all.",
+        does="The response ends with the token limit as its reason. No client runs the open call with `{}`, or runs only the complete call as if it were all that the model wanted.",
         forms=(
             gemini(
                 gm.chunk(gm.partial(name="f")), gm.chunk(gm.call("g", {"y": 1})), gm.STOP, name="the first", calls=(Call("f", "", "truncated", id="call_1"), Call("g", '{"y":1}', id="call_2")), stop="length", repairs=OPEN,

@@ -146,7 +146,7 @@ CASES = (
     Case(
         number=138, refs="servers behind caches and filters, which append the response as one object",
         cause="a complete `chat.completion` inside a Chat stream",
-        does="It is compared as a `message` is, and ends its choices.",
+        does="It is handled like the `message` of case 137, and ends its choices.",
         forms=(
             chat(*SAID, completion(content="Hello"), DONE, name="behind all deltas", text="Hello", to={"anthropic": messages(Text("Hello"))}),
             chat(*SAID, chunk(finish="stop"), completion(content="Hello"), DONE, name="behind the stop reason", text="Hello", to={"anthropic": messages(Text("Hello"))}),

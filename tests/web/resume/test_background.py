@@ -125,7 +125,7 @@ async def test_one_that_fails_is_failed_with_an_error(play):
 
 
 async def test_one_that_is_cancelled_is_cancelled_and_again():
-    async with served(script("within the answer", stream=True), dialect="openai-chat") as (client, _store, evil):
+    async with served(script("within the response", stream=True), dialect="openai-chat") as (client, _store, evil):
         begun = await client.responses.create(model="m", input="hi", background=True)
         request = await evil.request()
         await once(client, begun.id, lambda status: status == "in_progress")
@@ -198,7 +198,7 @@ async def test_a_cursor_that_can_not_be_is_400(query):
 
 
 async def test_one_that_is_deleted_is_gone_and_its_upstream_left():
-    async with served(script("within the answer", stream=True), dialect="openai-chat") as (client, _store, evil):
+    async with served(script("within the response", stream=True), dialect="openai-chat") as (client, _store, evil):
         begun = await client.responses.create(model="m", input="hi", background=True)
         request = await evil.request()
         assert (await client.delete(f"/responses/{begun.id}", cast_to=object))["deleted"] is True
