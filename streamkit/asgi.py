@@ -51,8 +51,8 @@ class ASGIApplication:
     """Runs an aiohttp application under ASGI, or the application that a function returns.
 
     aiohttp binds an application to one event loop, so the function is called for each loop, and again after a stop. The
-    application starts with ``lifespan``, or else with the first request, and stops with ``lifespan``. A server runs the
-    lifespan of the outermost application only, so pass this one to a framework: ``FastAPI(lifespan=mounted.lifespan)``.
+    application starts and stops with ``lifespan``; without it, it starts with the first request. A server runs only the
+    lifespan of the outermost application, so pass ``lifespan`` to your framework: ``FastAPI(lifespan=mounted.lifespan)``.
     """
 
     def __init__(self, app: web.Application | Callable[[], web.Application]) -> None:
@@ -70,7 +70,7 @@ class ASGIApplication:
 
     @asynccontextmanager
     async def lifespan(self, _app: object = None) -> AsyncGenerator[None, None]:
-        """Start the application, and stop it at the end: live streams get the ``grace_s`` of ``setup`` to finish."""
+        """Start the application, and stop it at the end. Live streams then have ``grace_s`` seconds to finish (``setup``)."""
         loop = asyncio.get_running_loop()
         try:
             await self.start()
@@ -334,7 +334,7 @@ def application(
     body_bytes: int = 32 * MIB,
     stages: Iterable[EventStage] = (),
 ) -> ASGIApplication:
-    """Return an application that serves clients of the dialects ``clients`` from ``upstream``, to mount or to run.
+    """Return an application to mount or to run. It serves clients of the dialects ``clients`` from ``upstream``.
 
     The arguments are those of ``setup``; ``body_bytes`` limits the body of a request. Raises UsageError for a dialect that
     can't be served, and for an object that is not a stage.

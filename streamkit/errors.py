@@ -149,7 +149,7 @@ class MissingCallId(StreamError):
 class SourceFailed(StreamError):
     """The transport under the source failed. The cause is chained. ``upstream`` is the name of the source, if it has one.
 
-    Raise it in a source of your own: its message is sent to the client, so it must name no host.
+    Your own source may raise it. Its message is sent to the client, so it must name no host.
     """
 
     upstream: str = ""
@@ -194,7 +194,7 @@ class Interrupted(SourceFailed):
 
 
 class Stopped(Interrupted):
-    """The response was stopped because its client asked for that."""
+    """The response was stopped because its client asked to stop it."""
 
     end = "cancelled"
 
@@ -276,4 +276,4 @@ class TooManyBlocks(LimitExceeded, limit="content_blocks"):
 
 
 class HeldTooLong(LimitExceeded, limit="held_chars"):
-    """An encoder holds back more characters than the limit while another block is open."""
+    """While another block was open, an encoder had to hold back more characters than the limit."""

@@ -7,8 +7,9 @@ so a stage in the wrong place does not type-check.
 The classes hold data and no behaviour. They are ``attrs.define`` with slots, not frozen: a frozen instance takes two and a
 half times as long to create (design.md §9). Treat events as immutable, and use ``attrs.evolve`` for a changed copy.
 
-``choice`` labels the choice (n > 1) and ``block`` the content block within the choice. Both are labels, never positions. Two
-adjacent deltas belong together only if both labels agree. Usage is a cumulative snapshot: replace the previous one, never add.
+``choice`` is the label of the choice (n > 1), and ``block`` is the label of the content block within the choice. Neither is
+a position. Two adjacent deltas belong together only if both labels agree. Usage is cumulative: replace the previous counts,
+never add to them.
 
 Source: design.md §3, dialects.md §0.2.
 """
@@ -230,7 +231,7 @@ class ToolCallArguments:
 class ToolCallDoomed:
     """The arguments of an unfinished call already break the schema, whatever follows (``check_schema_early``).
 
-    ``path`` leads to the invalid value. Emitted once for a call, which continues; no dialect writes this event.
+    ``path`` leads to the invalid value. Emitted once for a call. The call itself continues. No dialect writes this event.
     """
 
     call: int
@@ -243,11 +244,11 @@ class ToolCallDoomed:
 class Verdict:
     """The result of a check: of a finished call (``check_json``) or of a response's text (``check_output``).
 
-    ``complete``: the text is one JSON value, of arguments an object. ``empty``: there are no arguments, which means ``{}``.
-    ``truncated``: the text begins a value and ends too early. ``malformed``: it is not JSON. ``not_an_object``: it is another
-    JSON value. ``schema_invalid``: it is complete and the schema rejects it, or the tool is unknown (``unknown_tool``).
-    ``unchecked``: it is complete, but it was not checked against the schema, or it is too long to be kept: don't run such a
-    call. ``position`` is a character offset in the text.
+    ``complete``: the text is one JSON value; arguments are one object. ``empty``: there are no arguments, which means
+    ``{}``. ``truncated``: the text begins a value and ends too early. ``malformed``: it is not JSON. ``not_an_object``:
+    it is another JSON value. ``schema_invalid``: it is complete and the schema rejects it, or the tool is unknown
+    (``unknown_tool``). ``unchecked``: it is complete but was not checked against the schema, or it is too long to be
+    kept. Don't run such a call. ``position`` is a character offset in the text.
     """
 
     kind: VerdictKind
@@ -278,7 +279,8 @@ class ToolCallFinished:
 class OutputDoomed:
     """The text of an unfinished choice can no longer become valid, whatever follows (``check_schema_early``).
 
-    ``path`` leads to the invalid value. Emitted once for a choice, which continues; no dialect writes this event.
+    ``path`` leads to the invalid value. Emitted once for a choice. The choice itself continues. No dialect writes this
+    event.
     """
 
     choice: int
@@ -296,7 +298,7 @@ class OutputChecked:
 
 @define
 class UsageReported:
-    """Token counts so far. ``input_total`` includes cached tokens, ``output_total`` reasoning. None means unknown, not 0."""
+    """Token counts so far. ``input_total`` includes cached tokens, ``output_total`` includes reasoning. None means unknown."""
 
     input_total: int | None = None
     input_cached: int | None = None
@@ -309,13 +311,13 @@ class UsageReported:
 
     @property
     def counts(self) -> bool:
-        """True if any token was counted. Every request has tokens: servers write zeros while they don't know the counts."""
+        """True if any count is above 0. Every request has tokens: servers write zeros while they don't know the counts."""
         return bool(self.input_total or self.output_total or self.total)
 
 
 @define
 class Aside:
-    """Data kept for clients of the same vendor's dialect; other dialects lose it. ``raw`` is the decoded JSON value."""
+    """Data that only clients of the same vendor's dialect receive; in other dialects it is a loss. ``raw`` is decoded JSON."""
 
     vendor: str
     kind: AsideKind
@@ -331,8 +333,8 @@ class Aside:
 class MediaGenerated:
     """A whole image, video or file that the model made, as base64 text, a URL or the provider's file id.
 
-    ``native`` is the part as it was received. The same vendor's dialect writes ``native`` and ignores the other fields, so
-    leave it out when you change one of those. Audio that a model speaks is an ``Aside`` of the kind ``audio``.
+    ``native`` is the part as it was received. The same vendor's dialect writes ``native`` and ignores the other fields. If
+    you change one of them, set ``native`` to None. Audio that a model speaks is an ``Aside`` of the kind ``audio``.
     """
 
     kind: MediaKind
@@ -358,7 +360,8 @@ class StopReasonSeen:
     covers_calls: bool = False  #: True if ``stop`` is also the stop reason of a turn with tool calls in this dialect
     #: The provider's sentence about the stop (Gemini's ``finishMessage``), for the error message of a failed turn.
     message: str | None = None
-    #: True if this stop reason is the dialect's word for a failure that ends the stream: its clients read no success in it.
+    #: True if this stop reason is the dialect's word for a failure that ends the stream, which clients don't take for
+    #: success.
     ends_failed: bool = False
     #: True if the client must run or approve something for which no tool call event exists, since only this dialect has it.
     waits: bool = False
@@ -406,7 +409,7 @@ class ProviderFailed:
 
 @define
 class ResponseFinished:
-    """Why generation of one choice ended, decided at the end of the stream. Not emitted for an interrupted stream."""
+    """The reason why one choice ended, known at the end of the stream. Not emitted for an interrupted stream."""
 
     reason: StopReason
     native: str | None = None

@@ -1,4 +1,4 @@
-"""Limits on memory. The name of each has its unit; the comment has the reason for its default.
+"""Limits on memory. Each limit's name contains its unit, and its comment has the reason for the default.
 
 Defaults follow limits.md §1. A limit is checked before the bytes are kept, so a line, an event or an argument text that never
 ends costs at most the limit.
@@ -29,7 +29,7 @@ def whole(least: int) -> Callable[[object, Attribute[int], Any], None]:
 class Limits:
     """Limits for one stream. Immutable: use ``attrs.evolve`` for a copy with other values."""
 
-    #: Longest line. Nearly every event is one line; base64 images and a Responses ``completed`` event exceed 1 MiB.
+    #: The longest line. Nearly every event is one line, and a base64 image or a Responses ``completed`` event exceeds 1 MiB.
     line_bytes: int = field(default=16 * MIB, validator=whole(1))
     #: All lines of one event together, or the payload of one binary message.
     event_bytes: int = field(default=16 * MIB, validator=whole(1))
@@ -38,21 +38,22 @@ class Limits:
     event_values: int = field(default=500_000, validator=whole(1))
     #: The headers of one binary message. The default is the maximum of the Amazon event-stream format.
     headers_bytes: int = field(default=128 * 1024, validator=whole(1))
-    #: Event names and event ids. They are short words, and clients keep copies of them.
+    #: The longest event name or event id. Both are short words, and clients keep copies of them.
     name_bytes: int = field(default=1024, validator=whole(1))
-    #: Largest index on the wire. An index is a label, so this limit guards against nonsense (2^63), not against memory use.
+    #: The largest index on the wire. An index is a label, so this limit rejects nonsense (2^63) rather than saves memory.
     index: int = field(default=65_535, validator=whole(0))
-    #: Argument text of one call, in characters; also a text that is kept to be checked as JSON (a longer one: ``unchecked``).
-    #: The default is four times the largest seen in practice.
+    #: The argument text of one call, in characters. It is also the limit for a text that is checked as JSON: a longer one is
+    #: ``unchecked``. The default is four times the largest seen in practice.
     arguments_chars: int = field(default=4 * MIB, validator=whole(1))
-    #: Argument text of all calls of one stream together, in characters; the same for all texts to be checked.
+    #: The argument text of all calls of one stream together, in characters; also all texts of a stream that are checked as
+    #: JSON.
     stream_arguments_chars: int = field(default=16 * MIB, validator=whole(1))
     tool_calls: int = field(default=128, validator=whole(1))  #: Calls in one stream.
     choices: int = field(default=128, validator=whole(1))  #: Choices (n > 1) in one stream.
     content_blocks: int = field(default=4096, validator=whole(1))  #: Content blocks in one response.
     #: Nesting depth of argument JSON; real schemas stay below ten.
     json_depth: int = field(default=128, validator=whole(1))
-    #: The JSON schemas of all tools of a request together. A field's description is a paragraph; a hundred tools have many.
+    #: The JSON schemas of all tools of a request together. A hundred tools have many fields, each with a long description.
     schema_bytes: int = field(default=MIB, validator=whole(1))
     #: Characters that an encoder may hold back while another block is open, or keep to repeat at the end of the response.
     held_chars: int = field(default=16 * MIB, validator=whole(1))

@@ -45,15 +45,15 @@ class Seen:
 class Observer:
     """Reads a stream of ``dialect`` for programs that show, count or judge its content.
 
-    ``feed`` takes the bytes of each read, however they are split, and ``finish`` the end of the input. Both return one
-    ``Seen`` for each frame, for other bytes that needed a repair, for a fault of the parser, and for the end. ``report``
-    covers the whole stream; ``fault`` is the error that stopped the reading. After a fault, frames are still returned, without
-    events.
+    Call ``feed`` with the bytes of each read, and ``finish`` at the end of the input. Both return a list with one
+    ``Seen`` for each frame, for other bytes that needed a repair, for a fault of the parser, and for the end.
+    ``report`` covers the whole stream; ``fault`` is the error that stopped the reading. After a fault, frames are still
+    returned, without events.
 
-    With ``client``, the events are also encoded for that dialect or client, to fill ``losses`` and ``written``.
-    ``by_frame=False`` returns one ``Seen`` for each read, with the deltas of one block joined: for programs that need only
-    events, in a fifth of the time. With ``whole=True`` the bytes are a whole response, and ``finish`` returns everything.
-    Raise UsageError for an unknown name or a bad schema.
+    With ``client``, the events are also encoded for that dialect or client, to fill ``losses`` and ``written``. With
+    ``by_frame=False``, there is one ``Seen`` for each read, with the deltas of one block joined. This takes a fifth of
+    the time, and is enough for programs that need only events. With ``whole=True``, the bytes are a whole response, and
+    ``finish`` returns everything. Raises UsageError for an unknown name or a bad schema.
     """
 
     def __init__(

@@ -64,8 +64,9 @@ StageFunction: TypeAlias = Callable[[AsyncIterable[A]], AsyncIterator[B]]
 class Stage(Generic[A_contra, B_co]):
     """A configured built-in stage. It may be used in any number of pipes: each pipe gets its own machine.
 
-    ``pipe`` passes its report to the stage. If the stage is called as a function without a report, it counts in a report of
-    its own. A pipe compares ``takes`` and ``gives``, if set, with those of the neighbouring stages.
+    ``pipe`` passes its report to the stage. If you call the stage as a function without a report, it makes its own
+    report. ``takes`` and ``gives`` name its input and output; if they are set, a pipe checks that they fit those of the
+    neighbouring stages.
     """
 
     def __init__(
@@ -264,7 +265,7 @@ def _check_stage(stage: Any) -> None:
 
 
 class Pipe(Generic[T]):
-    """A chain of stages, made by ``pipe``: an async context manager and an async iterator.
+    """A chain of stages that ``pipe`` made. It is an async context manager and an async iterator.
 
     One task must enter, iterate and leave the pipe. ``report`` is filled in as the stream is read. If a user-written stage
     raises an exception, the exception gets a note with the stage's name.
@@ -372,7 +373,7 @@ def _check_order(stages: Sequence[StageFunction[Any, Any]]) -> None:
 
 
 async def source_of(items: Iterable[T]) -> AsyncIterator[T]:
-    """Yield the items, as a source that never waits. An item is the bytes of one read, or a batch of events for a stage."""
+    """Yield the items without waiting. An item is the bytes of one read, or a batch of events for a stage."""
     for item in items:
         yield item
 
@@ -473,10 +474,10 @@ def pipe(
 ) -> Pipe[Any]:
     """Chain ``stages`` after ``source``. Enter the returned pipe with ``async with`` and iterate over it.
 
-    The pipe owns every stage and the source: leaving the block closes them at once, in the caller's task, also after an error.
-    Up to twelve stages are typed, and a wrong order does not type-check: if mypy can't infer ``Out2``, the third stage does
-    not take the output of the second. With ``timings=True``, ``report.timings`` has the time of each stage. Raise UsageError
-    for built-in stages in a wrong order.
+    The pipe owns every stage and the source. When the block is left, also because of an error, it closes them at once
+    in the caller's task. The types of up to twelve stages are checked, so a wrong order is a type error. If mypy can't
+    infer ``Out2``, the third stage does not take the output of the second. With ``timings=True``, ``report.timings``
+    has the time of each stage. Raises UsageError if built-in stages are in a wrong order.
     """
     _check_order(stages)
     return Pipe(source, stages, report, timings=timings)

@@ -37,7 +37,7 @@ PolicyName: TypeAlias = Literal["strict", "tolerant", "lenient"]
 
 @frozen(kw_only=True)
 class Policy:
-    """What to tolerate of a provider: ``TOLERANT`` (the default), ``STRICT``, ``LENIENT``, or a changed copy of one.
+    """Which faults of a provider to tolerate: ``TOLERANT`` (the default), ``STRICT``, ``LENIENT``, or a changed copy of one.
 
     Make a copy with ``attrs.evolve(TOLERANT, missing_id="refuse")``.
     """
@@ -47,7 +47,8 @@ class Policy:
     end_without_finish: Literal["refuse", "derive", "accept"] = "derive"
     #: For a call without an id. ``make``: make an id. ``refuse``: end the stream with ``MissingCallId``.
     missing_id: Literal["make", "refuse"] = "make"
-    #: For a second name of a call that has no argument text yet. ``append``: add it to the first name. ``first``: drop it.
+    #: For a call that gets a second name before its argument text. ``append``: add it to the first name. ``first``:
+    #: drop it.
     name_pieces: Literal["append", "first"] = "append"
     #: For a fragment that begins a second JSON object right after a complete one, without an id or index that tells them
     #: apart. ``report``: the call gets the verdict ``malformed``. ``split``: the second object becomes another call of the
@@ -60,8 +61,8 @@ class Policy:
     think_tags: ThinkTags = "auto"
     #: Read tool calls in the text as calls if they are written in one of these syntaxes.
     text_calls: tuple[TextCalls, ...] = ()
-    #: Repair nothing: the first fault that would be repaired ends the stream with ``NeedsRepair``. Nothing of its frame is
-    #: emitted in repaired form, and the report counts that repair alone.
+    #: Repair nothing: the first fault that would be repaired ends the stream with ``NeedsRepair``. Nothing of that
+    #: frame is emitted in repaired form, and the report counts only that repair.
     refuse_repairs: bool = False
 
     def __attrs_post_init__(self) -> None:

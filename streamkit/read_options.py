@@ -25,14 +25,15 @@ class ReadOptions:
     #: The tools of the request, to check arguments against their schemas (needs the extra ``schema``): ``Request.tools``, the
     #: definitions from a request body, or ``ToolSchemas``. Implies ``offered``.
     tools: Tools | None = None
-    #: The same tools, unchecked: ``Policy.text_calls`` looks for calls of these tools alone. With ``Request.tools``, calls
-    #: also get back the client's tool names and kinds where the request had to change them.
+    #: The tools of the request, without a check of arguments. ``Policy.text_calls`` finds only calls of these tools. If
+    #: they are ``Request.tools``, calls also get the client's tool names and kinds back, where the request had to
+    #: change them.
     offered: Sequence[Tool] | Sequence[Mapping[str, Any]] | None = None
     #: The output format of the request (``Request.options.output``): if it asks for JSON, the text of the response gets a
     #: verdict. A schema needs the extra ``schema``.
     output: OutputFormat | OutputCheck | None = None
-    #: Whether the request has documents to cite: where a dialect cites with whole blocks, some text is held until it is clear
-    #: whether it is cited (``translation/citations.py``).
+    #: Whether the request has documents to cite. Some dialects can only cite a whole block; for these, some text is
+    #: then held back until it is clear whether it is cited (``translation/citations.py``).
     documents: bool = False
     #: Makes an id with the given prefix for a call that has none on the wire. Pass a deterministic function for tests.
     make_id: Callable[[str], str] = random_id

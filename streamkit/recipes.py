@@ -151,13 +151,13 @@ def transcode(
     the frames must be decoded and encoded again. That happens with ``reencode=True``, with ``stages``, with a profile that
     changes other output, and with a policy that searches the text (``think_tags="on"``, ``text_calls``).
 
-    ``stages`` are your own stages, and ``redact`` and others, between the checked events and the encoder. A call whose
-    arguments a stage changed must have no verdict (``verdict=None``): it is checked again.
+    ``stages`` run between the checks and the encoder: your own stages, or ``redact`` and others. A stage that changes
+    the arguments of a call must set ``verdict=None``, so that the call is checked again.
 
-    The deltas of one block or call in one read become one delta, which is cheaper for everyone and delays nothing;
-    ``join=False`` keeps the provider's deltas. ``clock`` returns seconds since the epoch, for a response without a time.
-    ``timings`` is as in ``pipe``. Raise UsageError for an unknown name or a bad schema. Every other failure is reported in the
-    output and in the report.
+    If one read has several deltas of a block or call, they become one delta. This saves work and delays nothing;
+    ``join=False`` keeps the provider's deltas. ``clock`` returns seconds since the epoch, for a response without a
+    time. ``timings`` is as in ``pipe``. Raises UsageError for an unknown name or a bad schema. Every other failure is
+    reported in the output and in the report.
     """
     dialect, provider = source_named(from_dialect)
     target, client = client_named(to_dialect)
@@ -212,9 +212,9 @@ async def collect(
 ) -> Response:
     """Read a stream of ``dialect`` to its end. Return one whole response with verdicts, usage and report.
 
-    An interrupted or failed stream raises nothing: the response holds what arrived, ``clean`` is False, and ``report.status``
-    has the reason. ``stages`` is as in ``transcode``, ``timings`` as in ``pipe``. Raise UsageError for an unknown dialect or
-    a bad schema.
+    An interrupted or failed stream raises nothing: the response holds what arrived, ``clean`` is False, and
+    ``report.status`` has the reason. ``stages`` is as in ``transcode``, ``timings`` as in ``pipe``. Raises UsageError
+    for an unknown dialect or a bad schema.
     """
     events = events_of(source, dialect, options, stages=stages, report=report, join=True, timings=timings)
     collector = Collector(source_named(dialect)[0].name, events.report, options.limits)

@@ -25,7 +25,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     # framing
     "sse_field_unknown": "a line with a field name that the event-stream standard does not define was skipped",
     "sse_error_field": "an `error:` field was read as an error event (llama.cpp)",
-    "sse_bare_json": "JSON without its `data:` was read as an event",
+    "sse_bare_json": "JSON without `data:` before it was read as an event",
     "body_for_stream": "a whole response was received where a stream was requested",
     "stream_for_body": "a stream was received where a whole response was requested",
     "continued": "an upstream's stream was interrupted in the text, and another request continued it (`on_cut`)",
@@ -37,23 +37,23 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "invalid_utf8": "bytes that are not UTF-8 were read as U+FFFD",
     "lone_surrogate": "half of a surrogate pair, which UTF-8 cannot represent, became U+FFFD",
     "character_cut": "the two halves of a surrogate pair were in two deltas, and were joined to one character",
-    "number_out_of_range": "a number outside the range of IEEE doubles was kept as text next to the argument text",
+    "number_out_of_range": "a number outside the range of IEEE doubles was read as infinity (argument text keeps its digits)",
     # decoding
     "payload_no_object": 'a payload that is not a JSON object (`null`, `[]`, `"ping"`) was skipped',
     "payload_in_list": "payloads in a list were read one by one",
     "field_invalid": "a field was ignored because the dialect does not allow the type of its value",
     "error_shape": "an error was not in the dialect's form",
-    "calls_unanswered": "after an error, calls that clients of the dialect would run had no result: each was given one",
+    "calls_unanswered": "calls before an error were given a result, because clients of the dialect run calls without one",
     "foreign_terminator": "another dialect's terminator (`[DONE]`) was skipped",
-    "choice_index_missing": "a choice without an index was given its position in the list as index, nearly always 0",
-    "index_invalid": 'an index that is not a whole number was converted (`"0"`), or else ignored',
-    "boolean_invalid": "a boolean that was text or a number was converted, or else read as false",
+    "choice_index_missing": "a choice without an index was given its position in the list (nearly always 0)",
+    "index_invalid": 'an index that is not a whole number was converted (`"0"`), or ignored if that is impossible',
+    "boolean_invalid": "a boolean that was text or a number was converted, or read as false if that is impossible",
     "delta_missing": "a choice without a delta was skipped",
     "thinking_in_text": "thinking between tags in the text (`<think>…</think>`) was read as reasoning",
     "call_in_text": "a call that the model wrote into its text (`<tool_call>…`) was read as a call",
     "text_as_object": "an object or a list was in the place of a text, and the text inside was read",
-    "list_missing": "an object was in the place of a list of such objects, and was read as its items",
-    "list_unasked": "a list of one object was in the place of the object, which was read",
+    "list_missing": "an object was in the place of a list of such objects, and was read as the list's only item",
+    "list_unasked": "a list of one object was in the place of the object; the object in the list was read",
     "object_missing": "text was in the place of an object with that text, and was read as the object",
     "content_as_list": "content was a list of parts instead of text",
     "said_twice": "the same content was in two members (`function_call` and `tool_calls`) or parts, and was read once",
@@ -63,7 +63,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "block_unclosed": "a block was still open when the message ended",
     "block_mismatch": "a delta in a block of another kind was read by the delta's kind",
     "block_reopened": "a block was started at an index that was already open",
-    "response_bare": "members of a response were in its event directly, and were read as the response's",
+    "response_bare": "members of a response were directly in its event instead of its `response`, and were read there",
     "response_restarted": "a second start of the response was skipped",
     # identity of tool calls
     "identity_blank": 'a blank id or name ("", white space, "null") was read as absent',
@@ -76,9 +76,9 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "id_duplicate": "an id was used for two calls, and the second was given a new one",
     "id_late": "an id was ignored because it was received after its call had been announced",
     "name_repeated": "a name repeated on a continuation was ignored",
-    "name_pieces": "a name in pieces was joined",
+    "name_pieces": "a name was sent in pieces, which were joined",
     "name_changed": "a different name after argument text was ignored",
-    "objects_split": "a second object after a complete one was split off as a separate call",
+    "objects_split": "a second object after complete arguments became a separate call",
     "call_ghost": "a call with neither a name nor arguments was dropped",
     "call_nameless": "a call with arguments had no name",
     # arguments
@@ -89,26 +89,26 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "fragments_missing": "missing fragments of a text or of arguments were taken from the whole text sent after them",
     "whole_differs": "a whole text differs from its fragments, which had already been emitted and were kept",
     "whole_misplaced": "a whole text had another index than its fragments, and was matched by its content",
-    "text_repeated": "text at the start of its block or message was sent once more, and was dropped",
+    "text_repeated": "the text at the start of a block or message was sent once more, and the second copy was dropped",
     "arguments_late": "text for a call that had ended was moved to the report",
     "arguments_gap": "array items that no part of the arguments set became null",
     "arguments_out_of_order": "a part of arguments came out of order; the changed members were written again at the end",
     "custom_input_bare": "arguments of a custom tool were not the one string expected; their text became the tool's input",
     # the end
     "stop_with_calls": "a natural stop with tool calls became `tool_calls`",
-    "stop_unknown_with_calls": "an unknown stop reason, after nothing but whole calls, became `tool_calls`",
+    "stop_unknown_with_calls": "an unknown stop reason became `tool_calls`, because the response had only whole calls",
     "calls_without_call": "`tool_calls` without any call became `stop`",
-    "stop_reason_foreign": "a stop reason of another dialect, or in other letters, was read by its meaning",
+    "stop_reason_foreign": "a stop reason of another dialect, or in another spelling, was read by its meaning",
     "stop_conflict": "several stop reasons were given; the strongest was used",
-    "finish_derived": "there was no stop reason, but a terminator and complete calls: `tool_calls`",
+    "finish_derived": "there was no stop reason; because of a terminator and complete calls, it became `tool_calls`",
     "terminal_renamed": "`response.done` was read as the end of a response (the correct event is `response.completed`)",
     "after_error": "content after the provider's error was skipped",
     "fault_after_end": "the input failed after the completion point, so the response is complete all the same",
-    "after_end": "frames followed the terminator; errors in them were read, and token counts if there were none before",
+    "after_end": "frames followed the terminator; only errors were read from them, and token counts if there were none before",
 }  # fmt: skip
 
 STREAM_LOSSES: Final[Mapping[str, str]] = {
-    "extra_choice": "a choice after the first (the dialect has one)",
+    "extra_choice": "a choice after the first (the dialect has only one)",
     "block_order": "the order of text, reasoning and calls",
     "block_boundary": "the boundary between two blocks of one kind",
     "refusal_as_text": "a refusal, written as text",
@@ -116,49 +116,49 @@ STREAM_LOSSES: Final[Mapping[str, str]] = {
     "reasoning_signature": "a signature of reasoning (from another vendor, or the dialect has no place for it)",
     "reasoning_opaque": "opaque (redacted, encrypted) reasoning",
     "stop_reason": "the exact stop reason",
-    "stop_sequence": "which stop sequence was met",
+    "stop_sequence": "the stop sequence that ended the text",
     "blocked": "the rest of a response that a guard stopped",
     "logprobs": "log probabilities",
     "citation": "citations and annotations",
-    "compaction": "the form of a summary of earlier messages: only its text is written, if it can be read",
+    "compaction": "the form of a summary of earlier messages; its text is written if it can be read",
     "server_tool": "blocks of tools that the provider ran, and items of its agents",
-    "client_tool": "the form of a tool that the client runs or approves (a shell, a computer): it is a function or a call",
+    "client_tool": "the form of a tool that the client runs or approves (a shell, a computer): it becomes a function or call",
     "audio": "audio output",
     "media_output": "an image, a video or a file that the model made (the dialect has no place for it)",
     "metadata": "a field or note that the dialect has no place for (content filter results, timings, a fallback model, …)",
     "response_fields": "constant fields of the response (system fingerprint, service tier, provider, …)",
     "unknown_event": "an event or field that streamkit does not know",
     "usage_detail": "a token count that the dialect has no field for",
-    "usage_unknown": "that a token count is unknown: the dialect requires a number, and 0 is written",
+    "usage_unknown": "the fact that a token count is unknown: 0 is written, because the dialect requires a number",
     "call_withheld": "a call that is not finished, has no name or has no place in the dialect; its text is in the report",
-    "cut_call": "an unfinished call that waited for an open one when the stream failed; its text is in the report",
+    "cut_call": "an unfinished call that waited for another call to end when the stream failed; its text is in the report",
     "arguments_wrapped": "argument text that is not a JSON object, wrapped as `_raw_arguments`",
     "custom_tool_wrapped": 'the free text of a custom tool, wrapped as `{"input": …}`',
     "custom_tool_members": "other members that a model wrote next to the input of a custom tool; their text is in the report",
     "call_id": "the id of a call",
-    "unclean_call": "a call in one piece that clients would run although the response was interrupted; it is in the report",
+    "unclean_call": "a whole call of an interrupted response, which clients would run; it is in the report",
     "late_arguments": "argument text received after its call's block had to be closed",
     "error_detail": "parts of the provider's error that the dialect has no field for",
 }  # fmt: skip
 
 REQUEST_REPAIRS: Final[Mapping[str, str]] = {
-    "choices_split": "choices of a whole response that all end for calls, one of them without any, were read as one message",
+    "choices_split": "all choices of a whole response ended for calls, but one had none; they were read as one message",
     "result_missing": "a call of the history had no result; a result that says so was added",
     "result_orphaned": "a result without its call was dropped",
     "result_moved": "a result was not where the dialect needs it, and was moved",
     "turns_joined": "adjacent turns of one role were joined",
-    "turn_added": "a short turn that the dialect requires was added between results and the user or before the assistant",
-    "text_added": "a short text was added next to a document without one, as the dialect requires",
+    "turn_added": "a short turn that the dialect requires was added: after results, before the first turn or after the last",
+    "text_added": "a short text was added next to a document, because the dialect requires a text there",
     "file_named": "a file without a name, which the dialect requires, was named after its media type",
     "turn_empty": "a turn or part without any content was dropped",
     "id_rewritten": "an id that the dialect does not allow was rewritten, in the call and in its result",
-    "properties_added": "an object schema without `properties`, which the dialect refuses, was given an empty one",
+    "properties_added": "an object schema without `properties`, which the dialect refuses, was given empty `properties`",
     "schema_closed": "an object of a schema was closed (`additionalProperties`: false), as the dialect requires",
     "name_rewritten": "a name of a tool or schema that the dialect does not allow was rewritten everywhere",
-    "result_as_text": "a result with an object that the dialect refuses (a `$ref` in it names a file there) became text",
+    "result_as_text": "a result with an object that the dialect refuses became text (a `$ref` in it would name a file)",
     "signature_excused": "a call without the signature that Google's models require since version 3 was marked as having none",
     "media_type_mended": "an image's media type did not match its first bytes, and was corrected",
-    "space_trimmed": "white space at the end of the text that the assistant continues was removed: Claude refuses it",
+    "space_trimmed": "white space at the end of the text that the assistant continues was removed, because Claude refuses it",
     "tool_declared": "a tool that is called in the history but not defined in the request was defined, without parameters",
 }
 REQUEST_LOSSES: Final[Mapping[str, str]] = {
@@ -167,14 +167,14 @@ REQUEST_LOSSES: Final[Mapping[str, str]] = {
     "parameter_replaced": "a parameter that the upstream's settings leave out or replace (`drop`, `set`)",
     "reasoning_history": "reasoning of earlier turns that the dialect or the provider does not accept back",
     "media": "an image, an audio file or another file that the dialect does not accept in this place",
-    "cache_mark": "how long the provider keeps the prompt in its cache (the dialects differ in this, or have no such mark)",
+    "cache_mark": "how long the provider keeps the prompt in its cache (the dialect has other times, or no cache marks)",
     "system_place": "the place of a system message in the middle of the conversation",
     "turn_name": "the name of the speaker of a message",
-    "result_error": "that a tool result is an error: its text says so instead",
+    "result_error": "the mark that a tool result is an error; its text says so instead",
     "tool_choice": "the exact choice of tools",
-    "tool_strict": "that a tool's arguments must match its schema",
-    "tool_namespace": "that tools belong to a namespace, and its description: the tools' names begin with its name",
-    "tool_definition": "a tool that the dialect cannot define (a custom grammar, one that a provider runs)",
+    "tool_strict": "the requirement that a tool's arguments match its schema",
+    "tool_namespace": "a namespace of tools and its description; the tools' names begin with the namespace's name",
+    "tool_definition": "a tool that the dialect cannot define (with a custom grammar, or run by a provider)",
     "schema_keyword": "a keyword of a schema that the dialect does not accept",
     "answer_withheld": "the model's text before a failure: a whole response is either a response or an error",
 }
@@ -244,9 +244,10 @@ class StreamReport:
     verdicts: Counter[str] = field(factory=_empty_counter)  #: number of finished calls for each verdict
     #: Number of texts for each verdict, if the request asked for JSON (``check_output``).
     output_verdicts: Counter[str] = field(factory=_empty_counter)
-    #: At most ``WITHHELD_TEXTS`` texts; further losses and repairs are only counted.
+    #: Texts that the output could not carry, at most ``WITHHELD_TEXTS`` of them. Further ones are only counted.
     withheld: list[Withheld] = field(factory=list)
-    #: The received part of a frame that the end of the input truncated. Within one dialect, also frames held for a clean end.
+    #: The received part of a frame that the end of the input truncated. Within one dialect, also frames held until a
+    #: clean end.
     broken_frame: bytes | None = None
     #: True once the dialect's completion point was reached, False after an end without it, None until then.
     clean: bool | None = None
@@ -268,11 +269,11 @@ class StreamReport:
     #: True if the output marks the response as complete: its success terminator was written or passed.
     completed: bool = False
     tool_searches: int = 0  #: searches of deferred tools that the gateway answered in place of the provider
-    #: An estimate of the input tokens that the deferred tools would have taken, which stayed out of the first request for this
-    #: response, less those of the function that searches them. What the requests after a search took is in ``usage``.
+    #: An estimate of the input tokens that were saved because the first request left out the deferred tools. The tokens
+    #: of the function that searches them are subtracted. The tokens of requests after a search are in ``usage``.
     tokens_saved: int = 0
-    #: The time of each part, if the pipe was made with ``timings=True``; set when the pipe is left. First ``source``, then the
-    #: stages, then ``pipe``, the loop that drives the stages.
+    #: The time of each part, if the pipe was made with ``timings=True``; set when the pipe is left. The parts are first
+    #: ``source``, then the stages, then ``pipe``, the loop that drives the stages.
     timings: tuple[StageTiming, ...] = field(default=(), eq=False)
 
     _refusing: bool = field(default=False, init=False, eq=False, repr=False)  #: True if repairs are refused

@@ -28,8 +28,9 @@ def iter_httpx(response: Any) -> HTTPXSource:
     ``transcode_sync``. The response of an SDK that is built on httpx works too (``with_streaming_response`` of ``openai`` and
     ``anthropic``). Raise UsageError for any other object.
 
-    Reading raises SourceFailed if httpx raises RequestError: for a broken connection, a time-out, a body that can't be
-    decompressed. Closing the source closes the response and its connection. The response's status is not checked.
+    Reading raises SourceFailed if httpx raises RequestError, for example because the connection broke, a time-out
+    expired, or the body can't be decompressed. Closing the source closes the response and its connection. The
+    response's status is not checked.
     """
     return HTTPXSource(response)
 

@@ -40,13 +40,13 @@ def transcode_sync(
     clock: Callable[[], float] = time.time,
     timings: bool = False,
 ) -> SyncPipe[bytes]:
-    """Convert a stream as ``transcode`` does, without an event loop: an iterable of bytes in, an iterator of bytes out.
+    """Convert a stream as ``transcode`` does, without an event loop: from an iterable of bytes to an iterator of bytes.
 
-    The arguments are those of ``transcode``. ``source`` yields bytes as they are read, and raises SourceFailed if its
-    transport fails: ``[data]``, an open file, ``iter_httpx(response)`` or a generator. A stage must not wait for an event
-    loop. The returned iterator has the ``report``. Read it to its end, or use it in a ``with`` block: both close the source.
-    Raise UsageError for an unknown name, a bad schema, or bytes instead of an iterable of bytes. Every other failure is
-    reported in the output and in the report.
+    The arguments are those of ``transcode``. ``source`` may be ``[data]``, an open file, ``iter_httpx(response)``, or
+    your own generator, which raises SourceFailed if its transport fails. A stage must not wait for an event loop. The
+    returned iterator has the ``report``. Read it to its end, or use it in a ``with`` block: both close the source.
+    Raises UsageError for an unknown name, a bad schema, or bytes instead of an iterable of bytes. Every other failure
+    is reported in the output and in the report.
     """
     return SyncPipe(
         transcode(
@@ -82,10 +82,10 @@ def collect_sync(
 
 
 class SyncPipe(Generic[T]):
-    """A pipe without an event loop: an iterator, and a context manager that closes the stages and the source.
+    """A pipe that needs no event loop. It is an iterator, and a context manager that closes the stages and the source.
 
-    The end of the stream and an error close them too. ``report`` is filled in as the stream is read. Reading raises
-    UsageError if a stage or the source waits for an event loop.
+    They are also closed at the end of the stream and after an error. ``report`` is filled in as the stream is read.
+    Reading raises UsageError if a stage or the source waits for an event loop.
     """
 
     def __init__(self, pipe: Pipe[T]) -> None:

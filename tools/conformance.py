@@ -30,22 +30,22 @@ The results of public test suites with streamkit.
 `make conformance` runs them and writes this page.
 `make test-agents` and `make test` run most of them as tests (`tests/suites`).
 A suite that is a program is installed and run unchanged.
-If a suite is part of another project, our own inputs test its rules: none of its code or data is in this repository.
+If a suite is part of another project, our own inputs test its rules: this repository has none of its code or data.
 [Connect clients](../how-to/connect-clients.md#what-was-tried) lists the coding agents that were run through the gateway.
 
 """
 #: Below llm-comply's table.
 DEMANDING = """
 The schemas of Responses and of Anthropic's messages require members that the gateway cannot know. These are null or the
-server's default, and a response of Responses repeats the settings of its request. For Responses, the demo model does not
-think: llm-comply does not know `response.reasoning_text.delta` and `.done`, which are events of OpenAI's own API, and its two
-tests of streams fail with a model that thinks. Its warnings concern `/responses/compact`, which the demo model cannot do, and
-`max_tokens`, which the gateway does not require."""
+server's default, and a response of Responses repeats the settings of its request. For Responses, the demo model was set not
+to think: llm-comply does not know two events of OpenAI's own API, `response.reasoning_text.delta` and `.done`, so its two
+tests of streams fail with a model that thinks. llm-comply warns about `/responses/compact`, which the demo model cannot do,
+and about `max_tokens`, which the gateway does not require."""
 
 
 def llm_comply() -> Iterator[str]:
     yield f"## llm-comply {comply.VERSION}: responses against the providers' schemas\n"
-    yield "A gateway in front of the demo model, streaming and whole.\n"
+    yield "A gateway with the demo model was tested, streaming and whole.\n"
     yield "| dialect | passed | failed | messages |\n|---|---|---|---|"
     with tempfile.TemporaryDirectory() as folder:
         for verdict in asyncio.run(comply.run(Path(folder))):
@@ -65,15 +65,15 @@ def aimock() -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         found = asyncio.run(faults.run(Path(folder)))
     yield (
-        f"aimock as the upstream of all eight dialects, clients of five: {found.ends.total()} calls with a fault, streaming "
-        f"and whole, and {found.sound} without.\n"
+        f"aimock was the upstream in eight dialects, for clients of five. They made {found.ends.total()} calls with a "
+        f"fault, streaming and whole, and {found.sound} calls without.\n"
         f"\n**{len(found.silent)} silent cuts** (responses that report success and lack text).\n"
     )
     yield "| fault | how the calls ended for the client |\n|---|---|"
     for fault in faults.STREAMED:
         ends = sorted((end, count) for (name, end), count in found.ends.items() if name == fault)
         yield f"| {fault} | {', '.join(f'{end}: {count}' for end, count in ends)} |"
-    yield "\n*error* is a response that had begun and ends with the dialect's own error, without success."
+    yield "\n*error* is a response that had begun and ended with the dialect's error, not as a success."
 
 
 def rules() -> Iterator[str]:
@@ -81,18 +81,18 @@ def rules() -> Iterator[str]:
     every = list(event_streams.cases())
     held = Counter(suite for case in every for suite in case.suites)
     yield (
-        f"{len(every)} rules, each with our own input, cut at every place; {held[event_streams.PARSER]} were taken from "
-        f"eventsource-parser's tests, {held[event_streams.CONTRACT]} from the contract tests. "
+        f"{len(every)} rules are tested, each with our own input, split at every place. {held[event_streams.PARSER]} of them "
+        f"are in eventsource-parser's tests, {held[event_streams.CONTRACT]} in the contract tests. "
         f"{passed('test_event_streams.py')}\n"
     )
-    yield "Rules about their own interfaces, HTTP and reconnecting are left out.\n"
+    yield "Rules about the suites' own interfaces, HTTP and reconnecting are left out.\n"
     yield "## CLIProxyAPI: its translators' tests\n"
     yield (
-        f"The rules of six of its test files, about requests and streams. {passed('test_translations.py')}\n\n"
-        "These differences are deliberate: forms that the provider itself refuses get a 400 with their place (a result that\n"
-        "is an object, thoughts of the user, an image's URL without its object); a stream that ends without a reason is\n"
-        "not a success; thoughts and signatures are not sent to a vendor that cannot read them; a media type loses its\n"
-        "parameter.\n"
+        f"The rules of six of its test files about requests and streams are tested. {passed('test_translations.py')}\n\n"
+        "Four differences are deliberate. If the provider itself refuses a form, the client gets a 400 that names its place\n"
+        "(a result that is an object, thoughts of the user, an image's URL without its object). A stream that ends without a\n"
+        "stop reason is not a success. Thoughts and signatures are not sent to a vendor that cannot read them. The parameter\n"
+        "of a media type is dropped.\n"
     )
 
 

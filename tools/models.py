@@ -13,8 +13,9 @@ What the models of each family accept in a request.
 A request that was read in another dialect is changed to match the row, and each change is a
 [counted loss](losses.md#requests).
 The first row with a matching pattern applies. A model without a row gets what nearly all servers accept.
+In the column *thinks*, `unasked` means unless a request turns thinking off, and `asked` only if a request turns it on.
 [Add a model](../how-to/add-a-model.md) explains how to write a row, and what to do for a name that no table can know.
-In a program, [`model_info`](stages.md#model_info) returns the row of a name, a [`ModelInfo`](stages.md#modelinfo)."""
+In a program, [`model_info`](stages.md#model_info) returns the row for a name as a [`ModelInfo`](stages.md#modelinfo)."""
 VENDORS = {
     "anthropic": "Anthropic",
     "openai": "OpenAI",
@@ -34,19 +35,19 @@ WORDS = {
     ("compacts", False): "no compaction",
     ("cache_marks", "short"): "cache marks of 5 minutes",
     ("cache_marks", "long"): "cache marks of an hour",
-    ("cached_tools", False): "none on tools",
-    ("signatures", True): "calls need signatures",
+    ("cached_tools", False): "no cache marks on tools",
+    ("signatures", True): "the history needs signatures of calls",
     ("media_in_results", False): "no media in results",
-    ("off", "between_tools"): "`between_tools` turns thinking off",
-    ("legacy_chat", True): "in Chat no `max`, and no tools while it thinks",
-    ("phases", True): "texts have a `phase`",
-    ("forced_calls", "always"): "calls may be required while it thinks",
-    ("forced_calls", "never"): "calls cannot be required",
-    ("finds_tools", True): "deferred tools are searched",
+    ("off", "between_tools"): "thinking is turned off with `between_tools`",
+    ("legacy_chat", True): "in Chat no effort `max`, and no tools while it thinks",
+    ("phases", True): "labels messages with a `phase`",
+    ("forced_calls", "always"): "a call can be required even while it thinks",
+    ("forced_calls", "never"): "a call cannot be required",
+    ("finds_tools", True): "can search deferred tools",
     ("parallel_option", False): "no `parallel_tool_calls`",
     ("forms", ()): "no JSON formats",
     ("forms", ("json",)): "JSON without a schema",
-    ("form_with_tools", False): "JSON or tools, not both",
+    ("form_with_tools", False): "either tools or a JSON format",
 }
 
 
@@ -62,7 +63,7 @@ def page() -> str:
         "## Providers with other words for the effort",
         reference.table(("provider", "models", "efforts", "sources"), map(server_cells, SERVERS)),
         "## Sources",
-        "With the day on which the facts were taken from there.",
+        "The date is the day on which the facts were read in the source.",
         reference.table(
             ("source", "title", "place", "date"), ((f"`{key}`", s.title, s.place, s.date) for key, s in SOURCES.items())
         ),

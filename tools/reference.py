@@ -273,14 +273,15 @@ def limits_page() -> str:
         prose(limits.__doc__),
         prose(limits.Limits.__doc__),
         table(["limit", "default", "error", "why"], rows),
-        "If no error is named, a verdict reports it: arguments that are nested deeper than `json_depth` are `malformed`.",
+        "If no error is named, `LimitExceeded` is not raised. Arguments that are nested too deep get the verdict `malformed`.",
     )
 
 
 def repairs_page() -> str:
     parts = [f"## {title}\n\n{kinds(group)}" for title, group in groups_of_repairs().items()]
     parts += ["## Requests", kinds(report.REQUEST_REPAIRS)]
-    return page("Repairs", "A repair is a tolerance that was used. `StreamReport.repairs` counts them by kind.", *parts)
+    intro = "A repair is a fault in the input that streamkit tolerated. `StreamReport.repairs` counts repairs by kind."
+    return page("Repairs", intro, *parts)
 
 
 def groups_of_repairs() -> dict[str, dict[str, str]]:
@@ -299,13 +300,14 @@ QUIRKS = """\
 A quirk changes a conforming response so that a reader has to repair it in exactly one way.
 Each quirk has the name of its [repair](repairs.md), and there is one for each kind that a response can need.
 
-The column *holds* says what a response must contain. The quirk changes every response that contains all of it; for other
-responses, it depends on the dialect.
-`call` is a call with arguments, `calls` are at least two of them, `no call` is a text with a natural stop, `length` a stop at
-the limit of tokens, `end` a stop without an error, and `body` a whole response. All other quirks are for streams.
+The column *holds* says what a response must contain. The quirk changes every response that contains all of it. In some
+dialects, it also changes other responses.
+`call` means a call with arguments, and `calls` at least two such calls. `no call` means a text with a natural stop, and
+`length` a stop at the token limit. `end` means a stop without an error. `body` means a whole response; all other quirks are
+for streams.
 
-If a dialect is not listed, its readers have nothing to repair: the dialect has no such member (Ollama's calls have no
-index), or the change cannot be seen (a whole response of Ollama is a stream of one line)."""
+A dialect is not listed if its readers have nothing to repair. Either the dialect has no such member (Ollama's calls have no
+index), or the change makes no difference (a whole response of Ollama is a stream of one line)."""
 
 
 def quirks_page() -> str:
@@ -329,11 +331,11 @@ def quirks_page() -> str:
 def losses_page() -> str:
     return page(
         "Losses",
-        "A loss is something that the output's dialect could not carry. `StreamReport.losses` counts them by kind.",
+        "A loss is something that the output's dialect could not carry. `StreamReport.losses` counts losses by kind.",
         "## Streams and whole responses",
         kinds(report.STREAM_LOSSES),
         "## Requests",
-        "`StreamReport.lost` has the names: which parameter, which keyword.",
+        "`StreamReport.lost` has the name of each lost parameter, keyword or part.",
         kinds(report.REQUEST_LOSSES),
     )
 
@@ -341,15 +343,16 @@ def losses_page() -> str:
 def profiles_page() -> str:
     said = [
         """\
-You may name a provider instead of a dialect of input (`--from deepseek`, `transcode(source, "deepseek", …)`), and a client
-instead of a dialect of output (`--to claude-code`).
-`streamkit dialects` lists them too.""",
+You may name a provider instead of the input's dialect (`--from deepseek`, `transcode(source, "deepseek", …)`), and a client
+instead of the output's dialect (`--to claude-code`).
+`streamkit dialects` lists the same names.""",
         """\
 ## Providers
 
 A provider's streams are read correctly without its name.
 With the name, a report also says which repairs are known for that provider.
-Fields that the provider adds to the dialect are carried within the dialect and are counted losses elsewhere.""",
+If a provider adds fields to its dialect, output of the same dialect has them; in output of another dialect, each is a
+counted loss.""",
     ]
     for dialect in DIALECTS.built_in.values():
         for one in dialect.providers:
@@ -361,7 +364,7 @@ Fields that the provider adds to the dialect are carried within the dialect and 
                     table(("additional field", "its content"), ((f"`{k}`", what) for k, what in one.adds.items()))
                 )
     said.append(
-        "## Clients\n\nHow the output for a client differs. [`Profile`](stages.md#profile) explains the settings."
+        "## Clients\n\nThe settings change the output for a client. [`Profile`](stages.md#profile) explains them."
     )
     rows = (
         (
@@ -384,7 +387,7 @@ def lint_page() -> str:
         own = {name: text for name, text in rules.items() if COMMON_RULES.get(name) != text}
         parts += [f"## {dialect.name}", kinds(own, "rule")]
     intro = (
-        "The rules that `streamkit lint` checks.\nA broken rule is an *error*, or a *note* if every known client reads the "
+        "`streamkit lint` checks these rules.\nA broken rule is an *error*, or a *note* if every known client reads the "
         "stream anyway. A stream with only notes is clean."
     )
     return page("Lint rules", intro, *parts)

@@ -33,7 +33,7 @@ exit status:
   3  the stream was cut: it ended before its completion point (empty input too)
   4  the provider reported an error
   5  not this dialect
-  6  lint: not clean, but it would be repaired
+  6  lint: not clean, but streamkit would repair it
 """
 
 

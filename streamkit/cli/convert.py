@@ -33,24 +33,25 @@ from streamkit.tool_calls.accumulate import accumulate_tool_calls
 
 HELP = "translate a stream into another dialect"
 DETAIL = f"""\
-Reads a recorded or live stream (curl -N … | streamkit convert …) and writes each piece as soon as it arrives. If both dialects
-are the same, frames are copied byte for byte; --reencode decodes and encodes them, which repairs the provider's errors.
-`streamkit dialects` lists the dialects. Without --from the first frames tell the dialect, and the report names it. A dialect
-whose streams begin like another's is taken for that one: name it with --from.
+Reads a recorded or live stream (curl -N … | streamkit convert …) and writes each piece as soon as it arrives. If both
+dialects are the same, frames are copied byte for byte; --reencode decodes and encodes them, which repairs the provider's
+errors. `streamkit dialects` lists the dialects. Without --from, the dialect is detected from the first frames, and the
+report names it. If streams of two dialects begin alike, the detected one may be wrong: use --from.
 
---out writes a file instead of standard output. With a folder (one that exists, or a name that ends in /), with several files,
-or with a folder as FILE, it writes one file for each input: answer.stream.jsonl becomes answer.sse, answer.ndjson or
-answer.bin, as the output's dialect has it. Subfolders are kept, and hidden files are skipped. If an output exists, nothing is
-converted, unless --force overwrites it. The exit status is the highest one.
+--out writes a file instead of standard output. If its PATH is a folder (one that exists, or a name that ends in /), or if
+FILE is a folder or several files, it writes one file for each input. The output's dialect decides whether
+answer.stream.jsonl becomes answer.sse, answer.ndjson or answer.bin. Subfolders are kept, and hidden files are skipped. If an
+output file exists, nothing is converted; --force overwrites such files. The exit status is the highest one of all files.
 
-If the input is interrupted or fails, everything that arrived is written, then an error frame of the output dialect, and no
-success terminator. Repairs and losses are reported on standard error.
+If the input is interrupted or fails, everything that arrived is written, and then an error frame of the output dialect
+instead of its success terminator. Repairs and losses are reported on standard error.
 
---stage passes the events through a stage before they are encoded. Name a stage of a package or of a module in this directory,
-or a function that returns a stage; with arguments, write a table of TOML, as in the last example.
+--stage passes the events through a stage before they are encoded. Name a stage of a package or of a module in this
+directory, or a function that returns a stage. If the function needs arguments, write a table of TOML, as in the last
+example.
 
-A recording (*.stream.jsonl) states its dialect. It fails as the recorded response did: with an interrupted connection, a
-timeout, or an error status. Recordings are recognised by their first bytes, also on standard input.
+A recording (*.stream.jsonl) states its dialect. If the recorded response failed (an interrupted connection, a timeout, an
+error status), the command fails in the same way. Recordings are recognised by their first bytes, also on standard input.
 
 examples:
   streamkit convert --to {OTHER} answer.sse
@@ -73,7 +74,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--to", dest="target", required=True, type=client, metavar="DIALECT", help="the output's dialect, or the client"
     )
     add("--reencode", action="store_true", help="decode and encode even if both dialects are the same")
-    add("--no-usage", action="store_true", help=f"{USAGE_ON_REQUEST}: omit the usage chunk, as for clients without it")
+    add(
+        "--no-usage", action="store_true", help=f"{USAGE_ON_REQUEST}: omit usage, as for clients that do not request it"
+    )
     add("--call-ids", action="store_true", help=f"{IDS_ON_REQUEST}: write ids of tool calls (strict readers fail)")
     add_stage(command)
     add_policy(command)

@@ -20,11 +20,11 @@ from streamkit.translation.bodies import decode_request, drop_unreadable, encode
 HELP = "translate one request body for a provider of another dialect"
 DETAIL = f"""\
 Reads a client's request body and writes the body for a provider: messages, tools, tool choice, options. Anything that the
-provider's dialect cannot express is a loss, reported on standard error by name. Numbers in arguments keep their digits.
+provider's dialect cannot express is a loss, and is named on standard error. Numbers in arguments keep their digits.
 
-An invalid request is refused with exit status 1 and one line with the path of the fault. This includes a call without a
-result and a result without a call, unless --repair fixes the history. It also includes a feature that the dialect lacks (such
-as a required tool call), unless --emulate imitates it.
+An invalid request is refused with exit status 1 and one line with the path of the fault. A call without a result and a
+result without a call are such faults, unless --repair fixes them. So is a feature that the dialect lacks (such as a required
+tool call), unless --emulate imitates it.
 
 examples:
   streamkit convert-request --from {ONE} --to {OTHER} request.json
@@ -43,7 +43,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         type=_positive,
         default=DEFAULT_MAX_TOKENS,
         metavar="N",
-        help=f"the bound, if the dialect requires one and the request has none (default: {DEFAULT_MAX_TOKENS})",
+        help=f"the token limit, if the dialect requires one and the request has none (default: {DEFAULT_MAX_TOKENS})",
     )
     add("--repair", action="store_true", help="repair calls without results and results without calls")
     add("--emulate", action="store_true", help="imitate features that the dialect lacks instead of refusing")
@@ -51,27 +51,27 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--assistant-first",
         choices=get_args(AssistantFirst),
         default="bridge",
-        help="for a history that begins with the assistant, if the dialect refuses that: add a short user turn before it, "
-        "or fail (default: bridge)",
+        help="if the dialect refuses a history that begins with the assistant: add a short user turn before it (bridge), or "
+        "fail (default: bridge)",
     )
     add(
         "--assistant-last",
         choices=get_args(AssistantLast),
         default="bridge",
-        help="for a history that ends with the assistant's text, if the model does not continue it: add a short user turn "
-        "after it, or fail (default: bridge)",
+        help="if the model cannot continue a history that ends with the assistant's text: add a short user turn after it "
+        "(bridge), or fail (default: bridge)",
     )
     add(
         "--linked-media",
         choices=get_args(LinkedMedia),
         default="refuse",
-        help="for media at a URL, if the dialect takes none: fail, or drop them (default: refuse)",
+        help="if the dialect takes no media at a URL: fail, or drop them (default: refuse)",
     )
     add(
         "--unreadable",
         choices=get_args(UnreadableParts),
         default="refuse",
-        help="for what only another provider can read (files by id, containers, prompts by id, vector stores): fail, or "
+        help="if only another provider can read a part (files by id, containers, prompts by id, vector stores): fail, or "
         "drop it (default: refuse)",
     )
     add_body(command)

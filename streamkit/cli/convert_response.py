@@ -23,8 +23,8 @@ DETAIL = f"""\
 Reads the body of a provider's response that was not streamed, and writes the body for a client. Repairs and losses are
 reported on standard error.
 
-A provider's error becomes an error body of the client's dialect, with exit status 4; an incomplete response becomes one with
-exit status 3. The model's output is then a loss.
+A provider's error becomes an error body of the client's dialect, with exit status 4. An incomplete response becomes an error
+body too, with exit status 3; the model's output is then a loss.
 
 A recording (*.stream.jsonl) of such a response states its dialect and its status.
 

@@ -15,10 +15,10 @@ from streamkit.report import Status
 
 HELP = "list the dialects, and the providers and clients whose names can replace a dialect's name"
 DETAIL = """\
-Lists every dialect with its title and its origin: built in, or the installed distribution whose entry point provides it. An
-entry point that cannot be used is listed with the reason, and the exit status is 1; the other dialects still work.
+Lists every dialect with its title and its origin: built in, or the installed distribution whose entry point provides it. If
+an entry point cannot be used, it is listed with the reason, and the exit status is 1. The other dialects still work.
 
-Then it lists the names of the providers, which are accepted for an input's dialect, and of the clients, which are accepted for
+Then it lists the providers and the clients. You may name a provider instead of an input's dialect, and a client instead of
 an output's dialect. A provider's name is never needed to read a stream.
 
 With a NAME, it describes that dialect, provider or client: the media type of the streams, the repairs that a provider's
@@ -28,7 +28,7 @@ streams usually need, the fields that the provider adds, and the changes that a 
   {"name", "title", "media_type", "directions": ["in", "out"], "distribution", "version", "entry_point", "error",
    "providers": [{"name", "title", "habits": {repair: how}, "adds": {field: what}}],
    "clients": [{"name", "title", "changes": {setting: value}}]}
-where "distribution", "version" and "entry_point" are null for built-in dialects, and "error" is null for usable dialects.
+"distribution", "version" and "entry_point" are null for built-in dialects, and "error" is null for usable dialects.
 
 examples:
   streamkit dialects

@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 BADGE_COLOURS = {"clean": "brightgreen", "repairable": "yellow"}
 HELP = "check a server: send a few small requests, and check each response with its dialect's grammar"
 DETAIL = """\
-Sends at most 10 requests, for at most 2,000 tokens: a text, the same with usage and as a whole response, a tool call, two
-calls at once, a required call, a tool's result, a bound that is too low, a response that is abandoned, and a malformed
-request. First prints the highest possible cost and asks for consent, except with --yes or for a server on loopback. If
-standard input is no terminal, --yes is required. No request is repeated, no redirect is followed, and status 401, 403, 404 or
-429 ends the check.
+Sends at most 10 requests, for at most 2,000 tokens. They ask for a text, the same text with usage and as a whole response, a
+tool call, two calls at once, and a required call. Others send a tool's result, set a token limit that is too low, abandon a
+response, or are malformed. Before the first request, the command prints the highest possible cost and asks for consent,
+except with --yes or for a server on loopback. If standard input is no terminal, --yes is required. No request is repeated,
+no redirect is followed, and status 401, 403, 404 or 429 ends the check.
 
 URL is the base URL, as for the dialect's official client. A key is sent to the server only if an option names it. The key is
 never printed or written, and no report contains the host.
 
-Each stream is judged by the grammar, as lint does it, and by the request: status, content type, stop reason, calls, token
-counts, and whether its events arrived one by one. Events that arrive together are only a note, since a fast server causes it
-too.
+Each stream is checked against the grammar, as by lint, and against its request: status, content type, stop reason, calls,
+token counts, and whether its events arrived one by one. If events arrive together, this is only a note, since a fast server
+may cause it too.
 
 exit status: 0 clean, 1 broken or no response, 6 not clean but streamkit would read it, 5 not this dialect.
 
@@ -46,7 +46,7 @@ exit status: 0 clean, 1 broken or no response, 6 not clean but streamkit would r
   [{"probe", "verdict", "status", "end", "bytes", "reads", "frames", "headers_s", "first_s", "last_s", "greatest_gap_s",
     "stop_reason", "calls", "input_tokens", "output_tokens", "violations", "repairs", "other_repairs",
     "findings": [{"rule", "severity", "message", "advice"}]}]}
-where "violations", "repairs" and "other_repairs" have the same form as for lint.
+"violations", "repairs" and "other_repairs" have the same form as for lint.
 
 examples:
   streamkit doctor http://127.0.0.1:8000/v1 --dialect DIALECT --model MODEL
@@ -85,7 +85,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"the longest time for a response (default: {TIMEOUT_S:g})",
     )
-    add("--keep", metavar="DIR", help="save each response there as a recording, which lint can read")
+    add("--keep", metavar="DIR", help="save each response in DIR as a recording, which lint can read")
     add("--badge", metavar="FILE", help="write the verdict as a badge, in the form of a shields.io endpoint (JSON)")
     forms = command.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print one JSON object")

@@ -30,12 +30,13 @@ from streamkit.tool_calls.schema import ToolSchemas
 
 HELP = "show the content of a stream"
 DETAIL = """\
-Reads one or more streams and shows a timeline of what arrived, the tool calls with their verdicts, the stop reason, the usage,
-and the repairs. The dialect is detected unless --from names it. With several files the exit status is the highest one.
+Reads one or more streams and shows a timeline of what arrived, the tool calls with their verdicts, the stop reason, the
+usage, and the repairs. The dialect is detected unless --from names it. With several files, the exit status is the highest
+one.
 
---timings adds a table of the stages: the time of each stage alone, its share of the work, and the reads, frames and events
-that went in and out. The wait for the input is the time of the source, and not part of the work. The times are those of one
-run, so repeat the command on a busy machine.
+--timings adds a table of the stages. It shows the time of each stage alone, its share of the work, and the number of reads,
+frames and events that went in and out. The time of the source is the wait for the input, which is not part of the work. The
+times are those of one run, so repeat the command if the machine is busy.
 
 --tools names a JSON file with the request's tools, or the whole request. Arguments are then checked against their schemas.
 
@@ -45,17 +46,18 @@ run, so repeat the command on a busy machine.
   {"file", "dialect", "choices": [{"index", "text", "reasoning", "refusal", "tool_calls": [{"index", "id", "name",
    "arguments", "verdict"}], "stop_reason", "native_stop_reason", "media": [{"kind", "media_type", "url", "file_id", "name",
    "data_chars"}]}], "usage", "clean", "error", "repairs": {kind: count}, "losses": {kind: count}}
-With --output each choice whose text was checked has "verdict". A bad verdict comes with "reason" and "position".
-If times are known, from a recording or a live stream, the object has "times": {"first_output_s", "last_output_s",
-   "greatest_gap_s", "stalls"}, in seconds since the request was sent or the command began; gaps above 5 s are stalls.
-With --timings it has "timings": [{"stage", "seconds", "items_in", "items_out"}], of which the first is the source.
-"arguments" is the text as received, and "data_chars" the length of the base64 text of an image or file.
+With --output, each choice whose text was checked has "verdict". If the verdict is bad, it also has "reason" and "position".
+A recording or a live stream has times, so the object then has "times": {"first_output_s", "last_output_s",
+   "greatest_gap_s", "stalls"}, in seconds since the request was sent or the command began. Gaps above 5 s are stalls.
+With --timings, the object has "timings": [{"stage", "seconds", "items_in", "items_out"}]; the first entry is the source.
+"arguments" is the text as received, and "data_chars" is the length of the base64 text of an image or file.
 
 --web instead serves a page on loopback until Ctrl-C, and prints its address. The page shows which bytes led to which events,
-repairs and losses, and with --to the stream written in that dialect. A stream on standard input is shown live, with its times.
+repairs and losses. With --to, it also shows the stream in that dialect. A stream on standard input is shown live, with its
+times.
 
-A recording (*.stream.jsonl) states its dialect and its times, and fails as the recorded response did. Recordings are
-recognised by their first bytes, also on standard input.
+A recording (*.stream.jsonl) states its dialect and its times. If the recorded response failed, the command fails in the same
+way. Recordings are recognised by their first bytes, also on standard input.
 
 examples:
   curl -N … | streamkit inspect

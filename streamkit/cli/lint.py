@@ -15,9 +15,10 @@ from streamkit.report import Status, describe
 
 HELP = "check a stream against its dialect's grammar"
 DETAIL = """\
-Reports each rule of the dialect that a stream breaks, with the byte and the frame, the known failure of other software that it
-resembles, and what streamkit would do. An error breaks a client or the grammar. A note is a common deviation that every client
-can read; it leaves the stream clean. Repeated violations are printed once. With several files the exit status is the highest.
+Reports each rule of the dialect that a stream breaks, with the byte and the frame. Also reports which known failure of other
+software this resembles, and what streamkit would do. An error breaks a client or the grammar. A note is a common deviation
+that every client can read; a stream with only notes is clean. Repeated violations are printed once. With several files, the
+exit status is the highest.
 
 exit status: 0 clean, 1 broken, 6 not clean but streamkit would read it to a clean end, 5 not this dialect.
 
@@ -25,11 +26,11 @@ exit status: 0 clean, 1 broken, 6 not clean but streamkit would read it to a cle
   {"file", "dialect", "verdict": "clean" | "repairable" | "broken", "violations": [{"rule", "message", "offset", "frame",
    "severity", "case": number | null, "streamkit": [repair] | text}], "repairs": {kind: count},
    "other_repairs": [{"repair", "offset", "frame", "case"}]}
-where "case" is a number on the page of field failures, "streamkit" has the kinds of repair that the frame needed, or a text
-that says what would happen, and "other_repairs" are repairs that no broken rule explains.
+"case" is a number on the page of field failures. "streamkit" has the kinds of repair that the frame needed, or a text that
+says what would happen. "other_repairs" are repairs that no broken rule explains.
 
-A recording (*.stream.jsonl) states its dialect. A stream that was interrupted when it was recorded is broken. A response with
-a status other than 200 is no stream, and the exit status is 4.
+A recording (*.stream.jsonl) states its dialect. A stream that was interrupted when it was recorded is broken. If the status
+of the recorded response is not 200, it is no stream, and the exit status is 4.
 
 examples:
   curl -N … | streamkit lint --dialect DIALECT

@@ -23,17 +23,19 @@ Serves clients of any dialect on loopback, with streamed and whole responses, fr
   [[turn]]
   steps = [{ say = "It rains" }, { wait = 0.2 }, { cut = true }]
 
-The steps: say, think, call, wait, usage, stop, error, status, stall, cut, reset, raw, comment. A turn may have a match: a part
-of the user's text (text), an offered tool (tool), the number of the request in its conversation (turn). Without a script a
-demo model answers: it calls the offered tools and quotes their results. The same seed and requests give the same bytes.
+The steps: say, think, call, wait, usage, stop, error, status, stall, cut, reset, raw, comment. A turn may have a match: a
+part of the user's text (text), an offered tool (tool), or the number of the request in its conversation (turn). Without a
+script, a demo model answers: it calls the offered tools and quotes their results. The same seed and requests give the same
+bytes.
 
-Keys are ignored. GET /verdict returns the client's faults so far, as JSON. Ctrl-C ends the mock and prints them. Faults: the
-client took an interrupted stream for a whole response, executed a call that was never finished, ignored Retry-After, repeated
-a request that was refused for good, had no timeout for a stall, or kept a connection open after the end of the stream.
+Keys are ignored. GET /verdict returns the client's faults so far, as JSON. Ctrl-C ends the mock and prints the faults. A
+client has a fault if it takes an interrupted stream for a whole response, executes a call that was never finished, or
+ignores Retry-After. Other faults are to repeat a request that was refused for good, to have no timeout for a stall, and to
+keep a connection open after the end of the stream.
 
---stage passes the events of every response through a stage, as in streamkit convert; the stage must not wait.
---quirk changes the bytes of every response as some provider does. Its kinds are the kinds of repair that a reader then needs.
---list-quirks prints what each quirk changes, and what a response must contain for it.
+--stage passes the events of every response through a stage, as in streamkit convert; the stage must not wait. --quirk
+changes the bytes of every response as some provider does. Its KIND is the kind of repair that a reader then needs.
+--list-quirks prints what each quirk changes, and what a response must contain to be changed.
 
 A script needs the extra `gateway`: pip install 'streamkit-llm[gateway]'. The exit status is 1 if the client has faults.
 
@@ -58,7 +60,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KIND",
-        help="break this rule in every response; may be repeated",
+        help="change every response so that it needs this kind of repair; may be repeated",
     )
     add("--list-quirks", action="store_true", help="list all kinds, or those of --dialect, and exit")
     add_stage(command)

@@ -76,7 +76,7 @@ def add_policy(command: argparse.ArgumentParser) -> None:
         "--policy",
         choices=POLICIES,
         default="tolerant",
-        help="what to tolerate: strict repairs nothing, lenient accepts more ends and splits calls (default: tolerant)",
+        help="faults to tolerate: strict repairs nothing; lenient accepts more endings, splits calls (default: tolerant)",
     )
 
 
@@ -85,15 +85,15 @@ def add_in_text(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--think-tags",
         choices=get_args(ThinkTags),
-        help="read thinking between tags (<think>…</think>) at the start of the text as reasoning. auto: of providers known to"
-        " send it; on: of any; opened: the prompt already has the opening tag (default: auto, off with --policy strict)",
+        help="read text between thinking tags (<think>…</think>) at its start as reasoning. auto: if the provider is known "
+        "for them; on: always; opened: the prompt already has the opening tag (default: auto, off with --policy strict)",
     )
     command.add_argument(
         "--text-calls",
         action="append",
         choices=get_args(TextCalls),
         metavar="GRAMMAR",
-        help=f"read calls that the model wrote into its text as calls; may be repeated: {', '.join(get_args(TextCalls))}",
+        help=f"read calls in this form in the model's text as tool calls; may be repeated: {', '.join(get_args(TextCalls))}",
     )
 
 
@@ -106,7 +106,11 @@ def policy_of(options: argparse.Namespace) -> Policy:
 def add_stage(command: argparse.ArgumentParser) -> None:
     """Add the option ``--stage``."""
     command.add_argument(
-        "--stage", action="append", default=[], metavar="MODULE:NAME", help="a stage for the events; may be repeated"
+        "--stage",
+        action="append",
+        default=[],
+        metavar="MODULE:NAME",
+        help="a stage that the events pass; may be repeated",
     )
 
 

@@ -24,11 +24,11 @@ HELP = "record the exchanges with a provider through a proxy"
 DETAIL = f"""\
 Serves a reverse proxy for one provider, and records each exchange into a file *.stream.jsonl: the request, the reads of the
 response with their times, and how it ended. Bytes are forwarded unchanged, as they arrive. Configure your client with the
-printed address instead of the provider's, and with its usual key. Keys are forwarded and never written to disk. Prompts and
-responses are written.
+printed address instead of the provider's, and with its usual key. Keys are forwarded, but never written to disk. Prompts and
+responses are written to disk.
 
-Prints one line for each exchange: its status, reads, bytes, milliseconds, how it ended, and its file. SIGTERM and SIGINT end
-the command and close all files.
+It prints one line for each exchange: its status, reads, bytes, milliseconds, how it ended, and its file. SIGTERM and SIGINT
+end the command and close all files.
 
 examples:
   streamkit record --to https://api.example.com --dir recordings

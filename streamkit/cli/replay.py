@@ -16,21 +16,23 @@ if TYPE_CHECKING:
 HELP = "serve recordings as they were recorded"
 DETAIL = """\
 Serves the responses in recordings (*.stream.jsonl, written by `streamkit record`) to requests that match the recorded ones.
-The status, the headers, each read with its time and the end are as recorded, including a cut, a reset or silence. The network
-is not used.
+The status, the headers, the reads with their times, and the end are as recorded. The end may be a cut, a reset or silence.
+The network is not used.
 
-A request matches a recording by method, path and body. With --match canonical (the default), JSON bodies are equal whatever
-the order of their members, and the paths of --ignore are skipped; --match exact requires the same bytes. If several recordings
-match one request, each is given once, in the order of their times. Then the last one is repeated; with --once it is not. A
-request that matches no recording gets an error in its dialect, which names the first difference to the nearest recording.
+A request matches a recording if method, path and body are equal. With --match canonical (the default), the order of the
+members in JSON bodies does not matter, and the paths of --ignore are skipped. --match exact requires the same bytes. If
+several recordings match one request, each is sent once, in the order of their times. After that, the last one is sent again,
+unless --once is set. A request that matches no recording gets an error in its dialect, which names the first difference to
+the nearest recording.
 
-The bytes of a stream (recording.sse) are served too, to each POST that no recording matches: at once, or split by --cut.
+PATH may also be a file with the bytes of a stream (recording.sse). These are the response to each POST that no recording
+matches. They are sent at once, or split by --cut.
 
---speed 2 is twice as fast, and 0 waits for nothing. --cut splits responses into reads: `reads` as recorded, `events` after
-each event, `bytes=N` into pieces of N bytes, `random=SEED` at random places.
+--speed 2 is twice as fast, and 0 waits for nothing. --cut says where responses are split: `reads` as recorded, `events`
+after each event, `bytes=N` into pieces of N bytes, `random=SEED` at random places.
 
-Prints its address, its recordings, and one line for each request, until Ctrl-C. On loopback it accepts only IP addresses and
-localhost as host names, since a web page could point its own host name to this machine.
+It prints its address, its recordings, and one line for each request, and serves until Ctrl-C. On loopback, it accepts only
+IP addresses and localhost as host names, since a web page could point its own host name to this machine.
 
 examples:
   streamkit replay recordings/
@@ -47,7 +49,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--host", default="127.0.0.1", help="the interface to listen on (default: 127.0.0.1)")
     add("--port", type=int, default=PORT, metavar="N", help=f"the port; 0 is any free one (default: {PORT})")
     add("--speed", type=float, default=1.0, metavar="N", help="2 is twice as fast; 0 waits for nothing (default: 1)")
-    add("--cut", default="reads", metavar="CUT", help="reads, events, bytes=N or random=SEED (default: reads)")
+    add("--cut", default="reads", metavar="CUT", help="where to split responses: reads, events, bytes=N or random=SEED")
     add("--match", choices=["exact", "canonical"], default="canonical", help="how bodies match (default: canonical)")
     add(
         "--ignore",

@@ -310,7 +310,7 @@ class ToolChoice:
 
 @define
 class OutputFormat:
-    """The required form of the response: text, JSON, or JSON that matches a schema."""
+    """The form that the response must have: text, JSON, or JSON that matches a schema."""
 
     kind: Literal["text", "json", "schema"]
     schema: Any = None
@@ -374,11 +374,11 @@ class Options:
 class Unreadable:
     """A part of a request that only its provider can read: a reference to its store, or text that it encrypted."""
 
-    what: str  #: with an article: ``a container by its id``
+    what: str  #: its description with an article: ``a container by its id``
     instead: str  #: what the client can send instead: ``send its files in the messages``
     path: str = ""  #: ``tools[1].container``
     reader: str = ""  #: the dialect whose providers can read it
-    #: Whether earlier messages, which the request lacks, are meant. A server that keeps no conversations can't read it.
+    #: True if it refers to earlier messages that the request lacks. A server that keeps no conversations can't read it.
     of_conversation: bool = False
 
 

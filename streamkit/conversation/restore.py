@@ -176,7 +176,7 @@ class ToolRestorer(Link):
 
 
 def restore_calls(offered: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Event], list[Event]]:
-    """Create the stage after ``check_json`` that gives calls the client's names and kinds of tools. It checks nothing.
+    """Create the stage after ``check_json`` that gives each call the name and kind of the client's tool. It checks nothing.
 
     ``offered`` are ``Request.tools`` of the request that the client wrote.
     """
@@ -212,9 +212,10 @@ def _fits(arguments: Mapping[str, Any], schema: Any) -> bool:
 
 
 def restore_response_calls(response: Response, offered: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> None:
-    """Give the calls of a whole response the names and kinds of the client's tools ``offered``, in place.
+    """Give each call of a whole response, in place, the name and kind of the client's tool in ``offered``.
 
-    It is ``restore_calls`` for what ``decode_response`` or ``collect`` returned. Repairs are counted in the response's report.
+    It does for the result of ``decode_response`` or ``collect`` what ``restore_calls`` does for a stream. Repairs are
+    counted in the response's report.
     """
     if not offered:
         return

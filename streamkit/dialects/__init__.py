@@ -265,10 +265,10 @@ def key_headers() -> Mapping[str, tuple[str, str]]:
 
 
 def decode(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Frame], list[WireEvent]]:
-    """Return the stage after framing: it turns frames of ``dialect`` (or of a provider that speaks it) into wire events.
+    """Return the stage that turns frames of ``dialect``, or of a provider that speaks it, into wire events.
 
-    Raises UsageError for an unknown name. The stage raises BrokenFrame, NotThisDialect and LimitExceeded, in the order of
-    the stream.
+    Raises UsageError for an unknown name. If a frame has a fault, the stage yields the events before it, and then
+    raises BrokenFrame, NotThisDialect or LimitExceeded.
     """
     return decode_frames(source_named(dialect)[0], limits, dialect)
 
@@ -307,11 +307,11 @@ def encode(
     make_id: Callable[[str], str] = random_id,
     clock: Callable[[], float] = time.time,
 ) -> Stage[list[Event], bytes]:
-    """Return the last stage: it writes events as bytes of ``dialect``, or for a client that reads it.
+    """Return the last stage of a pipe, which writes events as bytes of ``dialect``, or for a named client.
 
-    ``profile`` defaults to the profile of that client. A ``StreamError`` of an earlier stage ends the stream with the
-    dialect's error frame and without its success terminator; it is in the report, and is not raised. Any other exception is
-    raised after a generic error frame. Raises UsageError for an unknown name.
+    ``profile`` defaults to the profile of that client. If an earlier stage raises a ``StreamError``, the stream ends
+    with the dialect's error frame and without its success terminator. The error is in the report, and is not raised
+    again. Any other exception is raised after a generic error frame. Raises UsageError for an unknown name.
     """
     named, client = client_named(dialect)
     encoding = Encoding(limits=limits, profile=profile or client, make_id=make_id, clock=clock)

@@ -209,7 +209,8 @@ class Dialect:
     title: str
     #: The media type of a stream. ``parser`` reads its framing. The default is server-sent events.
     media_type: str = "text/event-stream"
-    #: The bytes that end a frame. They are added to a last frame that lacks them. None: such a frame cannot be repaired.
+    #: The bytes that end a frame. They are added to a last frame that lacks them. None: a frame that lacks its end
+    #: cannot be repaired.
     frame_end: bytes | None = b"\n\n"
     parser: Callable[[Limits, StreamReport], FramingParser] = lambda limits, report: SSEParser(
         limits=limits, report=report, stray_errors=True
@@ -221,11 +222,10 @@ class Dialect:
     #: The bytes to write while the provider is silent, as a comment and as an event. The first entry is the dialect's default.
     #: Empty: no client of the dialect would read a comment or an event.
     keep_alive: Mapping[Literal["comment", "event"], bytes] = field(factory=dict)
-    #: Written after the error frame if the stream already had output, instead of the normal end of the HTTP body. Clients
-    #: that ignore the error frame would take a body that ends normally for success. Non-empty bytes are the beginning of an
-    #: event, for clients that do not notice a broken transfer either; other readers drop an incomplete event. None: the body
-    #: ends normally, because every client knows the error frame and some would show the broken transfer instead of the
-    #: message.
+    #: Bytes to write after an error frame if the stream already had output. The HTTP body then has no normal end, because
+    #: clients that ignore the error frame would take that for success. Non-empty bytes begin an event that never ends:
+    #: clients that do not notice the broken transfer fail at it, and other readers drop it. None: the body ends normally,
+    #: because every client knows the error frame and some would show the broken transfer instead of the message.
     failed_end: bytes | None = b""
     done_mark: bool = False  #: Whether ``[DONE]`` ends a stream.
     #: Whether a payload and the name of its event may belong to this dialect. ``auto`` uses this to guess the dialect. By
@@ -258,14 +258,14 @@ class Dialect:
     tools: ToolRules = PORTABLE_TOOLS
     #: Where clients look for the model's name. None: streams need not name the model.
     model_place: ModelPlace | None = None
-    #: Whether a chunk with only usage is sent only to clients that asked for usage (``Profile.include_usage``).
+    #: Whether usage is sent in a separate chunk, and only to clients that asked for it (``Profile.include_usage``).
     usage_on_request: bool = False
     #: The client profile that writes call ids. None in most dialects. Strict readers of the dialect refuse responses with ids.
     with_call_ids: Profile | None = None
     #: How to request that servers continue a text. None: they cannot, or only some of them can.
     prefill: Prefill | None = None
-    #: ``gen_ai.provider.name`` of OpenTelemetry if no provider is named (empty: the dialect's name), and
-    #: ``gen_ai.operation.name``: what OpenTelemetry calls a request for a response.
+    #: The values of two attributes of OpenTelemetry. ``gen_ai.provider.name`` is used if no provider is named (empty:
+    #: the dialect's name). ``gen_ai.operation.name`` is the kind of request.
     gen_ai_provider: str = ""
     gen_ai_operation: str = "chat"
     #: How servers may depart from the dialect: for each kind of repair, a change that damages a conforming stream so that

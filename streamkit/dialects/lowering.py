@@ -63,7 +63,8 @@ class Capabilities:
     turn_names: bool = False
     native_roles: bool = True  #: whether the dialect knows other dialects' words for a role (``developer``)
     result_errors: bool = True  #: a member marks a result as an error
-    #: The vendor whose signatures may be written on reasoning (texts, calls: see below). None: no vendor's. Or ``ANYBODY``.
+    #: The vendor whose signatures may be written on reasoning; below, the same for texts and calls. None: no vendor. Or
+    #: ``ANYBODY``.
     signs_reasoning: str | None = None
     takes_opaque: Callable[[str], bool] | None = None  #: which of that vendor's opaque reasoning is written; None: all
     opaque_vendors: frozenset[str] = frozenset()  #: other vendors whose opaque reasoning may be written
@@ -80,9 +81,11 @@ class Capabilities:
     custom_calls: bool = False  #: custom tools are defined as functions, but their calls keep text arguments
     #: Whether an aside of the dialect's vendor may be written at that place. None: always.
     asides: Callable[[Aside, Place], bool] | None = None
-    #: Returns media in a form that servers accept at that place, or None for unaccepted media, whose loss it counts.
+    #: Returns media in a form that servers accept at that place. Returns None for media they do not accept, and counts
+    #: the loss.
     media: Callable[[Media, Place, Lowering], Media | None] | None = None
-    #: Three facts on cache marks: dialects with the same marks, the most marks in a request (None: any number), marked types.
+    #: Cache marks: the dialects with the same marks; the most marks in a request (None: any number); the types that may
+    #: have one.
     same_marks: frozenset[str] = frozenset()
     most_marks: int | None = None
     marked: tuple[type, ...] = ()
@@ -91,29 +94,31 @@ class Capabilities:
     #: Documents may be cited: they are written in the dialect's form (``translation/documents.py``).
     cites: bool = False
 
-    #: Split the extra members of another dialect's part or request: members that this dialect also has, renamed; and the rest.
+    #: Split the extra members of another dialect's part or request into those that this dialect also has, renamed, and
+    #: the rest.
     part_extras: Callable[[Part, Extras], tuple[Extras, Extras]] | None = None
     request_extras: Callable[[Extras], tuple[Extras, Extras]] | None = None
 
     # the order of turns
     empty_turns: bool = False  #: a turn without parts may be a message
-    empty_answers: bool = True  #: if so, an assistant's turn without parts may be one too
+    empty_answers: bool = True  #: with ``empty_turns``, so may an assistant's turn
     #: Where system messages may be: anywhere, only at the front, or also after user messages.
     system: Literal["anywhere", "front", "behind user"] = "anywhere"
     alternate: bool = False  #: adjacent messages of one role are joined
-    joins_users: bool = True  #: if so, adjacent user messages are joined too
-    #: Where tool results must be: first in the turn after their calls; in turns of their own directly after the calls; in
-    #: turns of their own before the rest of their turn; or anywhere.
+    joins_users: bool = True  #: with ``alternate``, user messages are joined too
+    #: Where tool results must be. ``first``: first in the turn after their calls. ``behind calls``: in separate turns directly
+    #: after the calls. ``apart``: in separate turns before the rest of their turn.
     results: Literal["first", "behind calls", "apart", "anywhere"] = "first"
     needs_user: str = ""  #: the member that must contain a user message, such as ``messages``; empty: none must
-    needs_word: str = ""  #: what errors call that message if not by the member's name, such as ``step``
+    needs_word: str = ""  #: the word for it in errors, if not the member's name: ``step``
     user_first: bool = False  #: the first message must be the user's
 
     # tools
     custom_tools: bool = False
     some_tools: bool = False  #: a tool choice may name several tools
     parallel: bool = False  #: parallel calls may be forbidden, or a pass of the dialect handles that
-    #: For messages, in a dialect without a tool choice: who receives only the tools that may be called (``an AG-UI agent``).
+    #: For error messages of a dialect without a tool choice: who gets only the tools that may be called (``an AG-UI
+    #: agent``).
     offered_to: str = ""
     strict_tools: bool = True  #: a tool may be strict
     #: The options of a web search that the dialect has. The provider runs a search if ``can_search`` returns True.
@@ -137,7 +142,8 @@ class Capabilities:
     #: The accepted members of a response schema: ``name``, ``description``.
     form_members: frozenset[str] = frozenset()
 
-    #: The dialect's passes. They run before the passes over parts, after them, and after the pass that orders turns.
+    #: The dialect's passes: before the passes over parts, after these, after the passes that order turns, and at the
+    #: end.
     first: tuple[Pass, ...] = ()
     said: tuple[Pass, ...] = ()
     arranged: tuple[Pass, ...] = ()

@@ -23,7 +23,7 @@ KeepAliveForm: TypeAlias = Literal["dialect", "comment", "event"]
 
 @frozen(kw_only=True)
 class Profile:
-    """What an encoder must do differently for one client. The defaults fit clients without peculiarities."""
+    """What an encoder must do differently for one client. The defaults fit most clients."""
 
     name: str = "default"
     title: str = ""  #: a description of the client, for lists

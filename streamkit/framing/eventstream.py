@@ -250,10 +250,10 @@ def _part(raw: bytes, begin: int, end: int) -> bytes:
 
 
 def parse_eventstream(*, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]]:
-    """Create a stage from bytes, split anyhow, to batches of frames.
+    """Create a stage that takes bytes, however they are split, and yields batches of frames.
 
-    After the frames before the fault, raise ``BrokenFrame`` for a wrong checksum, length or header, or ``HeadersTooLong``,
-    ``EventTooLong``, ``NameTooLong`` or ``NotThisDialect``.
+    If the input has a fault, the stage yields the frames before it, and then raises ``BrokenFrame`` (a wrong checksum,
+    length or header), ``HeadersTooLong``, ``EventTooLong``, ``NameTooLong`` or ``NotThisDialect``.
     """
     return Stage(
         "parse_eventstream",

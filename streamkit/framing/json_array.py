@@ -192,10 +192,11 @@ class JSONArrayParser(Parser):
 
 
 def parse_json_array(*, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]]:
-    """Create a stage from bytes, split anyhow, to batches of frames: the objects of one streamed JSON array.
+    """Create a stage that takes the bytes of a streamed JSON array, however they are split, and yields batches of frames.
 
-    After the frames before the fault, raise ``EventTooLong``, ``NotThisDialect``, or ``BrokenFrame`` for other text between
-    the elements or after the array.
+    The elements of the array are objects. If the input has a fault, the stage yields the frames before it, and then
+    raises ``EventTooLong``, ``NotThisDialect``, or ``BrokenFrame`` (other text between the elements or after the
+    array).
     """
     return Stage(
         "parse_json_array", lambda report: JSONArrayParser(limits=limits, report=report), takes="bytes", gives="frames"

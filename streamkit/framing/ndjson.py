@@ -131,9 +131,10 @@ class NDJSONParser(Parser):
 
 
 def parse_ndjson(*, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]]:
-    """Create a stage from bytes, split anyhow, to batches of frames.
+    """Create a stage that takes bytes, however they are split, and yields batches of frames.
 
-    After the frames before the fault, raise ``LineTooLong``, ``EventTooLong`` or ``NotThisDialect``.
+    If the input has a fault, the stage yields the frames before it, and then raises ``LineTooLong``, ``EventTooLong``
+    or ``NotThisDialect``.
     """
     return Stage(
         "parse_ndjson", lambda report: NDJSONParser(limits=limits, report=report), takes="bytes", gives="frames"

@@ -44,7 +44,8 @@ class Target:
     #: The upstream's name for the model; by default the client's name. `*` is replaced with the text that the `*` of the
     #: route's pattern matched.
     model: str | None = field(default=None)
-    #: How often it is used in a group of equals: one with weight 3 three times as often as one with weight 1.
+    #: How often the upstream is chosen in a group of equals: one with weight 3 is chosen three times as often as one with
+    #: weight 1.
     weight: float = field(default=1.0, validator=gt(0))
     #: The index of its element of `to`: targets with the same place are equals. The route sets it.
     place: int = field(default=-1, eq=False, metadata={"no_key": True})
@@ -110,51 +111,55 @@ def _places(_instance: object, _attribute: Attribute[Any], value: tuple[str, ...
 class Route:
     """The upstreams for some models, in the order in which they are tried, and how often they are tried."""
 
-    #: The models of this route, as clients call them: names and shell patterns (`*`, `?`, `[abc]`). A name wins over every
-    #: pattern; otherwise the first matching pattern of the file wins. Only names are shown to clients that list models.
+    #: The models of this route, as clients call them: names and shell patterns (`*`, `?`, `[abc]`). Full names come before
+    #: patterns.
     models: tuple[str, ...] = field(validator=[_some, _names])
     #: The upstreams, the preferred one first. Each is a name, or `{ upstream = "b", model = "renamed" }`. An array in this
     #: array is a group of equals, among which `balance` chooses: `[["a", { upstream = "b", weight = 3 }], "c"]`.
     targets: tuple[Target, ...] = field(validator=_some, converter=_placed)
-    #: How to choose in a group of equals. `weighted`: at random, by weight. `fewest_open`: the one with the fewest open
-    #: streams in this process, divided by its weight. `affinity`: the same one for all requests of a conversation, on every
-    #: worker and node, so that the provider's cache has the prompt. The others of the group are tried next.
+    #: How to choose an upstream in a group of equals. `weighted`: at random, by weight. `fewest_open`: the upstream with the
+    #: fewest open streams in this process, divided by its weight. `affinity`: the same upstream for all requests of a
+    #: conversation, on every worker and node, so that the provider's cache has the prompt. If the chosen upstream fails, the
+    #: others of the group are tried.
     balance: Literal["weighted", "fewest_open", "affinity"] = "weighted"
-    #: For `affinity`: the places of a request that may name its conversation; the first one that does counts.
+    #: For `affinity`: the places of a request that may name its conversation. The first place with a name is used.
     #: `prompt_cache_key`: the member of this name; `conversation`: the id of a chat interface's thread or chat;
     #: `previous_response_id`: the stored conversation that the request continues; `user`: the members `metadata.user_id` and
-    #: `user`; `first_message`: the text of the user's first message; `header:NAME`: a header. Without any: `weighted`.
+    #: `user`; `first_message`: the text of the user's first message; `header:NAME`: a header. If no place has a name, the
+    #: choice is `weighted`.
     affinity: tuple[str, ...] = field(default=DEFAULT_AFFINITY, validator=_places)
     #: The stages that each streamed or whole response passes, in this order, before the client gets it: streamkit's or your
     #: own. `"package.module:name"` names a stage, or a function that returns one. `{ use = "package.module:name", … }` calls
     #: the function: `args` has the positional arguments, and each other key is a keyword argument. `{ regex = "…" }` is a
-    #: regular expression. Modules of the configuration's folder and of the working directory are found too. On such a route
-    #: nothing passes byte for byte.
+    #: regular expression. Modules are also found in the configuration's folder and in the working directory. On a route with
+    #: stages, no response passes byte for byte.
     stages: tuple[RouteStage, ...] = ()
-    #: The reasons for which the next upstream is tried, while the client has received nothing of the response. `default`
+    #: The reasons for which the next upstream is tried, if the client has received nothing of the response yet. `default`
     #: stands for `overloaded`, `rate_limit`, `timeout`, `connection`, `server_error`, `auth`, `billing`, `permission`,
     #: `not_found`, `unsupported_tools` and `unsupported_request`. The others are `context_length`, `content_filter`,
     #: `refusal`, `no_output`, `tool_choice_ignored`, `too_large` and `invalid_request`.
     next_on: tuple[Literal["default", Reason], ...] = ("default",)
     #: What to do if an upstream's stream is interrupted inside text. `report`: the client gets an error. `continue`: another
     #: upstream, or the same one again, gets the text so far as the beginning of its response, and writes the rest. Only
-    #: upstreams that are known to complete such a text are used. On such a route, no stream passes byte for byte, even if
+    #: upstreams that are known to do this are used. With `continue`, no stream of the route passes byte for byte, even if
     #: client and upstream speak the same dialect.
     on_cut: Literal["report", "continue"] = "report"
-    #: Seconds without any output after which the next upstream gets the request as well; at most two attempts run at once. The
-    #: client gets the response of the first that emits something, and the other attempt is cancelled. Off by default, since
-    #: the providers may charge for both.
+    #: Seconds without any output after which the next upstream gets the request as well; at most two attempts run at once.
+    #: The client gets the response of the upstream that is first to produce output, and the other attempt is cancelled. Off
+    #: by default, since the providers may charge for both.
     hedge_after_s: float | None = field(default=None, validator=optional(gt(0)))
-    #: How often all upstreams are tried again after the first round, if they failed with an error that may be temporary.
+    #: How many times all upstreams are tried again after the first round, if they failed with an error that may be
+    #: temporary.
     retries: int = field(default=2, validator=ge(0))
     #: Seconds before the second round. The delay doubles with each round, with jitter.
     backoff_s: float = field(default=0.5, validator=gt(0))
-    #: The largest such delay, in seconds.
+    #: The longest delay between two rounds, in seconds.
     backoff_max_s: float = field(default=8.0, validator=gt(0))
     #: The longest `Retry-After` to wait for, in seconds. If an upstream asks for more, the client gets the error at once.
     retry_after_max_s: float = field(default=120.0, validator=ge(0))
-    #: Which streams a client can resume after a disconnect: those that it `asked` for with `x-streamkit-resumable: 1`,
-    #: `always` all, or `never` any. A resumable stream costs tokens without its client (`resume.unattended_s`).
+    #: Which streams a client can resume after a disconnect. `asked`: those that it requests with the header
+    #: `x-streamkit-resumable: 1`. `always`: all. `never`: none. A resumable stream continues and costs tokens while its
+    #: client is away, for at most `resume.unattended_s`.
     resumable: Resumable = "asked"
 
     def __attrs_post_init__(self) -> None:

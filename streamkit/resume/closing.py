@@ -48,9 +48,10 @@ class Closer:
 
 
 def closing(meta: Meta, written: bytes, error: StreamError | None = None) -> bytes:
-    """Return the bytes to send after ``written``, all bytes of a log, so that clients see a failed response, never a success.
+    """Return the bytes that end a failed response, so that clients do not take it for a success.
 
-    ``error`` is reported to clients; None: the process died. The result is empty after an error, or after a complete response.
+    ``written`` are all bytes of the log so far. ``error`` is reported to clients; None: the process died. The result is
+    empty if ``written`` already has an error, or is a complete response.
     """
     closer = Closer(meta)
     closer.feed(written)

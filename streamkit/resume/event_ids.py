@@ -19,7 +19,7 @@ _LINE_ENDS: Final = b"\r\n"
 
 
 class EventIDs:
-    """A machine that adds ids to the bytes of a log, fed in pieces of any size. An incomplete event waits for its end.
+    """Adds event ids to the bytes of a log, in pieces of any size. It holds an incomplete event until the event ends.
 
     ``offset`` is the position of the first byte. ``inside``: this byte is inside an event, which then gets no id.
     """

@@ -36,18 +36,18 @@ Lost: TypeAlias = Literal["too_long", "full", "behind", "gone", "sealed"]
 
 
 class LogError(StreamkitError):
-    """A log can't be read, or not to its end."""
+    """A log can't be read, or can't be read to its end."""
 
 
 class LogGone(LogError):
-    """There is no such log: it never existed, has expired, was lost, or belongs to another client."""
+    """The log was not found: it never existed, has expired, was lost, or belongs to another client."""
 
     def __init__(self, message: str = "this response does not exist, or has expired") -> None:
         super().__init__(message)
 
 
 class BadCursor(LogError):
-    """The cursor does not belong to this log: it is after all bytes that exist or may still arrive."""
+    """The cursor does not belong to this log: it is a position that this log cannot have."""
 
 
 class LogGap(LogError):
@@ -55,7 +55,7 @@ class LogGap(LogError):
 
 
 class StoreDown(LogError):
-    """The store can't be reached, or reports that it can't answer."""
+    """The store can't be reached, or reports that it can't do what was asked."""
 
     type = "unavailable"
 
@@ -79,7 +79,7 @@ DEFAULT_LOG_LIMITS: Final = LogLimits()
 
 @frozen(kw_only=True)
 class Meta:
-    """What is known of a response before its first byte."""
+    """The data of a response that are known before its first byte."""
 
     dialect: str  #: The client's dialect, or the name of a known client (``claude-code``). Errors to readers have this format.
     media_type: str = "text/event-stream"
@@ -113,7 +113,8 @@ class Reading(Protocol):
     async def closing(self, position: int, error: StreamError) -> bytes:
         """Return the error bytes to send after the log's first ``position`` bytes, which the client has.
 
-        The error continues these bytes if they can still be read; else it is an error without their state. Never raises.
+        If these bytes can still be read, the error fits their state (such as open blocks). Otherwise it is an error for an
+        empty stream. Never raises.
         """
 
     async def aclose(self) -> None: ...
@@ -142,11 +143,11 @@ class Log(Protocol):
     def end(self, why: End, data: bytes = b"", /) -> None:
         """Append the last bytes and the kind of end as one entry. Later appends are dropped.
 
-        ``aborted``: nobody was able to write an error, so the store appends an error of the dialect.
+        If ``why`` is ``aborted``, no error could be written, so the store appends an error of the dialect.
         """
 
     def discard(self) -> None:
-        """Delete the log. For a log that no client knows of."""
+        """Delete the log. Use it only for a log that no client knows."""
 
     async def open(self, after: int = 0, /) -> Reading:
         """Read the log from byte ``after`` on."""
@@ -168,13 +169,13 @@ class Store(Protocol):
         """Read a log from byte ``after`` on. Raises LogGone, BadCursor and StoreDown."""
 
     async def stop(self, log_id: str, owner: str = "") -> None:
-        """Ask the writer of a log to end it; without effect on an ended log. Raises LogGone and StoreDown."""
+        """Ask the writer of a log to end it. This has no effect on an ended log. Raises LogGone and StoreDown."""
 
     async def delete(self, log_id: str, owner: str = "") -> None:
         """Delete a log, and stop its writer. Raises LogGone and StoreDown."""
 
     async def save(self, name: str, data: bytes, owner: str = "", ttl_s: float | None = None) -> None:
-        """Keep a value for ``ttl_s`` seconds; None: as long as a log. Raises StoreDown."""
+        """Keep a value for ``ttl_s`` seconds, or with None as long as a log. Raises StoreDown."""
 
     async def load(self, name: str, owner: str = "") -> bytes:
         """Return a value that was saved. Raises LogGone and StoreDown."""
@@ -206,7 +207,7 @@ _OFFSET: Final = re.compile(r"0|[1-9][0-9]{0,15}")
 
 
 def owner_of(key: str, log_id: str) -> str:
-    """Return a hash that identifies the client that may read a log: the client with ``key``. Empty ``key``: return "", anyone.
+    """Return a hash of the ``key`` of the client that may read a log. If ``key`` is empty, return "": anyone may read it.
 
     The result reveals neither the key nor that two responses have the same key.
     """
@@ -232,7 +233,7 @@ def boot_in(log_id: str) -> str:
 
 @frozen
 class Cursor:
-    """A position of a reader: a number of bytes of a log."""
+    """A reader's position in a log: the number of bytes before it."""
 
     log_id: str
     offset: int

@@ -44,7 +44,7 @@ def new_boot() -> str:
 
 
 class MemoryStore:
-    """A store in the memory of this process. ``boot`` is the process's name, if others may look for its logs."""
+    """A store in the memory of this process. ``boot`` is the process's name, if other processes may look for its logs."""
 
     def __init__(self, limits: LogLimits = DEFAULT_LOG_LIMITS, *, boot: str = "") -> None:
         self.limits = limits
@@ -147,7 +147,7 @@ class MemoryStore:
             self._timers[log.id] = asyncio.get_running_loop().call_later(self.limits.ttl_s, self.forget, log)
 
     def forget(self, log: MemoryLog) -> None:
-        """Drop a log. Its readers get LogGone; its bytes count until the last reader has left."""
+        """Drop a log. Its readers get LogGone. Its bytes count against the limit until the last reader has left."""
         if self._logs.pop(log.id, None) is not None:
             log.drop()
         self._ended.pop(log.id, None)

@@ -18,9 +18,9 @@ from streamkit.resume.log import Log, LogError, StoredLog
 def keep(log: Log) -> Stage[bytes, bytes]:
     """Return a stage that passes bytes on and appends them to ``log``.
 
-    It must be the last stage of the pipe, after ``encode``. The log ends with the pipe: ``done`` if the report says that the
-    stream is clean, ``failed`` if it does not, ``aborted`` if the pipe was not read to its end. The bytes that state that the
-    response is complete are appended together with the end.
+    It must be the last stage of the pipe, after ``encode``. The log ends when the pipe ends. Its end is ``done`` if the
+    report says that the stream is clean, ``failed`` if not, and ``aborted`` if the pipe was not read to its end. The success
+    terminator is appended together with the end.
     """
     return _Keep(log)
 
@@ -77,10 +77,10 @@ async def _kept(chunks: AsyncGenerator[bytes, None], log: Log) -> AsyncGenerator
 
 
 async def read(log: Log | StoredLog, *, after: int = 0) -> AsyncGenerator[bytes, None]:
-    """Yield the bytes of a log from byte ``after`` on, as they are written: for the source of a pipe, or for a client.
+    """Yield the bytes of a log from byte ``after`` on, as they are written. Use it as the source of a pipe, or for a client.
 
-    It ends when the log ends; the log of a failed response ends with an error. Raises SourceFailed if the log can't be read,
-    or not to its end, with the LogError as the cause.
+    It ends when the log ends; the log of a failed response ends with an error. Raises SourceFailed if the log can't be read
+    to its end; the cause is the LogError.
     """
     try:
         reading = await log.open(after)

@@ -292,15 +292,17 @@ def _with_piece(value: Any, path: tuple[str, ...], piece: str) -> Any:
 
 
 def map_text(change: Change, *, hold: int, parts: Iterable[Part] | Part = ("text",)) -> Stage[list[Event], list[Event]]:
-    """Create a stage that changes text, however its deltas cut it: the output is ``change`` of each whole text.
+    """Create a stage that replaces each text by ``change(text)``, however its deltas split the text.
 
-    ``change`` gets a text and returns the changed text. It must be a pure function, since it is called several times with
-    pieces of a text. Each change may depend on at most ``hold`` neighbouring characters. At most ``hold`` characters of each
-    text are held back; they are sent before the event that ends the text. ``parts`` selects the texts to change (``PARTS``).
-    In the arguments of calls, only strings that are values change, so the arguments stay JSON.
+    ``change`` gets a text and returns the changed text. It must be a pure function, since it is called several times
+    with pieces of a text. Each change may depend on at most ``hold`` neighbouring characters. At most ``hold``
+    characters of each text are held back; they are sent before the event that ends the text. ``parts`` names the kinds
+    of text to change (``PARTS`` has all of them). In the arguments of calls, only values that are strings change, so
+    the arguments stay JSON.
 
-    Put the stage after ``accumulate_tool_calls`` and, for ``arguments``, before ``check_json``: if arguments change, the
-    verdict on them is dropped. Raises UsageError for wrong arguments, and if ``change`` does not return a str.
+    Put the stage after ``accumulate_tool_calls``. If it changes ``arguments``, put it before ``check_json``, because
+    the verdict on changed arguments is dropped. Raises UsageError for wrong arguments, and if ``change`` does not
+    return a str.
     """
     if not callable(change):
         raise UsageError(f"map_text: the first argument must be a function from str to str, not {quoted(change)}")

@@ -60,18 +60,18 @@ async def check_stage(
     """Check that ``stage`` keeps the laws on ``items``: its input, a list of batches of events or frames, or of bytes.
 
     * L1: however the input is split into batches (or reads), ``equal`` says that the output is the same.
-    * L3: if the input, cut anywhere, does not report success, the output does not either. An exception of the input
-      passes through. Neither is asked of what comes after a stage ended the response itself, as ``guard`` does.
-    * L11: wherever the text of deltas and fragments is cut, with usage and asides in it, and with two choices in turn, the
-      output is the same. Not checked if the output is bytes.
+    * L3: if the input is cut anywhere and does not report success, the output does not either. An exception of the input
+      passes through. Both are checked only until the stage itself ends the response, as ``guard`` does.
+    * L11: the output is the same wherever the text of deltas and fragments is split, also if usage, asides or deltas of
+      another choice are between the pieces. Not checked if the output is bytes.
     * L7: if the consumer leaves early, is cancelled, or the input fails, the source is closed on the line after the ``async
       with``, in the consumer's task.
 
-    ``equal`` compares, and ``succeeds`` judges, the whole flow: one list of events (all batches joined), or one ``bytes``. By
-    default L3 is checked only if the input has a ``StreamEnded``; for a stage that reads or writes bytes, pass ``succeeds``.
-    ``exhaustive`` and ``seed`` are those of ``cuts``. Raises AssertionError that names the law and the cut, or says that the
-    stage yields no batches or changed an event in place, UsageError if an item of ``items`` is neither a list nor bytes,
-    ValueError if ``items`` is empty, and what ``stage`` raises on the whole input.
+    ``equal`` and ``succeeds`` get a whole input or output: one list of events (all batches joined), or one ``bytes``. By
+    default, L3 is checked only if the input has a ``StreamEnded``; for a stage that reads or writes bytes, pass
+    ``succeeds``. ``exhaustive`` and ``seed`` are those of ``cuts``. Raises AssertionError that names the law and the cut, or
+    says that the stage yields no batches or changed an event in place. Raises UsageError if an item of ``items`` is neither
+    a list nor bytes, and ValueError if ``items`` is empty. Passes on any exception that ``stage`` raises on the whole input.
     """
     for item in items:
         if not isinstance(item, list | bytes):

@@ -73,19 +73,20 @@ def check_dialect(dialect: Dialect, bodies: Mapping[str, bytes], *, exhaustive: 
     """Check that ``dialect`` keeps the laws on ``bodies``: its streams as bytes, each with a name, valid and broken ones.
 
     * L1: however the bytes are split into reads, the events, the fault and the repairs are the same.
-    * L3: a stream that is cut reports success only if it has all of the text and calls. If it reports none, neither does its
-      translation, in this dialect and in every built-in one.
-    * L4: the encoder's output is read without repairs and breaks no rule, and has the same content except for counted losses.
+    * L3: a truncated stream reports success only if it has all of the text and calls. If it does not, its translation into
+      this dialect and every built-in one does not either.
+    * L4: the encoder's output is read without repairs and breaks no rule, and has the same content except for counted
+      losses.
     * L5: in a stream that needs no repair, an unknown member in any object is in an event or counted.
     * L10: each quirk changes at least one of the streams. Reading the changed stream needs that repair and no other, and the
       stream ends as before.
 
-    A dialect with ``bodies`` must keep L3, L4 and L5 for whole responses too: the response of each stream is written whole and
-    read again. Sample requests are written, read, and written again, which must give the same body (L5).
+    If the dialect has ``bodies``, L3, L4 and L5 are checked for whole responses too: the response of each stream is written
+    whole and read again. Sample requests are written, read, and written again, and both bodies must be equal (L5).
 
-    ``exhaustive`` and ``seed`` are those of ``cuts``: a test of a few short streams has time for every cut. Raises
-    AssertionError that names the law, the stream and the place, and ValueError if no stream of ``bodies`` is a success or has
-    what a quirk changes, because the test would then prove nothing.
+    ``exhaustive`` and ``seed`` are those of ``cuts``; a test of a few short streams has time for every cut. Raises
+    AssertionError that names the law, the stream and the place. Raises ValueError if no stream of ``bodies`` is a success,
+    or none has what a quirk changes, because the test would then prove nothing.
     """
     readings = {name: _read(dialect, [body]) for name, body in bodies.items()}
     if not any(reading.clean for reading in readings.values()):

@@ -33,10 +33,11 @@ def cuts(
 ) -> Iterator[list[bytes]]:
     """Yield ways to split ``data`` into reads: whole, byte by byte, at single places, at pairs of places, at random.
 
-    ``exhaustive``: every single cut of data up to 32 KiB; of longer data, every cut in the first and last 8 KiB and 2,000
-    seeded ones; every pair of cuts of data up to ``pairs_up_to`` bytes, or 200 seeded pairs of longer data. Otherwise:
-    ``sample`` seeded cuts, half of them near line ends, and as many pairs. Random cuts may repeat a place, which gives empty
-    reads. The same arguments give the same cuts.
+    With ``exhaustive``, data up to 32 KiB are cut at every single place. Longer data are cut at every place in the first and
+    last 8 KiB, and at 2,000 random places. Data up to ``pairs_up_to`` bytes are also cut at every pair of places, longer
+    data at 200 random pairs. Without ``exhaustive``, there are ``sample`` random cuts, half of them near line ends, and as
+    many pairs. Random cuts may repeat a place, which gives empty reads. The same arguments, with the same ``seed``, give the
+    same cuts.
     """
     rng = random.Random(seed)  # noqa: S311 - reproducible, not secret
     size = len(data)

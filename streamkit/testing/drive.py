@@ -28,7 +28,7 @@ def drive(stage: StageFunction[A, B], items: Iterable[A]) -> list[B]:
 def drive_machine(machine: Machine[A, B], items: Iterable[A]) -> list[B]:
     """Return the output of a machine for ``items`` and at their end. Falsy outputs are left out, as in a stage.
 
-    A fault ends the run: the output so far stays in the list, and ``machine.fault`` says why.
+    A fault ends the run. The list then has the output so far, and ``machine.fault`` is the error.
     """
     outputs: list[B] = []
     for item in items:
@@ -47,11 +47,11 @@ def drive_machine(machine: Machine[A, B], items: Iterable[A]) -> list[B]:
 def joined(events: Iterable[Any]) -> list[Any]:
     """Return ``events`` with adjacent deltas joined. Equal lists mean equal streams, however they were split into reads.
 
-    Text, refusal and reasoning: neighbours are joined if they have the same class, choice, block and kind. Another block or
-    choice between them separates them, because the order between blocks is part of the stream. Argument fragments: in a run of
-    nothing but fragments, those of one call are joined at the place of the first; inside a read they may be regrouped, so
-    their order across calls has no meaning. All other events, and events of classes that are not streamkit's, keep their place
-    and end every run: starts, ends and usage keep their order.
+    Adjacent deltas of text, refusal or reasoning are joined if they have the same class, choice, block and kind. A delta of
+    another block or choice separates them, because the order between blocks is part of the stream. In a run of only argument
+    fragments, those of one call are joined at the place of the first. The order of fragments across calls has no meaning,
+    because streamkit may regroup them inside a read. All other events keep their place and end every run, also events of
+    classes that are not streamkit's.
 
     The given events are not changed.
     """

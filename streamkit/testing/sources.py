@@ -15,14 +15,15 @@ _open: set[FaultySource[Any]] = set()
 
 
 class PlannedFailure(Exception):
-    """The default error of a ``FaultySource``. It is not a ``StreamkitError``, because no stage may swallow it."""
+    """The default error of a ``FaultySource``. It is not a ``StreamkitError``, so no stage may catch it."""
 
 
 class FaultySource(Generic[T]):
     """An async iterable of ``items`` that can fail or stall.
 
-    ``fail_after``: raise ``error`` after this many items. ``stall_after``: wait forever after this many items; ``stalled`` is
-    then set. Without both it ends after the last item. ``given`` counts the items. It can be read only once.
+    ``fail_after``: raise ``error`` after this many items. ``stall_after``: wait forever after this many items; ``stalled``
+    is then set. Without either, the source ends after the last item. ``given`` counts the items. The source can be read only
+    once.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class FaultySource(Generic[T]):
 
     @property
     def open(self) -> bool:
-        """Whether iterating over the source has begun and the source is not closed."""
+        """True if reading has begun and the source is not closed."""
         return self in _open
 
     def __aiter__(self) -> FaultySource[T]:

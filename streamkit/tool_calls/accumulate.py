@@ -713,9 +713,9 @@ def accumulate_tool_calls(
 ) -> Stage[list[WireEvent], list[Event]]:
     """Create the stage after ``decode``: it turns wire events into calls with a final id, name and end.
 
-    ``policy`` selects the tolerances; if it refuses repairs, it does so for every stage of the pipe. ``make_id(prefix)`` makes
-    an id for a call without one. Ids must differ across turns, or tool results match the wrong call (quirks.md 34). With
-    ``join``, the deltas of one block or call in one batch become one delta (``joining.py``).
+    ``policy`` says what to tolerate. A policy that refuses repairs refuses them in every stage of the pipe.
+    ``make_id(prefix)`` makes an id for a call without one. Ids must differ across turns; otherwise tool results match the
+    wrong call (quirks.md 34). With ``join``, the deltas of one block or call in one batch become one delta (``joining.py``).
     """
     return Stage(
         "accumulate_tool_calls",

@@ -126,8 +126,8 @@ class Change:
 class PartialJSON:
     """Builds the value of one JSON text from its fragments.
 
-    ``changes`` are the changes that the last fragment made, in order. ``state``, ``reason`` and ``position`` are
-    ``JSONScanner``'s.
+    ``changes`` are the changes that the last fragment made, in order. ``state``, ``reason`` and ``position`` are as in
+    ``JSONScanner``.
     """
 
     def __init__(self, *, depth: int = 128, numbers: Literal["ended", "growing"] = "ended") -> None:
@@ -331,8 +331,8 @@ def _converted(raw: str) -> int | float | Decimal | None:
 class PartialArguments:
     """The arguments of a call so far.
 
-    ``value`` and ``partial`` are live: they show the text so far when you read them, which may be more than when the event was
-    made. ``value`` is ``MISSING`` before there is a value. ``path`` is the path of the value being received when the event was
+    ``value`` and ``partial`` keep growing after the event was made: they have all text received so far. ``value`` is
+    ``MISSING`` before there is a value. ``path`` is the path of the value that was being received when the event was
     made. ``partial`` has ``is_final`` and ``snapshot``, and its ``changes`` are those of this batch.
     """
 
@@ -444,7 +444,7 @@ def partial_output(
 ) -> Stage[list[Event], list[SeenOutput]]:
     """Create the stage after ``accumulate_tool_calls`` or ``check_output`` that reports JSON text while it is received.
 
-    It adds a ``PartialOutput`` for each choice whose text grew in a batch; the text is read in the order of its deltas, and a
+    It adds a ``PartialOutput`` for each choice whose text grew in a batch. The text is read in the order of its deltas. A
     text that is not JSON has no value. ``numbers`` is as in ``partial_arguments``.
     """
     return Stage("partial_output", lambda _report: OutputWatcher(limits=limits, numbers=numbers), takes="events")

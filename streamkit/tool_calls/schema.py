@@ -98,14 +98,14 @@ class _Tool:
 class ToolSchemas:
     """The schemas of a request's tools, to check finished arguments against.
 
-    ``tools`` are the definitions as the request has them (OpenAI's two dialects, Anthropic or Ollama), a mapping of names to
-    schemas, or ``Request.tools``. A definition without a schema (a custom tool, one that the provider runs) accepts any
-    object. A tool is also known by the name that it gets in other dialects, and a tool in a namespace by its plain name,
-    unless another tool has that name.
+    ``tools`` are the definitions as the request has them (OpenAI's two dialects, Anthropic or Ollama), a mapping of
+    names to schemas, or ``Request.tools``. A definition without a schema (a custom tool, one that the provider runs)
+    accepts any object. A tool is also found by the name that it gets in other dialects. A tool in a namespace is also
+    found by its plain name, unless another tool has that name.
 
-    Needs the extra ``schema``. Raise BadToolSchema for a schema above ``limits.schema_bytes`` (all together),
-    ``limits.json_depth`` or the limits of this module; raise UsageError without the extra, or for an invalid definition.
-    Schemas are compiled by ``compile``, or when a tool is first called.
+    Needs the extra ``schema``. Raises UsageError if it is missing or a definition is invalid. Raises BadToolSchema if
+    the schemas together exceed ``limits.schema_bytes``, or one of them exceeds ``limits.json_depth`` or the limits of
+    this module. A schema is compiled when its tool is first called; ``compile`` compiles all of them.
     """
 
     def __init__(

@@ -81,21 +81,22 @@ def encode_request(
 ) -> bytes:
     """Write a request for ``dialect``, or for a provider that speaks the dialect and has further needs.
 
-    Calls and results must be paired. If they are not, BadRequest names the turn and the id; with ``repair`` they are paired
-    and the repair is counted. Tools of another dialect whose definitions this dialect would refuse raise an error that names
-    all of them (within one dialect, call ``check_tools``). What only another provider can read (``Request.unreadable``, media
-    in its store) is an error, too, which says what to send instead (``drop_unreadable`` drops it). Everything else that the
-    dialect can't express is a counted loss.
+    Calls and results must be paired. If they are not, BadRequest names the turn and the id; with ``repair`` they are
+    paired and the repair is counted. If the dialect would refuse definitions of another dialect's tools, BadRequest
+    names all of these tools (within one dialect, call ``check_tools``). If only another provider can read a part
+    (``Request.unreadable``, media in its store), BadRequest says what to send instead (``drop_unreadable`` drops such
+    parts). Everything else that the dialect can't express is a counted loss.
 
-    ``max_tokens`` is written where the dialect demands a bound and the request has none. ``emulate`` imitates features that
-    the dialect lacks instead of refusing them. Where a dialect refuses a history that begins with the assistant,
-    ``assistant_first`` says whether a short user turn is added before it or the request is refused. Where a model does not
-    continue the assistant's text, ``assistant_last`` says the same of a user turn after it. ``linked_media`` says whether
-    media at a URL, in a dialect that takes none, are refused or dropped. ``model_like`` names a known model that accepts the
-    same as the request's, for a name that says nothing (Azure's name of a deployment). ``prefill`` is how a provider is asked
-    to continue the assistant's last turn (``prefill_of``); a model that can't continue it is refused. With ``cache="auto"``,
-    the prompt is marked for the provider's cache if the provider needs marks and the request has none. ``changes`` are made
-    in the written body, in order (``translation.changes``). Raises BadRequest, and UsageError for an unknown name.
+    ``max_tokens`` is written if the dialect requires a bound and the request has none. ``emulate`` imitates features
+    that the dialect lacks instead of refusing them. ``assistant_first`` is for a dialect that refuses a history that
+    begins with the assistant: ``bridge`` adds a short user turn before it, ``refuse`` raises BadRequest.
+    ``assistant_last`` is for a model that does not continue the assistant's text: ``bridge`` adds a user turn after it.
+    ``linked_media`` says whether media at a URL, in a dialect that takes none, are refused or dropped. If the model's
+    name says nothing (Azure's name of a deployment), ``model_like`` names a known model that accepts the same.
+    ``prefill`` is how to ask the provider to continue the assistant's last turn (``prefill_of``); BadRequest is raised
+    if the model can't. With ``cache="auto"``, the prompt is marked for the provider's cache if the provider needs marks
+    and the request has none. ``changes`` are made in the written body, in order (``translation.changes``). Raises
+    BadRequest, and UsageError for an unknown name.
     """
     named, provider = source_named(dialect)
     bodies = _bodies_of(named)
@@ -155,10 +156,10 @@ def _in_effect(request: Request) -> Request:
 
 
 def drop_unreadable(request: Request, dialect: str, *, report: StreamReport | None = None) -> Request:
-    """Return the request without what no provider of ``dialect`` can read, which ``encode_request`` refuses otherwise.
+    """Return the request without the parts that no provider of ``dialect`` can read. ``encode_request`` refuses such parts.
 
-    Media are counted as lost here. The rest is no longer marked as unreadable: when the request is written, it is counted like
-    all that the dialect can't express. Raises UsageError for an unknown name.
+    Dropped media are counted as lost at once. Other parts are only marked as readable: ``encode_request`` drops them and
+    counts them as lost. Raises UsageError for an unknown name.
     """
     named, _ = source_named(dialect)
     kept = [each for each in request.unreadable if each.reader == named.name]
@@ -244,10 +245,10 @@ def decode_response(
 ) -> Response:
     """Read a whole response of ``dialect``, or of a provider that speaks it, with its verdicts, usage and report.
 
-    An error body raises no exception: ``Response.error`` has the provider's error, and ``clean`` is False. If the logger
-    ``streamkit.translation.bodies`` is at debug level, the body is logged, with everything that looks like a secret removed.
-    Raises NotThisDialect for a body of another dialect, other subclasses of ``StreamError`` for a body that can't be read,
-    and UsageError for an unknown name.
+    An error body raises no exception: ``Response.error`` has the provider's error, and ``clean`` is False. If the
+    logger ``streamkit.translation.bodies`` is at debug level, it logs the body without everything that looks like a
+    secret. Raises NotThisDialect for a body of another dialect, other subclasses of ``StreamError`` for a body that
+    can't be read, and UsageError for an unknown name.
     """
     named, provider = source_named(dialect)
     _check_body(body)

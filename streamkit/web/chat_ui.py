@@ -241,15 +241,15 @@ def chat_ui(
     """Serve ``useChat`` at ``path`` from ``upstream``, and resume its responses at ``{path}/{id}/stream``.
 
     Every request to the upstream uses ``model``, ``system`` and ``tools``, whatever the client sends. A tool call is sent to
-    the client, which runs it after the response is complete (``onToolCall``) and sends its result in a new request. A response
-    that fails or is interrupted ends with an ``error``, which ``useChat`` shows, and none of its calls are run. ``stages`` are
-    as in ``setup``.
+    the client, which runs it after the response is complete (``onToolCall``) and sends its result in a new request. If a
+    response fails or is interrupted, it ends with an ``error``, which ``useChat`` shows, and the client runs none of its
+    calls. ``stages`` are as in ``setup``.
 
-    If the application uses ``add_resuming``, before or after this call, responses continue without their client as
-    ``resumable`` says. ``GET {path}/{id}/stream`` returns the chat's newest response from its start, in progress or kept. It
-    returns 204 if there is none, or if a client already has all of it. ``DELETE`` at the same path stops it, and so does the
-    chat's next message. The client chooses a chat's id. A chat belongs to the key that ``Resuming.key`` finds in the request;
-    without such a key, anyone who knows the id gets the response.
+    If the application uses ``add_resuming``, before or after this call, ``resumable`` says which responses continue after
+    their client has left. ``GET {path}/{id}/stream`` returns the chat's newest response from its start, whether it is in
+    progress or kept. The status is 204 if there is none, or if a client already has all of it. ``DELETE`` at the same path
+    stops the response, and so does the chat's next message. The client chooses a chat's id. A chat belongs to the key that
+    ``Resuming.key`` finds in the request; without such a key, anyone who knows the id gets the response.
 
     As with ``setup``, the application's middlewares decide who may send requests, live streams end within ``grace_s`` seconds
     at shutdown, and ``client_max_size`` limits the bodies. ``setup`` may serve clients at the same path; then choose another

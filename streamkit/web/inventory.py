@@ -29,9 +29,10 @@ Cards: TypeAlias = Sequence[ModelCard] | Callable[[], Sequence[ModelCard]]
 
 
 def add_inventory(router: web.UrlDispatcher, cards: Cards, find: Find | None = None, *, prefix: str = "") -> None:
-    """Serve the paths at which clients look up ``cards``, each with ``prefix`` before it. Errors are in the client's dialect.
+    """Serve the paths at which clients list the models ``cards``. ``prefix`` is put before each path.
 
-    ``cards`` may be a function, which is called for each request. ``find`` may also know models that are not listed.
+    ``cards`` may be a function, which is called for each request. ``find`` may also find models that are not listed. Errors
+    are in the client's dialect.
     """
     _add(router, Inventory(cards, find), lambda path: [prefix + path])
 

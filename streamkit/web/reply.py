@@ -758,10 +758,10 @@ LIVE: Final = web.AppKey("streamkit-live", set[Reply])
 
 
 def end_streams_on_shutdown(app: web.Application, *, grace_s: float = 30.0, hurry: asyncio.Event | None = None) -> None:
-    """Give live streams ``grace_s`` seconds to end when ``app`` shuts down; then end the others with an error frame.
+    """When ``app`` shuts down, give live streams ``grace_s`` seconds to end; then end the remaining ones with an error frame.
 
-    Setting ``hurry`` ends these seconds early. aiohttp calls this after it has stopped accepting connections. Its own
-    ``shutdown_timeout`` starts after this.
+    If ``hurry`` is set, the remaining ones end at once. All of this happens after aiohttp has stopped accepting connections,
+    and before aiohttp's own ``shutdown_timeout`` begins.
     """
     live = app[LIVE] = set()
 

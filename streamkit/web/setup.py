@@ -66,17 +66,17 @@ async def relay(
     delivery: Delivery = DEFAULT_DELIVERY,
     headers: Mapping[str, str] | None = None,
 ) -> web.StreamResponse:
-    """Respond to ``request`` with a stream in the dialect of ``client``. The handler must return the returned response.
+    """Respond to ``request`` with a stream in the dialect of ``client``. Your handler must return the result.
 
-    ``client`` names the client's dialect, or the client itself; it selects the media type, keep-alives and error format. The
-    source has the dialect of ``provider``, by default that of ``client``. It is transcoded, and its events pass ``stages``.
-    To build the pipe yourself, give ``pipeline`` instead of ``stages``.
+    ``client`` names the client's dialect, or the client itself; it selects the media type, keep-alives and error format.
+    ``provider`` names the dialect of the source, by default that of ``client``. The source is transcoded, and its events
+    pass ``stages``. To build the pipe yourself, pass ``pipeline`` instead of ``stages``.
 
     ``source`` is an upstream's response, an unsent request (``session.post(…)``), or any async iterable of bytes. A failed
     request and a status other than 200 become an error in the client's dialect. The client also gets the response's
-    rate-limit headers, and ``headers``. The source is closed before this function returns, and at once when the client
-    disconnects, unless the application keeps responses (``add_resuming``) and the client asked to be able to resume this one.
-    Raises UsageError for an unknown name, and for stages together with a pipeline.
+    rate-limit headers, and ``headers``. The source is closed before this function returns. It is closed at once if the
+    client disconnects, unless the application keeps responses (``add_resuming``) and the client asked to be able to resume
+    this one. Raises UsageError for an unknown name, and for stages together with a pipeline.
     """
     pipeline = pipeline_of(pipeline, client, provider, stages)
     outlet = resumable_outlet(request, client)
@@ -243,16 +243,16 @@ def setup(
 
     * ``model``: the model name to send to the upstream. None: the name that the client sent.
     * ``prefix``: text before every path.
-    * ``grace_s``: seconds in which live streams must end when the application shuts down.
+    * ``grace_s``: seconds that live streams have to end when the application shuts down.
     * ``count_tokens``: the response if the upstream can't count tokens. ``estimate``: an estimate, marked as one.
       ``upstream``: an error. ``off``: always an error; the upstream gets no such request.
-    * ``max_sockets``: how many WebSockets may be open at once in the application, in dialects that have them. Further ones are
-      refused with 426; clients then use HTTP. A message may be as large as a body. A browser lets any page open a WebSocket
-      and sends this application's cookies with it, so WebSockets from pages of other sites are refused.
+    * ``max_sockets``: how many WebSockets may be open at once in the application, in dialects that have them. Further ones
+      are refused with 426; clients then use HTTP. The limit for bodies also applies to a message. WebSockets from pages of
+      other sites are refused, because a browser would send this application's cookies with them.
     * ``stages``: the stages that each streamed or whole response passes before the client gets it, as in ``transcode``:
       ``redact``, or your own. If one raises an exception, the client gets an error that does not show the exception.
 
-    A failure of the upstream is a warning of the logger ``streamkit.web``, without keys and without text of the conversation.
+    If the upstream fails, the logger ``streamkit.web`` writes a warning, without keys and without text of the conversation.
     The application's middlewares decide which clients may send requests. Its ``client_max_size`` limits request bodies;
     aiohttp's default of 1 MiB is too small for prompts with images. ``setup`` may be called again for another upstream with
     another prefix. Raises UsageError for a dialect that can't be served, and for an object that is not a stage.

@@ -37,8 +37,8 @@ class Timeouts:
     """The longest times that an upstream may take, in seconds."""
 
     connect_s: float = field(default=10.0, validator=gt(0))  #: seconds for opening a connection, including TLS
-    #: Seconds from sending the request to the first byte of the response's body: a thinking model may be silent for a minute.
-    #: Comments and pings do not count as bytes: if an upstream sends nothing else, the next upstream is tried.
+    #: Seconds from sending the request to the first byte of the response's body. A thinking model may be silent for a
+    #: minute. Comments and pings do not count: if an upstream sends nothing else in this time, the next upstream is tried.
     first_byte_s: float = field(default=120.0, validator=gt(0))
     #: Seconds between two reads. Keep-alives of the upstream count as reads.
     idle_s: float = field(default=300.0, validator=gt(0))
@@ -277,8 +277,8 @@ def iter_upstream(
     """Return the body of an aiohttp client response as a source. Closing the source closes the response and its connection.
 
     Raises SourceFailed for errors of the transport, and FirstByteTimeout, IdleTimeout and TotalTimeout. ``started`` is the
-    event loop's time when the request was sent, from which two of the timers run; by default now. ``name`` is the upstream's
-    name; it precedes the messages of these errors.
+    event loop's time when the request was sent, by default now; two of the timers begin at this time. ``name`` is the
+    upstream's name; the messages of these errors begin with it.
     """
     return TimedSource(_Body(response), timeouts, started=started, name=name)
 

@@ -36,7 +36,7 @@ RULES: dict[str, str] = {
     "message": "The message starts with an `id` and the role `assistant` (§6.2).",
     "block_index": "Blocks of content have the `index` 0, 1, 2 … in the order they start (§6.2).",
     "call_index": "Calls have the `index` 0, 1, 2 … in the order they start, counted apart from blocks (§6.2).",
-    "block_order": "One block or call is open at a time; deltas and ends name it; the message ends after it (§6.2).",
+    "block_order": "One block or call is open at a time. Deltas and end have its index; it ends before the message (§6.2).",
     "content": "`content` is an object; in a start it has a `type`, and its text or thinking is a string (§6.2).",
     "content_kind": "A delta has only the member of its block: text or thinking (§6.2).",
     "tool_plan": "`tool_plan` in a delta is a string (§6.2).",

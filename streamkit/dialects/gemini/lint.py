@@ -50,7 +50,7 @@ RULES: dict[str, str] = {
     "prompt_feedback": "`promptFeedback` is an object; its `blockReason`, if any, is a string (§5.2).",
     "usage": "`usageMetadata` is an object, and its counts are integers from 0 (§5.2).",
     "identity": "`responseId` and `modelVersion` are strings, and the same in every chunk (§5.2).",
-    "error": "The first key of an error is `error`, with an integer `code` and a `message`: the client sees no other (§0.4).",
+    "error": "The first key of an error is `error`, with an integer `code` and a `message`: clients notice no other (§0.4).",
     "after_error": "Nothing follows an error (§5.1).",
 }  # fmt: skip
 HINTS: Hints = {

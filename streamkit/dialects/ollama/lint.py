@@ -41,7 +41,7 @@ RULES: dict[str, str] = {
     "tool_calls": "`tool_calls` is a list of objects, each with only an object `function` (§0.4, §4.1).",
     "call_id": "A call has no `id`: Ollama writes one, but strict readers of late 2025 refuse it (§4.1).",
     "call_name": "A call has a name that is not blank (§4.1).",
-    "arguments": "`arguments` is an object, not a string: clients that declare it so raise an error (§0.4).",
+    "arguments": "`arguments` is an object, not a string: clients that require an object raise an error (§0.4).",
     "counts": "Counts and durations are integers from 0 (§4.1).",
     "done_reason": "The line with `done: true` has a `done_reason` that is not blank (§4.1, §7.6).",
     "after_done": "No line follows the one with `done: true` (§4.1).",

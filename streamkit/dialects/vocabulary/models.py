@@ -126,11 +126,11 @@ class ModelInfo:
     forced_calls: Literal["always", "unthinking", "never"] = "unthinking"
     #: Whether the vendor's own API can search the model's deferred tools.
     finds_tools: bool = False
-    parallel_option: bool = True  #: Whether a request may say whether calls may be parallel.
+    parallel_option: bool = True  #: Whether a request may allow or forbid parallel calls.
     #: The formats of a response that the vendor's own API accepts in addition to text: ``json``, ``schema``. For Claude,
     #: ``schema`` means strict tools, too.
     forms: tuple[Literal["json", "schema"], ...] = ("json", "schema")
-    form_with_tools: bool = True  #: Whether tools may be next to a JSON response format.
+    form_with_tools: bool = True  #: Whether a request may have both tools and a JSON response format.
 
     def fit(self, effort: str | None) -> str | None:
         """Return the nearest effort that the model knows; None if the model knows none that is near."""

@@ -48,7 +48,7 @@ SHOWN: Final = "[secret]"
 
 
 class Secret:
-    """A text that is shown as ``[secret]``. Comparison takes the same time wherever two texts differ.
+    """A text that is shown as ``[secret]``. A comparison takes the same time wherever the texts differ.
 
     It is not a ``str``, so no join, slice, serialiser or f-string can write it by accident (limits.md T6).
     """
@@ -141,8 +141,8 @@ def _is_base_url(_upstream: Upstream, _field: Attribute[str], text: str) -> None
 class Rest:
     """When a gateway stops using a model of an upstream that fails, and for how long (a circuit breaker)."""
 
-    #: The number of failures after which the model rests, if at least half of the attempts since the first of them failed. A
-    #: time-out counts as three failures. 0: it never rests after failures.
+    #: The number of failures after which a model is no longer used for a time (it rests), if at least half of the attempts
+    #: since the first failure failed. A time-out counts as three failures. 0: a model never rests after failures.
     failures: int = field(default=5, validator=ge(0))
     #: Seconds of the first rest. One request then probes the upstream; if it fails, the next rest is twice as long.
     first_s: float = field(default=10.0, validator=gt(0))
@@ -190,13 +190,14 @@ class Upstream:
     auth: Auth = "bearer"
     #: None for ``none``, and for ``sigv4`` and ``google``, which find credentials as AWS's and Google's tools do.
     key: Secret | None = None
-    #: Several keys in place of `key`. The gateway uses one until the provider refuses it or limits its rate; that key then
-    #: rests for the time of `Retry-After` (10 s without it, or 300 s if it was refused), and the next one is used at once.
+    #: Several keys in place of `key`. The gateway uses one key until the provider refuses it or limits its rate. Then the
+    #: next key is used at once, and the first one rests for the time of `Retry-After`, if the response has it, else for 10
+    #: s, or for 300 s if it was refused.
     keys: tuple[Secret, ...] = ()
     api_version: str | None = None  #: the query parameter ``api-version``, for Azure
     #: How requests are sent: each as a `POST`, or as a message of its WebSocket if the dialect has one. Counts use HTTP.
     transport: Transport = "http"
-    region: str | None = None  #: for SigV4: the region that requests are signed for
+    region: str | None = None  #: for SigV4: the AWS region that requests are signed for
     #: For SigV4: the AWS service that requests are signed for, by its name in signatures (``"execute-api"``). None: the
     #: service of the dialect. AWS refuses signatures for another service.
     service: str | None = None
@@ -205,7 +206,7 @@ class Upstream:
     proxy: str | Secret | None = None
     #: A PEM file with the root certificates to accept, instead of the system's.
     ca_file: str | None = None
-    #: A PEM file with the client certificate for the upstream (mTLS), and the certificates between it and its root.
+    #: A PEM file with the client certificate for the upstream (mTLS), and the certificates between it and the root.
     client_cert: str | None = None
     #: A PEM file with the key of ``client_cert``, not encrypted. None: the key is in the file ``client_cert``.
     client_key: str | None = None
@@ -217,47 +218,49 @@ class Upstream:
     headers: Mapping[str, str] = field(factory=dict, converter=_lower, repr=lambda headers: f"<{', '.join(headers)}>")
     #: The maximum of output tokens to send if the dialect requires one and the request has none.
     max_tokens: int = DEFAULT_MAX_TOKENS
-    emulate: bool = True  #: imitate features that the dialect lacks instead of refusing the request
-    #: What to do with a history that begins with an assistant message, if the dialect refuses one: put a short user message
+    emulate: bool = True  #: whether features that the dialect lacks are imitated; if not, the request is refused
+    #: What to do with a history that begins with an assistant message, if the dialect refuses that: put a short user message
     #: before it (``bridge``), or return an error (``refuse``).
     assistant_first: AssistantFirst = "bridge"
     #: What to do with a history that ends with assistant text, if the model can't continue it: add a short user message after
     #: it (``bridge``), or return an error (``refuse``).
     assistant_last: AssistantLast = "bridge"
-    #: What to do with media given as a URL, if the dialect takes none: return an error (``refuse``), fetch the media, over
-    #: https and from public addresses only (``fetch``), or leave them out and count a loss (``drop``).
+    #: What to do with media given as a URL, if the dialect takes no URLs. ``refuse``: return an error. ``fetch``: fetch the
+    #: media, over https and from public addresses only. ``drop``: leave them out and count a loss.
     linked_media: FetchedMedia = "refuse"
-    #: What to do with what only another provider can read, such as files by id, containers, prompts by id and vector stores:
-    #: try the next upstream of the route, or return an error (``refuse``), or leave it out and count a loss (``drop``).
+    #: What to do with parts that only another provider can read, such as files by id, containers, prompts by id and vector
+    #: stores. ``refuse``: try the next upstream of the route; if there is none, return an error. ``drop``: leave them out
+    #: and count a loss.
     unreadable: UnreadableParts = "refuse"
-    #: The name of a known model that accepts the same as this upstream's models, if their own names say nothing: an Azure
-    #: deployment may have any name. By default, a model is looked up by its own name.
+    #: The name of a known model that accepts the same as this upstream's models. Set it if their own names say nothing: an
+    #: Azure deployment may have any name. By default, a model is looked up by its own name.
     model_like: str | None = None
-    #: Whether text between thinking tags (`<think>…</think>`) becomes reasoning. `auto`: as the policy says, which means yes
-    #: for providers that are known to send such tags, if the client speaks another dialect. `on`: always. `opened`: always,
-    #: and the text begins inside thinking without an opening tag, because the server's template wrote that tag into the
-    #: prompt. `off`: it stays text.
+    #: Whether text between thinking tags (`<think>…</think>`) becomes reasoning. `auto`: if the provider is known to send
+    #: such tags and the client speaks another dialect; never with `policy = "strict"`. `on`: always. `opened`: always, and
+    #: the text begins inside thinking without an opening tag, because the server's template wrote that tag into the prompt.
+    #: `off`: it stays text.
     think_tags: ThinkTags = "auto"
-    #: The grammars of tool calls to look for in the model's text. A match becomes a tool call if the request has that tool.
+    #: The forms of tool calls to look for in the model's text. A match becomes a tool call if the request has that tool.
     text_calls: tuple[TextCalls, ...] = ()
-    #: Whether to mark prompts for the provider's cache. `auto`: yes, if the provider caches only what is marked and the client
-    #: set no mark. The marks are at the end of the tools, of the system prompt, and of the last two user turns.
+    #: Whether to mark prompts for the provider's cache. `auto`: yes, if the provider caches only marked prompts and the
+    #: client set no mark. The marks are at the end of the tools, of the system prompt, and of the last two user turns.
     cache: CacheMarks = "off"
-    #: What becomes of deferred tools (`defer_loading`). `off`: the provider's own search of tools finds them, or, where the
-    #: model has none, all of them are defined. `emulate`: they stay out of the request, the model gets a function that
-    #: searches them, and the gateway answers its calls and asks the model again with the tools found (needs the extra
-    #: `tools`). A client gets its vendor's own items of a search.
+    #: How deferred tools (`defer_loading`) are handled. `off`: the provider's own search finds them; if the model has no
+    #: such search, all of them are defined. `emulate`: they stay out of the request, and the model gets a function that
+    #: searches them. The gateway answers a call of this function, and sends the request again with the tools that were found
+    #: (needs the extra `tools`). A client gets the items that its own vendor uses for a search.
     tool_search: ToolSearch = "off"
-    #: Whether a request is sent again without a parameter that the upstream refuses, and later requests to the same model
-    #: leave this parameter out for an hour. Only parameters that a request can do without are left out, such as `temperature`.
+    #: Whether a request is sent again without a parameter that the upstream refuses. Later requests to the same model are
+    #: then sent without this parameter for an hour. Only parameters that a request can do without are left out, such as
+    #: `temperature`.
     learn: bool = True
     #: Members of each request to leave out, by their paths in the upstream's dialect:
     #: `["metadata.user_id", "tools.*.strict"]`.
     drop: tuple[str, ...] = ()
     #: Members of each request to set or replace, by their paths: `{ service_tier = "flex", "generationConfig.seed" = 1 }`.
-    #: In a table, the members are set one by one; an array is set as a whole.
+    #: If a value is a table, its members are set one by one; an array is set as a whole.
     set: Mapping[str, Any] = field(factory=dict, repr=lambda values: f"<{', '.join(values)}>")
-    #: Whether requests carry their trace (`traceparent`), if traces are sent (`[telemetry]`).
+    #: Whether requests have the header `traceparent`, if traces are sent (`[telemetry]`).
     propagate_trace: bool = True
 
     def __attrs_post_init__(self) -> None:
@@ -305,7 +308,7 @@ class Upstream:
         return operator_changes(self.set, self.drop) if self.set or self.drop else ()
 
     def deferred_tools(self, request: Request, report: StreamReport) -> DeferredTools | None:
-        """Return the deferred tools that the gateway searches for a request; None: there are none, or it searches none."""
+        """Return the deferred tools that the gateway searches for a request; None if there is nothing for it to search."""
         return deferred_tools(request, report) if self.tool_search == "emulate" else None
 
     @cached_property
