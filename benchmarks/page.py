@@ -15,39 +15,39 @@ HEAD = """\
 <!-- Written by `make bench`. `python -m benchmarks --draw` writes it again from results.json, and measures nothing. -->
 # Benchmarks
 
-What streamkit costs, how the cost grows, and what other libraries cost at the same work.
+This page says what streamkit costs, how the cost grows, and what other libraries cost for the same work.
 """
 GATEWAY = """\
-These figures have no sockets and no HTTP. [What the gateway costs](gateway.md) has both.
+These figures are without sockets and HTTP. [What the gateway costs](gateway.md) includes both.
 """
 LIMITS = """\
 ## What the numbers do not say
 
-- **How long your users wait.** A model writes about a hundred events a second. The slowest row on this page reads
-  thousands. streamkit costs CPU time and memory on your server. It adds nothing that a user can see to the time of the
-  first token.
+- **How long your users wait.** A model writes about a hundred events a second. Except for events of 4 MiB, streamkit
+  reads thousands in every row on this page. It costs CPU time and memory on your server. A user cannot notice how much
+  it adds to the time of the first token.
 - **What a network costs.** Nothing on this page has a socket, TLS or HTTP.
-- **How many microseconds it takes on your machine.** The ratios are similar on other machines. Caches and the versions of
-  Python and of orjson move them by tens of per cent.
+- **How many microseconds it takes on your machine.** The ratios are similar on other machines. Caches and the versions
+  of Python and of orjson change them by tens of per cent.
 - **That another library is bad.** The SDKs build typed objects, LiteLLM keeps what its logs need, and LangChain can add
   up any part of a message. streamkit checks, counts and limits more than this comparison asks for. Every library ran with
   the settings that its documentation shows first, on text and calls of one shape.
-- **What a short stream costs, except in the first table.** The other tables use streams of 4,000 events, unless they say
-  something else. Below a thousand events, the cost of opening and closing a pipe shows as well.
+- **What a short stream costs, except in the first table.** The other tables use streams of 4,000 events, unless they
+  say something else. In streams of fewer than a thousand events, the cost of opening and closing a pipe is visible.
 - **What a fault costs.** All inputs are clean. Repairs, losses and errors take other paths through the code. They are
   tested, but not timed.
 """
 READING = """\
 ## How to read the tables
 
-- The **floor** is the time of `orjson.loads` on the payload of each event, and nothing else: no framing and no output. "3
-  × floor" is three times as long as that, for the same events, in the same second, on the same machine.
+- The **floor** is the time that `orjson.loads` takes for the payloads of all events, without framing and output. "3
+  × floor" means three times as long, for the same events, in the same second, on the same machine.
 - A figure is the median of several rounds. The quartiles are in parentheses.
-- "Joined" means that streamkit joins adjacent deltas of one read, which is what `transcode` does. "Unjoined" keeps each
-  delta.
+- "Joined" means that streamkit joins adjacent deltas of one read, as `transcode` does by default. "Unjoined" means that
+  each delta is kept.
 - "64 KiB" and "per event" say how the bytes arrive: in large reads, or one event in each read.
 
-These commands repeat everything:
+These commands repeat the measurements:
 
 ```sh
 # measure everything, and write this page: a few minutes on two cores
@@ -62,28 +62,29 @@ METHOD = """\
 ## Method
 
 - **Inputs**, except the recorded ones, come from a seed and are the same on every machine (`benchmarks/mix.py`,
-  `content.py`, `inputs.py`). The first table uses streams like the recordings. The others use large chunked streams: Chat
-  chunks with OpenAI's order of fields, 300 to 380 bytes an event, and the same content in every other dialect. Before
-  anything is timed, each input and each output is read and compared with what it must say: the text, the arguments to the
-  last character, and the stop reason (`oracle.py`). For Chat and Anthropic the readers share no code with streamkit.
-  streamkit reads the other dialects itself, and its tests check them with the official clients.
+  `content.py`, `inputs.py`). The first table uses streams like the recordings. The other tables use long streams of
+  chunks: Chat chunks with OpenAI's order of fields, 300 to 380 bytes an event, and the same content in every other
+  dialect. Before anything is timed, each input and each output is read. The text, the arguments to the last character,
+  and the stop reason must be as expected (`oracle.py`). The code that reads Chat and Anthropic here shares nothing with
+  streamkit. streamkit reads the other dialects itself, and its tests compare it with the official clients.
 - **Ratios.** A shared machine changes its speed from one second to the next. So the floor is timed before and after each
   run of each task, and a ratio compares times of the same round (`timing.py`). Runs shorter than 12 ms are repeated
   within the round. Garbage collection is on.
-- **No event loop** runs in streamkit's own figures, because a source that never waits never suspends. In the comparison,
-  each library has an event loop if it needs one, in-memory transports instead of sockets, and a process and an
-  environment of its own. The libraries take turns.
-- **Libraries that read no SSE** get the least that their host would have to do: `bytes.split`, and `orjson` on both sides
-  (`peers/worker.py`). The work of each library is in its `peers/time_….py`. Their output is checked like streamkit's,
-  with one exception: several blocks may be open at the same time. A wrong result has no time. If some of many streams are
-  wrong, the list below the tables says how many.
-- **Memory** is what Python allocated above the start, by `tracemalloc`. The source is not counted.
+- **No event loop** runs while streamkit alone is measured, because its source never waits, so nothing is suspended. In
+  the comparison, each library has an event loop if it needs one, in-memory transports instead of sockets, and a process
+  and an environment of its own. The libraries take turns.
+- **Libraries that read no SSE** get the least code that a program would need for it: `bytes.split`, and `orjson` for
+  input and output (`peers/worker.py`). The code for each library is in its `peers/time_….py`. The output of libraries
+  is checked like streamkit's, but several blocks may be open at the same time. If a result is wrong, the table has no
+  time for it. If some of many streams are wrong, the list below the tables says how many.
+- **Memory** is what Python allocated since the start of the measurement, according to `tracemalloc`. The memory of the
+  source is not counted.
 """
 GOALS = """\
 ## Goals
 
-A goal is a figure that the project works towards on a quiet machine. It is not a promise, and a missed goal fails no
-test. `make bench-check` is what guards against changes that make streamkit slower. {held} of {all} goals were met in the
+A goal is a figure that the project works towards on a quiet machine. It is not a promise, and no test fails if a goal
+is missed. `make bench-check` finds changes that make streamkit slower. {held} of {all} goals were met in the
 stored run. The first rows are the goals that were met.
 """
 TITLES: Mapping[str, str] = {
@@ -96,21 +97,22 @@ TITLES: Mapping[str, str] = {
 }
 #: The text above a section's chart and tables.
 LEADS: Mapping[str, str] = {
-    "streams": "Each stream has a pipe of its own, which is opened and closed, and arrives one event a read.\n"
-    "Half of the streams have fewer than 25 events. *Recorded* streams are measured where they are at hand\n"
-    "(`STREAMKIT_CORPORA`). Everybody has the *seeded mix*: a seed draws it from the distribution of the recordings\n"
-    "(`benchmarks/shapes.json`: lengths, sizes, fragments, what providers add).\n\n"
+    "streams": "Each stream has its own pipe. The time includes the opening and closing of the pipe. Each read is one event.\n"
+    "Half of the streams have fewer than 25 events. *Recorded* streams are measured only on machines that have them\n"
+    "(`STREAMKIT_CORPORA`). Every machine has the *seeded mix*: a seed draws streams that are like the recordings\n"
+    "(`benchmarks/shapes.json`) in their lengths, sizes and fragments, and in what providers add.\n\n"
     "In the third column, 0.8 means that LLM-Rosetta needs 80 % of streamkit's time, so it is faster.\n"
     "Above 1, streamkit is faster.\n",
-    "stages": "From OpenAI Chat to Anthropic: framing, decoding, accumulating calls, checking their arguments, encoding.\n",
-    "pairs": "The same response (reasoning, text, and four calls one after the other) from every dialect to every dialect.\n"
-    "The time from Chat to Anthropic is 1. From a dialect to itself, everything is decoded and encoded too.\n"
+    "stages": "The streams are converted from OpenAI Chat to Anthropic. The time includes framing, decoding,\n"
+    "accumulating calls, checking their arguments, and encoding.\n",
+    "pairs": "One response (reasoning, text, and four calls one after the other) is converted from every dialect to every\n"
+    "dialect. The time from Chat to Anthropic is 1. If both dialects are the same, everything is decoded and encoded too.\n"
     "Ollama, Mistral and Gemini write a call in one piece, so they have fewer frames.\n",
     "growth": "The slope is the exponent of growth: 1 is linear, 2 is quadratic.\n"
-    "The next column says how much longer an input of twice the size takes, from the three largest sizes.\n",
-    "memory": "Many pipes that wait, and one open stream with a long call.\n",
-    "peers": '"× streamkit" says how many times as long as streamkit a library takes, at the same work, in the same round.\n'
-    "Below 1, it is faster than streamkit. On Node the floor is `JSON.parse`.\n",
+    "The next column says how many times as long an input of twice the size takes, at the three largest sizes.\n",
+    "memory": "The first table has many pipes that wait, the second one open stream with a long call.\n",
+    "peers": '"× streamkit" is the time of a library divided by that of streamkit, for the same work in the same round.\n'
+    "Below 1, the library is faster than streamkit. On Node, the floor is the time of `JSON.parse`.\n",
 }
 #: A model writes about so many events a second.
 PACE = 100
@@ -143,8 +145,8 @@ def _streams(results: Results) -> Iterator[str]:
     rows = [row for row in results["streams"] if row["source"] != THREE]
     cost = between(row["microseconds_per_stream"] for row in rows)
     yield (
-        f"**Streams as a service sees them**, one event a read: {cost} µs of CPU time for a whole stream, which includes the\n"
-        "  opening and closing of the pipe."
+        f"**Streams as a service gets them**, one event in each read: a whole stream takes {cost} µs of CPU time,\n"
+        "  with the opening and closing of its pipe."
     )
     ratios = medians(
         [
@@ -157,16 +159,16 @@ def _streams(results: Results) -> Iterator[str]:
     if slower := [ratio for ratio in ratios if ratio < 1]:
         yield (
             f"**streamkit is slower than LLM-Rosetta on these streams** in {len(slower)} of {len(ratios)} comparisons.\n"
-            f"  LLM-Rosetta needs {between(slower)} of streamkit's time there."
+            f"  In these, LLM-Rosetta needs {between(slower)} of streamkit's time."
         )
 
 
 def _stages(results: Results) -> Iterator[str]:
     recipe, own = results["stages"]["recipe"], results["stages"]["own"]
     yield (
-        f"**Long streams**: {between(row['microseconds_per_event'] for row in recipe)} µs an event, which is "
+        f"**Long streams**: an event takes {between(row['microseconds_per_event'] for row in recipe)} µs. That is "
         f"{between(medians(recipe, 'times_floor'))} times\n"
-        "  as long as it takes to load the JSON of the events and do nothing else."
+        "  as long as loading the JSON of the event alone."
     )
     passing, redacting = (
         [
@@ -200,7 +202,7 @@ def _peers(results: Results) -> Iterator[str]:
             among = f"{kind} libraries" if kind else "libraries"
             yield (
                 f"**{words}**: of the other {among}, the fastest ({first}) takes\n"
-                f"  {between(least)} times as long as streamkit, the slowest ({last}) {between(most)} times."
+                f"  {between(least)} times as long as streamkit, and the slowest ({last}) {between(most)} times."
             )
     faster = {
         row["peer"]
@@ -208,9 +210,12 @@ def _peers(results: Results) -> Iterator[str]:
         if row["kind"] != "Python" and row.get("times_streamkit", {"median": 1})["median"] < 1
     }
     if wrong := sorted({row["peer"] for row in results["peers"]["rows"] if row["wrong"]}):
-        yield f"**Wrong results**, which have no time: {', '.join(wrong)}. The list below the tables says what was wrong."
+        yield (
+            f"**Some results are wrong**, so they have no time: results of {', '.join(wrong)}.\n"
+            "  The list below the tables says what was wrong."
+        )
     if faster:
-        yield f"**Faster than streamkit** in some rows, and not in Python: {', '.join(sorted(faster))}."
+        yield f"**Faster than streamkit** in some rows: {', '.join(sorted(faster))}. These are not written in Python."
 
 
 def _growth(results: Results) -> Iterator[str]:
@@ -222,7 +227,7 @@ def _memory(results: Results) -> Iterator[str]:
     idle = tables.number(max(row["bytes_per_pipe"] for row in memory["idle"]) / 2**10)
     flat = max(memory["flat"], key=lambda row: row["bytes"])
     yield (
-        f"**Memory**: {idle} KiB for an open pipe that waits. A stream of {flat['bytes'] / 2**20:.0f} MiB needs "
+        f"**Memory**: an open pipe that waits needs {idle} KiB. A stream of {flat['bytes'] / 2**20:.0f} MiB needs "
         f"{tables.number(flat['peak_bytes'] / 2**20)} MiB at its peak."
     )
 
@@ -243,8 +248,8 @@ def result(results: Results) -> Iterator[str]:
         yield "## The result in words\n"
         yield "\n".join(found)
         yield (
-            f"\nTo put these figures into proportion: a model writes about {PACE} events a second,\n"
-            f"so a cost of 20 µs an event is {PACE * 20 / 1e6:.1%} of one core for each stream in progress.\n"
+            f"\nA model writes about {PACE} events a second.\n"
+            f"So a cost of 20 µs an event is {PACE * 20 / 1e6:.1%} of one core for each stream in progress.\n"
         )
 
 

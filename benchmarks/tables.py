@@ -125,8 +125,8 @@ def stages(results: Results) -> Iterator[str]:
     yield listed(results["stages"]["recipe"], RECIPE, text_columns=3)
     yield (
         "### A stage of your own\n\n"
-        "The time of a pipe with one more stage, as a multiple of the same pipe without it. No deltas are joined.\n"
-        "A stage between two built-in stages ends their common loop, so its cost is that of one more generator.\n"
+        "The figures compare a pipe that has one more stage with the same pipe without that stage. No deltas are joined.\n"
+        "A stage between two built-in stages ends their common loop, so it costs as much as one more generator.\n"
         "[Measure your stage](../how-to/measure-your-stage.md) shows how to find the cost of yours.\n"
     )
     yield listed(results["stages"]["own"], OWN, text_columns=3)

@@ -20,9 +20,9 @@ HEAD: Final = """\
 <!-- Written by `make bench-gateway`. `python -m benchmarks.gateway --again` writes the text again from the tables. -->
 # What the gateway costs and adds
 
-The gateway here is one process of `streamkit serve`, with one upstream and with its log and metrics on. Clients of
-Anthropic's API stream from a Chat Completions upstream, so the gateway converts every event. It is compared with a
-*relay*: the simplest aiohttp handler that passes bytes on and looks at nothing (`benchmarks/gateway/relay.py`).
+On this page, the gateway is one process of `streamkit serve` with one upstream. It writes its log and its metrics.
+Clients of Anthropic's API stream from a Chat Completions upstream, so the gateway converts every event. It is compared
+with a *relay*: the simplest aiohttp handler that passes bytes on unread (`benchmarks/gateway/relay.py`).
 
 Measured on {machine}
 The ratios are similar on other machines; milliseconds and microseconds are not.
@@ -33,40 +33,42 @@ LIMITS: Final = """\
 
 - **What a network costs.** Everything runs on one machine and its loopback interface, without TLS. Upstream and clients
   use the same CPUs as the gateway.
-- **That a relay would be enough.** The relay checks nothing, measures nothing and limits nothing. The difference between
-  gateway and relay pays for those as well as for the conversion.
-- **That LiteLLM does the same work.** It keeps what its logs, budgets and keys need, and it ran with the settings that
-  its documentation shows first.
+- **That a relay would be enough.** The relay checks nothing, measures nothing and limits nothing. The gateway does all
+  three, and it converts: that is the difference in cost.
+- **That LiteLLM does the same work.** LiteLLM also keeps data for its logs, budgets and keys. It ran with the settings
+  that its documentation shows first.
 
 """
 METHOD: Final = """\
 ## How it is measured
 
-- Upstream, relay, gateway and clients are separate processes. What is compared runs in turns, under the same load, in one
-  run. A figure is the median of the rounds, with the lowest and the highest in parentheses.
-- Each delta carries its number and the moment at which it was due by the upstream's schedule. The *lateness* of an event
-  is the time from that moment to the arrival of its last byte, so that one delay cannot hide another. The whole text of
-  each stream is compared.
-- CPU time is that of the process (clock_getcpuclockid(3)), counted while all streams are in progress and divided by the
-  events that arrived in that time. The figures with "requests and ends included" count everything: requests, connections,
-  ends.
-- asyncio asks for 256 KiB for each read, and glibc maps and unmaps that memory each time until the process has freed a
-  larger block. The *warm relay* has freed one, so its row shows how much of a ratio this is. The gateway asks for 32 KiB.
+- Upstream, relay, gateway and clients are separate processes. In one run, direct connections and the compared programs
+  get the same load in turn. A figure is the median of the rounds, with the lowest and the highest in parentheses.
+- Each delta contains its number and the time at which the upstream had to send it. The *lateness* of an event is the
+  time from then to the arrival of its last byte, so that one delay cannot hide another. The whole text of each stream
+  is compared with the text that was sent.
+- CPU time is the time that the process used (clock_getcpuclockid(3)). It is counted while all streams are in progress,
+  and divided by the number of events that arrived meanwhile. The figures with "requests and ends included" also count
+  the beginnings and ends of requests and connections.
+- asyncio allocates 256 KiB for each read. glibc maps and unmaps that memory each time, until the process has freed a
+  larger block. The *warm relay* has freed such a block, so its row shows how much of the relay's cost comes from this.
+  The gateway allocates 32 KiB for each read.
 - The *clumping index* is the share of events that arrive within a millisecond of the event before, minus the same share
-  with nothing between upstream and client. It shows whether something holds events back and then sends them together.
+  for clients that are directly connected to the upstream. It shows whether something holds events back and then sends
+  them together.
 """
 #: The result in words: a sentence, and the rows whose first figures it names.
 WORDS: Final = (
     ("A streamed request costs {} of CPU time in the gateway, and {} in the relay.",
      ("CPU a request, streamed, gateway", "CPU a request, streamed, relay")),
-    ("The same request costs LiteLLM {}. One process serves {} requests a second with the gateway, and {} with LiteLLM.",
+    ("The same request costs {} in LiteLLM. One process of the gateway serves {} requests a second, and one of LiteLLM {}.",
      ("CPU a request, streamed, LiteLLM", "requests per second, streamed, gateway", "requests per second, streamed, LiteLLM")),
     ("An event of an open stream costs {} of CPU time in the gateway, and {} in the relay.",
      ("CPU an event, gateway", "CPU an event, relay")),
     ("The gateway adds {} to the time of the first byte in the median, and {} at the 99th percentile.",
      ("added to the first byte, p50, gateway", "added to the first byte, p99, gateway")),
-    ("Its memory before this load and under it: {}.", ("memory before and under this load, gateway",)),
-    ("Every text arrived whole: {} streams.", ("streams that came whole, text compared",)),
+    ("Before and under this load, the gateway uses {} of memory.", ("memory before and under this load, gateway",)),
+    ("The text of {} streams arrived whole.", ("streams that came whole, text compared",)),
 )  # fmt: skip
 
 
@@ -74,7 +76,7 @@ def page(facts: Mapping[str, Any], seen: Mapping[str, Seen]) -> str:
     """The markdown of a run."""
     told = (
         f"{facts['cores']} cores ({facts['processor']}), {facts['python']}, aiohttp {facts['packages']['aiohttp']}; "
-        f"load average before it {facts['load_1_min']:.1f}."
+        f"load average before the run {facts['load_1_min']:.1f}."
     )
     if facts["load_1_min"] > QUIET:
         told += " **The machine had other work at the time, so these figures are provisional.**"

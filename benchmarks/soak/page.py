@@ -12,14 +12,13 @@ HEAD: Final = """\
 <!-- Written by `make soak`. -->
 # An hour of mixed load
 
-`streamkit serve` ran with two workers for {minutes:.0f} minutes and got {requests:,} requests, by clients of {clients}
-dialects to upstreams of {upstreams}: normal responses, upstreams that fail or fall silent, slow readers, clients that stall or
-leave, and invalid requests.
-Commit {commit}. {machine}
+`streamkit serve` ran with two workers for {minutes:.0f} minutes and got {requests:,} requests. Its clients used {clients}
+dialects, its upstreams {upstreams}. There were normal responses, upstreams that fail or fall silent, slow readers, clients
+that stall or leave, and invalid requests. Commit {commit}. {machine}
 
 The clients paused {times} times. The table shows what both workers together held during these pauses.
-The first third of the run is left out, because caches and pools fill in it. Memory may grow by {growth:.0%} and
-{room:.0f} MiB.
+The first third of the run is left out, because caches and pools are filled then. From the middle third to the last, memory
+may grow by {growth:.0%} plus {room:.0f} MiB.
 
 | | middle third | last third | bound | held |
 |---|---:|---:|---:|---|
@@ -49,7 +48,7 @@ def page(
         room=ROOM_BYTES / MIB,
     )
     text += "".join(map(_row, findings(rests)))
-    text += f"\nMemory over requests, by least squares: {bytes_a_request(rests):+.0f} bytes a request.\n"
+    text += f"\nGrowth of memory, by least squares: {bytes_a_request(rests):+.0f} bytes a request.\n"
     text += "\n## What the clients saw\n\n| clients | outcome | requests |\n|---|---|---:|\n"
     for kind, counts in outcomes.items():
         text += "".join(f"| {kind} | {outcome} | {count:,} |\n" for outcome, count in counts.items())
