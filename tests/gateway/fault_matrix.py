@@ -272,8 +272,8 @@ def _error(**members: object) -> str:
 SOCKET_FAULTS: dict[str, tuple[int, SocketScript]] = {
     "opens no WebSocket (426)": (426, saying([])),
     "refuses the handshake (401)": (401, saying([])),
-    "an error with status 429 instead of an answer": (0, saying([_error(status=429)])),
-    "an error without a status instead of an answer": (0, saying([_error()])),
+    "an error with status 429 instead of a response": (0, saying([_error(status=429)])),
+    "an error without a status instead of a response": (0, saying([_error()])),
     "closes at once": (0, _closing(1000, 0)),
     "an error mid-stream": (0, saying([*events()[:8], _error(status=429)])),
     "closes mid-stream (1000)": (0, _closing(1000, 8)),
@@ -354,7 +354,7 @@ def _long() -> Script:
 
 
 async def stalled() -> str:
-    """The same of a client that takes nothing of a long answer."""
+    """The same of a client that reads nothing of a long response."""
     server = {"stall_s": 1.5, "unsent_bytes": 100_000}
     async with (
         behind(_long(), upstream={"timeouts": PATIENT}, server=server) as running,
@@ -377,7 +377,7 @@ async def departures() -> dict[str, str]:
     found = await asyncio.gather(*(departed(window, how) for window, how in ways), stalled())
     return dict(
         zip(
-            [*(f"{how} while the upstream is {window}" for window, how in ways), "takes nothing of a long answer"],
+            [*(f"{how} while the upstream is {window}" for window, how in ways), "reads nothing of a long response"],
             found,
             strict=True,
         )
