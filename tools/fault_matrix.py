@@ -71,7 +71,8 @@ def page(
         lines += table(found, stream=stream)
     lines.append("## An upstream over a WebSocket\n")
     lines.append(
-        'The upstream has `transport = "websocket"`, and its connection is closed in each case. If the client requests a stream:\n'
+        'The upstream has `transport = "websocket"`, and its connection is closed in each case. '
+        "If the client requests a stream:\n"
     )
     lines += table(over_sockets, stream=True)
     lines.append("If the client requests a whole response:\n")
