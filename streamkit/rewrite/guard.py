@@ -197,7 +197,7 @@ def guard(
     reply: Reply = "refusal",
     choices: int = 1,
 ) -> Stage[list[Event], list[Event]]:
-    """Create a stage that ends the response before it sends text that ``check`` rejects, however the deltas split the text.
+    """Create a stage that ends the response before it sends text that ``check`` rejects, even if it is split between deltas.
 
     ``check`` gets the last ``hold`` characters of a text, or more. If they must not be sent, it returns the message for
     the client, or True for a default message. At most ``hold`` characters of each text are held back. The client gets

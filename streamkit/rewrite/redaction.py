@@ -100,7 +100,7 @@ def redact(
     hold: int | None = None,
     parts: Iterable[Part] | Part = PARTS,
 ) -> Stage[list[Event], list[Event]]:
-    """Create a stage that replaces each match of the patterns, however the deltas split the text.
+    """Create a stage that replaces each match of the patterns, even if a match is split between deltas.
 
     A ``str`` is literal text, a compiled pattern a regular expression. Every positional argument is a pattern; the text
     to write instead is ``replacement``. If two matches overlap, the match that begins first is replaced. If both begin
