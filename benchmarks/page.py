@@ -18,30 +18,31 @@ HEAD = """\
 This page says what streamkit costs, how the cost grows, and what other libraries cost for the same work.
 """
 GATEWAY = """\
-These figures are without sockets and HTTP. [What the gateway costs](gateway.md) includes both.
+The figures on this page do not include sockets and HTTP. [What the gateway costs](gateway.md) includes both.
 """
 LIMITS = """\
 ## What the numbers do not say
 
-- **How long your users wait.** A model writes about a hundred events a second. Except for events of 4 MiB, streamkit
-  reads thousands in every row on this page. It costs CPU time and memory on your server. A user cannot notice how much
-  it adds to the time of the first token.
-- **What a network costs.** Nothing on this page has a socket, TLS or HTTP.
+- **How long your users wait.** A model writes about a hundred events a second. In every row on this page, except for
+  events of 4 MiB, streamkit reads thousands of events a second. It costs CPU time and memory on your server, but users
+  cannot notice the time that it adds before the first token.
+- **What a network costs.** No measurement on this page uses a socket, TLS or HTTP.
 - **How many microseconds it takes on your machine.** The ratios are similar on other machines. Caches and the versions
-  of Python and of orjson change them by tens of per cent.
+  of Python and of orjson change the ratios by tens of per cent.
 - **That another library is bad.** The SDKs build typed objects, LiteLLM keeps what its logs need, and LangChain can add
   up any part of a message. streamkit checks, counts and limits more than this comparison asks for. Every library ran with
   the settings that its documentation shows first, on text and calls of one shape.
-- **What a short stream costs, except in the first table.** The other tables use streams of 4,000 events, unless they
-  say something else. In streams of fewer than a thousand events, the cost of opening and closing a pipe is visible.
-- **What a fault costs.** All inputs are clean. Repairs, losses and errors take other paths through the code. They are
-  tested, but not timed.
+- **What a short stream costs, except in the first table.** The other tables use streams of 4,000 events, unless a table
+  says something else. In streams of fewer than a thousand events, the cost of opening and closing a pipe is visible.
+- **What a fault costs.** All inputs are clean. Repairs, losses and errors take other paths through the code. Tests run
+  these paths, but the benchmarks do not time them.
 """
 READING = """\
 ## How to read the tables
 
-- The **floor** is the time that `orjson.loads` takes for the payloads of all events, without framing and output. "3
-  × floor" means three times as long, for the same events, in the same second, on the same machine.
+- The **floor** is the time that `orjson.loads` takes for the payloads of all events, without framing and output. "3 ×
+  floor" means that the work takes three times as long as the floor, for the same events, in the same second, on the
+  same machine.
 - A figure is the median of several rounds. The quartiles are in parentheses.
 - "Joined" means that streamkit joins adjacent deltas of one read, as `transcode` does by default. "Unjoined" means that
   each delta is kept.
@@ -64,27 +65,29 @@ METHOD = """\
 - **Inputs**, except the recorded ones, come from a seed and are the same on every machine (`benchmarks/mix.py`,
   `content.py`, `inputs.py`). The first table uses streams like the recordings. The other tables use long streams of
   chunks: Chat chunks with OpenAI's order of fields, 300 to 380 bytes an event, and the same content in every other
-  dialect. Before anything is timed, each input and each output is read. The text, the arguments to the last character,
-  and the stop reason must be as expected (`oracle.py`). The code that reads Chat and Anthropic here shares nothing with
-  streamkit. streamkit reads the other dialects itself, and its tests compare it with the official clients.
-- **Ratios.** A shared machine changes its speed from one second to the next. So the floor is timed before and after each
-  run of each task, and a ratio compares times of the same round (`timing.py`). Runs shorter than 12 ms are repeated
-  within the round. Garbage collection is on.
-- **No event loop** runs while streamkit alone is measured, because its source never waits, so nothing is suspended. In
-  the comparison, each library has an event loop if it needs one, in-memory transports instead of sockets, and a process
-  and an environment of its own. The libraries take turns.
-- **Libraries that read no SSE** get the least code that a program would need for it: `bytes.split`, and `orjson` for
-  input and output (`peers/worker.py`). The code for each library is in its `peers/time_….py`. The output of libraries
-  is checked like streamkit's, but several blocks may be open at the same time. If a result is wrong, the table has no
-  time for it. If some of many streams are wrong, the list below the tables says how many.
-- **Memory** is what Python allocated since the start of the measurement, according to `tracemalloc`. The memory of the
-  source is not counted.
+  dialect. Before the timing, a check reads each input and each output. The text, the arguments to the last character,
+  and the stop reason must be as expected (`oracle.py`). To read Chat and Anthropic, this check shares no code with
+  streamkit. For the other dialects it uses streamkit, whose tests compare its results with those of the official
+  clients.
+- **Ratios.** The speed of a shared machine changes from one second to the next. So the floor is timed before and after
+  each run of each task, and a ratio compares times of the same round (`timing.py`). Runs shorter than 12 ms are
+  repeated within the round. Garbage collection is on.
+- **No event loop** runs while streamkit alone is measured, because the source never waits. In the comparison, each
+  library runs in its own process and environment, with in-memory transports instead of sockets, and with an event loop
+  if it needs one. The libraries run in turn.
+- **Libraries that read no SSE** get the least code that a program needs to read SSE: `bytes.split`, and `orjson` for
+  input and output (`peers/worker.py`). The code for each library is in its `peers/time_….py`. The output of the
+  libraries is checked in the same way as streamkit's output, but it may have several blocks open at the same time. If a
+  result is wrong, the table has no time for it. If only some of many results are wrong, the list below the tables says
+  how many.
+- **Memory** is the memory that Python allocated since the start of the measurement, according to `tracemalloc`. The
+  memory of the source is not counted.
 """
 GOALS = """\
 ## Goals
 
-A goal is a figure that the project works towards on a quiet machine. It is not a promise, and no test fails if a goal
-is missed. `make bench-check` finds changes that make streamkit slower. {held} of {all} goals were met in the
+A goal is a figure that the project wants to reach on a quiet machine. A goal is not a promise, and no test fails if a
+goal is missed. `make bench-check` finds changes that make streamkit slower. {held} of {all} goals were met in the
 stored run. The first rows are the goals that were met.
 """
 TITLES: Mapping[str, str] = {
@@ -100,19 +103,19 @@ LEADS: Mapping[str, str] = {
     "streams": "Each stream has its own pipe. The time includes the opening and closing of the pipe. Each read is one event.\n"
     "Half of the streams have fewer than 25 events. *Recorded* streams are measured only on machines that have them\n"
     "(`STREAMKIT_CORPORA`). Every machine has the *seeded mix*: a seed draws streams that are like the recordings\n"
-    "(`benchmarks/shapes.json`) in their lengths, sizes and fragments, and in what providers add.\n\n"
+    "(`benchmarks/shapes.json`) in their lengths, sizes and fragments, and in the members that providers add.\n\n"
     "In the third column, 0.8 means that LLM-Rosetta needs 80 % of streamkit's time, so it is faster.\n"
-    "Above 1, streamkit is faster.\n",
+    "If the figure is above 1, streamkit is faster.\n",
     "stages": "The streams are converted from OpenAI Chat to Anthropic. The time includes framing, decoding,\n"
     "accumulating calls, checking their arguments, and encoding.\n",
     "pairs": "One response (reasoning, text, and four calls one after the other) is converted from every dialect to every\n"
-    "dialect. The time from Chat to Anthropic is 1. If both dialects are the same, everything is decoded and encoded too.\n"
-    "Ollama, Mistral and Gemini write a call in one piece, so they have fewer frames.\n",
+    "dialect. The time from Chat to Anthropic is 1. If both dialects are the same, all frames are still decoded and encoded.\n"
+    "Ollama, Mistral and Gemini write a call in one piece, so their streams have fewer frames.\n",
     "growth": "The slope is the exponent of growth: 1 is linear, 2 is quadratic.\n"
-    "The next column says how many times as long an input of twice the size takes, at the three largest sizes.\n",
-    "memory": "The first table has many pipes that wait, the second one open stream with a long call.\n",
+    "The column after the slope says how many times as long an input of twice the size takes, at the three largest sizes.\n",
+    "memory": "The first table is about many pipes that wait. The second table is about one open stream with a long call.\n",
     "peers": '"× streamkit" is the time of a library divided by that of streamkit, for the same work in the same round.\n'
-    "Below 1, the library is faster than streamkit. On Node, the floor is the time of `JSON.parse`.\n",
+    "If it is below 1, the library is faster than streamkit. On Node, the floor is the time of `JSON.parse`.\n",
 }
 #: A model writes about so many events a second.
 PACE = 100
@@ -145,8 +148,8 @@ def _streams(results: Results) -> Iterator[str]:
     rows = [row for row in results["streams"] if row["source"] != THREE]
     cost = between(row["microseconds_per_stream"] for row in rows)
     yield (
-        f"**Streams as a service gets them**, one event in each read: a whole stream takes {cost} µs of CPU time,\n"
-        "  with the opening and closing of its pipe."
+        f"**Streams as a service gets them**, with one event in each read: a whole stream takes {cost} µs of CPU time,\n"
+        "  including the opening and closing of its pipe."
     )
     ratios = medians(
         [
@@ -159,7 +162,7 @@ def _streams(results: Results) -> Iterator[str]:
     if slower := [ratio for ratio in ratios if ratio < 1]:
         yield (
             f"**streamkit is slower than LLM-Rosetta on these streams** in {len(slower)} of {len(ratios)} comparisons.\n"
-            f"  In these, LLM-Rosetta needs {between(slower)} of streamkit's time."
+            f"  In these comparisons, LLM-Rosetta needs {between(slower)} of streamkit's time."
         )
 
 
@@ -168,7 +171,7 @@ def _stages(results: Results) -> Iterator[str]:
     yield (
         f"**Long streams**: an event takes {between(row['microseconds_per_event'] for row in recipe)} µs. That is "
         f"{between(medians(recipe, 'times_floor'))} times\n"
-        "  as long as loading the JSON of the event alone."
+        "  as long as `orjson.loads` of the event alone."
     )
     passing, redacting = (
         [
@@ -211,11 +214,12 @@ def _peers(results: Results) -> Iterator[str]:
     }
     if wrong := sorted({row["peer"] for row in results["peers"]["rows"] if row["wrong"]}):
         yield (
-            f"**Some results are wrong**, so they have no time: results of {', '.join(wrong)}.\n"
-            "  The list below the tables says what was wrong."
+            f"**Some results are wrong**, so the tables have no time for them: results of {', '.join(wrong)}.\n"
+            "  A list below the tables says what was wrong."
         )
     if faster:
-        yield f"**Faster than streamkit** in some rows: {', '.join(sorted(faster))}. These are not written in Python."
+        names = ", ".join(sorted(faster))
+        yield f"**Faster than streamkit** in some rows: {names}. These libraries are not written in Python."
 
 
 def _growth(results: Results) -> Iterator[str]:

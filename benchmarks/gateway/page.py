@@ -20,12 +20,12 @@ HEAD: Final = """\
 <!-- Written by `make bench-gateway`. `python -m benchmarks.gateway --again` writes the text again from the tables. -->
 # What the gateway costs and adds
 
-On this page, the gateway is one process of `streamkit serve` with one upstream. It writes its log and its metrics.
-Clients of Anthropic's API stream from a Chat Completions upstream, so the gateway converts every event. It is compared
-with a *relay*: the simplest aiohttp handler that passes bytes on unread (`benchmarks/gateway/relay.py`).
+On this page, the gateway is one process of `streamkit serve` with one upstream. The gateway writes its log and its
+metrics. Its clients use Anthropic's API, and its upstream uses Chat Completions, so it converts every event. The gateway is
+compared with a *relay*: the simplest aiohttp handler that passes bytes on unread (`benchmarks/gateway/relay.py`).
 
 Measured on {machine}
-The ratios are similar on other machines; milliseconds and microseconds are not.
+The ratios are similar on other machines; the milliseconds and microseconds differ.
 
 """
 LIMITS: Final = """\
@@ -33,29 +33,30 @@ LIMITS: Final = """\
 
 - **What a network costs.** Everything runs on one machine and its loopback interface, without TLS. Upstream and clients
   use the same CPUs as the gateway.
-- **That a relay would be enough.** The relay checks nothing, measures nothing and limits nothing. The gateway does all
-  three, and it converts: that is the difference in cost.
-- **That LiteLLM does the same work.** LiteLLM also keeps data for its logs, budgets and keys. It ran with the settings
-  that its documentation shows first.
+- **That a relay would be enough.** The relay checks nothing, measures nothing and limits nothing. The gateway checks,
+  measures, limits and converts. This work is the difference in cost.
+- **That LiteLLM does the same work.** LiteLLM also keeps data for its logs, budgets and keys. LiteLLM ran with the
+  settings that its documentation shows first.
 
 """
 METHOD: Final = """\
 ## How it is measured
 
-- Upstream, relay, gateway and clients are separate processes. In one run, direct connections and the compared programs
-  get the same load in turn. A figure is the median of the rounds, with the lowest and the highest in parentheses.
+- Upstream, relay, gateway and clients are separate processes. In one run, the clients send the same load to each
+  compared program in turn, and also directly to the upstream. A figure is the median of the rounds, with the lowest and
+  the highest in parentheses.
 - Each delta contains its number and the time at which the upstream had to send it. The *lateness* of an event is the
-  time from then to the arrival of its last byte, so that one delay cannot hide another. The whole text of each stream
-  is compared with the text that was sent.
-- CPU time is the time that the process used (clock_getcpuclockid(3)). It is counted while all streams are in progress,
-  and divided by the number of events that arrived meanwhile. The figures with "requests and ends included" also count
+  time from that moment to the arrival of the event's last byte, so that one delay cannot hide another. The whole text
+  of each stream is compared with the text that was sent.
+- CPU time is the time that the process used (clock_getcpuclockid(3)). It is measured while all streams are in progress,
+  and divided by the number of events that arrive in this time. The figures with "requests and ends included" also count
   the beginnings and ends of requests and connections.
 - asyncio allocates 256 KiB for each read. glibc maps and unmaps that memory each time, until the process has freed a
-  larger block. The *warm relay* has freed such a block, so its row shows how much of the relay's cost comes from this.
-  The gateway allocates 32 KiB for each read.
+  larger block. The *warm relay* has freed such a block, so its row shows how much of the relay's cost comes from
+  mapping memory. The gateway allocates 32 KiB for each read.
 - The *clumping index* is the share of events that arrive within a millisecond of the event before, minus the same share
-  for clients that are directly connected to the upstream. It shows whether something holds events back and then sends
-  them together.
+  for clients that are directly connected to the upstream. This index shows whether a program holds events back and then
+  sends them together.
 """
 #: The result in words: a sentence, and the rows whose first figures it names.
 WORDS: Final = (
@@ -67,7 +68,7 @@ WORDS: Final = (
      ("CPU an event, gateway", "CPU an event, relay")),
     ("The gateway adds {} to the time of the first byte in the median, and {} at the 99th percentile.",
      ("added to the first byte, p50, gateway", "added to the first byte, p99, gateway")),
-    ("Before and under this load, the gateway uses {} of memory.", ("memory before and under this load, gateway",)),
+    ("The gateway uses {} of memory before and under this load.", ("memory before and under this load, gateway",)),
     ("The text of {} streams arrived whole.", ("streams that came whole, text compared",)),
 )  # fmt: skip
 

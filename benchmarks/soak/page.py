@@ -13,12 +13,12 @@ HEAD: Final = """\
 # An hour of mixed load
 
 `streamkit serve` ran with two workers for {minutes:.0f} minutes and got {requests:,} requests. Its clients used {clients}
-dialects, its upstreams {upstreams}. There were normal responses, upstreams that fail or fall silent, slow readers, clients
+dialects, its upstreams {upstreams}. The load had normal responses, upstreams that fail or fall silent, slow readers, clients
 that stall or leave, and invalid requests. Commit {commit}. {machine}
 
 The clients paused {times} times. The table shows what both workers together held during these pauses.
-The first third of the run is left out, because caches and pools are filled then. From the middle third to the last, memory
-may grow by {growth:.0%} plus {room:.0f} MiB.
+The first third of the run is left out, because caches and pools are filled in that time. From the middle third to the
+last third, memory may grow by {growth:.0%} plus {room:.0f} MiB.
 
 | | middle third | last third | bound | held |
 |---|---:|---:|---:|---|
