@@ -42,8 +42,9 @@ class Policy:
     Make a copy with ``attrs.evolve(TOLERANT, missing_id="refuse")``.
     """
 
-    #: For a stream that ends without a stop reason. ``refuse``: it counts as interrupted. ``derive``: complete calls and the
-    #: terminator replace a stop reason. ``accept``: text and the terminator do so, too, and complete calls at a clean end.
+    #: For a stream that ends without a stop reason. ``refuse``: the stream counts as interrupted. ``derive``: it counts as
+    #: finished if it has complete calls and the terminator. ``accept``: it also counts as finished with text and the
+    #: terminator, or with complete calls and a clean end.
     end_without_finish: Literal["refuse", "derive", "accept"] = "derive"
     #: For a call without an id. ``make``: make an id. ``refuse``: end the stream with ``MissingCallId``.
     missing_id: Literal["make", "refuse"] = "make"
@@ -61,8 +62,8 @@ class Policy:
     think_tags: ThinkTags = "auto"
     #: Read tool calls in the text as calls if they are written in one of these syntaxes.
     text_calls: tuple[TextCalls, ...] = ()
-    #: Repair nothing: the first fault that would be repaired ends the stream with ``NeedsRepair``. Nothing of that
-    #: frame is emitted in repaired form, and the report counts only that repair.
+    #: Repair nothing: the first fault that would be repaired ends the stream with ``NeedsRepair``. No event of the frame with
+    #: this fault is emitted in repaired form, and the report counts only this repair.
     refuse_repairs: bool = False
 
     def __attrs_post_init__(self) -> None:
@@ -75,7 +76,7 @@ class Policy:
 
     @property
     def reads_text(self) -> bool:
-        """True if text is searched for thinking or calls from any provider, so that frames can't pass unread."""
+        """True if the text of any provider is searched for thinking or calls, so that frames can't be forwarded unread."""
         return self.think_tags in {"on", "opened"} or bool(self.text_calls)
 
 

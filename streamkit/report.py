@@ -246,8 +246,8 @@ class StreamReport:
     output_verdicts: Counter[str] = field(factory=_empty_counter)
     #: Texts that the output could not carry, at most ``WITHHELD_TEXTS`` of them. Further ones are only counted.
     withheld: list[Withheld] = field(factory=list)
-    #: The received part of a frame that the end of the input truncated. Within one dialect, also frames held until a
-    #: clean end.
+    #: The received part of a frame that the end of the input truncated. If both dialects are the same, also frames that were
+    #: held back for a clean end.
     broken_frame: bytes | None = None
     #: True once the dialect's completion point was reached, False after an end without it, None until then.
     clean: bool | None = None

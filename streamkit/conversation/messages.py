@@ -129,7 +129,7 @@ class ToolCall:
         """Return the arguments as a dict, which is empty if there are none, with the numbers of ``parse_arguments``.
 
         Raise ValueError if the verdict is bad, if there is no verdict and the text is no JSON object, and for a custom tool,
-        whose arguments are free text. ``depth`` is the ``json_depth`` of the limits used for the verdict.
+        whose arguments are free text. ``depth`` must be the ``json_depth`` of the limits with which the verdict was made.
         """
         tool = quoted(self.name, NAME_CHARS)
         if self.kind == "custom":

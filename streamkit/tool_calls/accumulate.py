@@ -711,11 +711,11 @@ def accumulate_tool_calls(
     make_id: Callable[[str], str] = random_id,
     join: bool = False,
 ) -> Stage[list[WireEvent], list[Event]]:
-    """Create the stage after ``decode``: it turns wire events into calls with a final id, name and end.
+    """Create the stage after ``decode`` that turns wire events into events, with a final id, name and end for each call.
 
-    ``policy`` says what to tolerate. A policy that refuses repairs refuses them in every stage of the pipe.
-    ``make_id(prefix)`` makes an id for a call without one. Ids must differ across turns; otherwise tool results match the
-    wrong call (quirks.md 34). With ``join``, the deltas of one block or call in one batch become one delta (``joining.py``).
+    ``policy`` says which faults to tolerate. If it refuses repairs, every stage of the pipe refuses them. ``make_id(prefix)``
+    makes an id for a call without one. Ids must differ across turns; otherwise tool results match the wrong call (quirks.md
+    34). With ``join``, the deltas of one block or call in one batch become one delta (``joining.py``).
     """
     return Stage(
         "accumulate_tool_calls",

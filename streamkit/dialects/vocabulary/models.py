@@ -76,14 +76,14 @@ class Source:
 
 @frozen(kw_only=True)
 class ModelInfo:
-    """What the models of one family accept in a request, and how much they read and write.
+    """What the models of one family accept in a request, and how many tokens they read and write.
 
-    The defaults are what nearly all servers accept: they apply to a model that the table does not know.
+    The defaults are what nearly all servers accept. They apply to a model that the table of models does not know.
     """
 
     #: Patterns of names, as in a shell, separated by blanks. A pattern must match from the start of the name, or from after a
-    #: ``/``, ``.`` or ``:`` in it; a pattern that begins with ``*`` matches anywhere. Names are compared in lower case,
-    #: versions with a point.
+    #: ``/``, ``.`` or ``:`` in the name. A pattern that begins with ``*`` matches anywhere. Names are compared in lower case,
+    #: and with a point in versions.
     names: str
     sources: tuple[str, ...]  #: The keys of the sources in the table.
     vendor: str = ""  #: The vendor of the models: ``anthropic``.
