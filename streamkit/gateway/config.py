@@ -99,9 +99,9 @@ class Server:
     #: If there are several workers, the gateway kills and replaces a worker whose event loop does not respond for this time.
     #: Until then, a worker that hangs still gets its share of new connections.
     worker_silent_s: float = field(default=30.0, validator=ge(1))
-    #: Seconds that live streams may continue after SIGTERM. Streams that remain then end with an error in the client's
-    #: dialect. Kubernetes kills the process 30 s after SIGTERM, so make this value smaller there, or
-    #: `terminationGracePeriodSeconds` larger.
+    #: Seconds that live streams may continue after SIGTERM. After that, they end with an error in the client's dialect.
+    #: Kubernetes kills the process 30 s after SIGTERM, so make this value smaller there, or `terminationGracePeriodSeconds`
+    #: larger.
     grace_s: float = field(default=30.0, validator=ge(0))
     #: The largest request body. Prompts with images are larger than the 1 MiB that servers usually allow.
     body_bytes: int = field(default=32 * MIB, validator=ge(1))
