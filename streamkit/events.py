@@ -214,8 +214,8 @@ class ToolCallStarted:
     kind: ToolKind = "function"
     extras: Mapping[str, Any] | None = None  #: vendor-specific fields known when the call was announced
     signature: Opaque | None = None
-    id_made: bool = False  #: True if the wire had no id and streamkit made this one
-    qualified: QualifiedName | None = None  #: the name the client uses, if its tool is in a namespace
+    id_made: bool = False  #: True if the wire had no id and streamkit made this id
+    qualified: QualifiedName | None = None  #: the name that the client uses for the tool, if the tool is in a namespace
     #: True if the model was stopped before the first character of the arguments. Then no fragment follows, and the protocol
     #: did not end the call.
     cut: bool = False

@@ -267,7 +267,7 @@ def _check_stage(stage: Any) -> None:
 class Pipe(Generic[T]):
     """A chain of stages that ``pipe`` made. It is an async context manager and an async iterator.
 
-    One task must enter, iterate and leave the pipe. ``report`` is filled in as the stream is read. If a user-written stage
+    One task must enter, iterate and leave the pipe. ``report`` is filled in while the stream is read. If a user-written stage
     raises an exception, the exception gets a note with the stage's name.
     """
 

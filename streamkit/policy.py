@@ -48,8 +48,8 @@ class Policy:
     end_without_finish: Literal["refuse", "derive", "accept"] = "derive"
     #: For a call without an id. ``make``: make an id. ``refuse``: end the stream with ``MissingCallId``.
     missing_id: Literal["make", "refuse"] = "make"
-    #: For a call that gets a second name before its argument text. ``append``: add it to the first name. ``first``:
-    #: drop it.
+    #: For a call that gets a second name before its argument text. ``append``: add the second name to the first. ``first``:
+    #: drop the second name.
     name_pieces: Literal["append", "first"] = "append"
     #: For a fragment that begins a second JSON object right after a complete one, without an id or index that tells them
     #: apart. ``report``: the call gets the verdict ``malformed``. ``split``: the second object becomes another call of the
@@ -57,10 +57,10 @@ class Policy:
     two_objects: Literal["report", "split"] = "report"
     #: For thinking between tags at the start of the text (``<think>…</think>``). ``auto``: read it as reasoning if the
     #: provider is known to send such tags and the stream goes into another dialect. ``on``: read it as reasoning from any
-    #: provider. ``opened``: as ``on``, and the text begins inside the thinking, since the server's template wrote the opening
-    #: tag into the prompt. ``off``: leave it as text.
+    #: provider. ``opened``: like ``on``, but the text begins with thinking, since the server's template wrote the opening tag
+    #: into the prompt. ``off``: leave thinking as text.
     think_tags: ThinkTags = "auto"
-    #: Read tool calls in the text as calls if they are written in one of these syntaxes.
+    #: Turn calls that the model writes as text in one of these syntaxes into tool calls.
     text_calls: tuple[TextCalls, ...] = ()
     #: Repair nothing: the first fault that would be repaired ends the stream with ``NeedsRepair``. No event of the frame with
     #: this fault is emitted in repaired form, and the report counts only this repair.

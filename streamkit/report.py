@@ -249,12 +249,12 @@ class StreamReport:
     #: The received part of a frame that the end of the input truncated. If both dialects are the same, also frames that were
     #: held back for a clean end.
     broken_frame: bytes | None = None
-    #: True once the dialect's completion point was reached, False after an end without it, None until then.
+    #: True once the dialect's completion point was reached, False if the stream ended before it, None until then.
     clean: bool | None = None
     error: Exception | None = None  #: the error that stopped the reading
     provider_error: tuple[str, str] | None = None  #: the provider's report of its failure: ``(type, message)``
     failure: ProviderFailed | None = None  #: the event, if the provider reported a failure
-    started: ResponseStarted | None = None  #: the event, with the provider's response id and model name
+    started: ResponseStarted | None = None  #: the first event, with the provider's response id and model name
     #: The last event with usage, which counts all tokens so far. None: the provider reported no count, or only zeros.
     usage: UsageReported | None = None
     stops: tuple[ResponseFinished, ...] = ()  #: the events of the finished choices, in order of arrival

@@ -76,7 +76,8 @@ class Capabilities:
     refusals: bool = False  #: a refusal is a separate type of part, not a text
     #: Which blank texts are accepted. "some": a text of white space next to another part.
     blank_texts: Literal["all", "some", "none"] = "all"
-    #: The JSON type of a call's arguments: a string, an object, or ("any") any JSON value, and a string if they are not JSON.
+    #: The JSON type of a call's arguments: a string, an object, or ("any") any JSON value. With "any", arguments that are not
+    #: JSON are a string.
     arguments: Literal["text", "object", "any"] = "text"
     custom_calls: bool = False  #: custom tools are defined as functions, but their calls keep text arguments
     #: Whether an aside of the dialect's vendor may be written at that place. None: always.
@@ -116,7 +117,7 @@ class Capabilities:
     # tools
     custom_tools: bool = False
     some_tools: bool = False  #: a tool choice may name several tools
-    parallel: bool = False  #: parallel calls may be forbidden, or a pass of the dialect handles that
+    parallel: bool = False  #: a request may forbid parallel calls, or a pass of the dialect handles this
     #: For error messages, if the dialect has no tool choice: who gets only the tools that may be called (``an AG-UI agent``).
     offered_to: str = ""
     strict_tools: bool = True  #: a tool may be strict

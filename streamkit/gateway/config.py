@@ -96,8 +96,8 @@ class Server:
     private: str = field(default="auto", validator=_is_listener)
     #: The number of processes; all listen on the same port. A process uses one core.
     workers: int = field(default=1, validator=ge(1))
-    #: If there are several workers, the gateway kills and replaces a worker whose event loop does not respond for this time.
-    #: Until then, a worker that hangs still gets its share of new connections.
+    #: If there are several workers, the gateway kills and replaces a worker whose event loop does not respond for this many
+    #: seconds. Until then, a worker that hangs still gets its share of new connections.
     worker_silent_s: float = field(default=30.0, validator=ge(1))
     #: Seconds that live streams may continue after SIGTERM. After that, they end with an error in the client's dialect.
     #: Kubernetes kills the process 30 s after SIGTERM, so make this value smaller there, or `terminationGracePeriodSeconds`
@@ -148,8 +148,9 @@ class Server:
     count_tokens: CountTokens = "estimate"
     #: Seconds of silence before a client gets a keep-alive. Many proxies close a connection after 60 s of silence by default.
     keep_alive_s: float = field(default=DEFAULT_DELIVERY.keep_alive_s, validator=gt(0))
-    #: The form of a keep-alive. `dialect`: the form that clients of the dialect handle best. `comment`, `event`: this form, if
-    #: the dialect has it. Some clients parse every line as JSON, and others fail if they receive unknown events.
+    #: The form of a keep-alive. `dialect`: the form that clients of the dialect handle best. `comment`: a comment, `event`: an
+    #: event, if the dialect has this form. Some clients parse every line as JSON, and others fail if they receive unknown
+    #: events.
     keep_alive: KeepAliveForm = "dialect"
     #: Whether a whole JSON response may begin with white space as a keep-alive, for clients behind proxies that close silent
     #: connections after 60 s. The HTTP status is then 200 even if the request fails.
@@ -157,23 +158,23 @@ class Server:
     #: Bytes of a response that may wait for its client. If more bytes wait, the gateway stops reading from the upstream. Most
     #: responses are smaller, so a slow client does not slow the upstream.
     unsent_bytes: int = field(default=DEFAULT_DELIVERY.unsent_bytes, validator=ge(1))
-    #: If bytes wait for a client and it reads none of them for this time, the gateway disconnects it, because it keeps an
-    #: upstream's connection open.
+    #: If bytes wait for a client that reads none of them for this many seconds, the gateway disconnects the client, because it
+    #: keeps an upstream's connection open.
     stall_s: float = field(default=DEFAULT_DELIVERY.stall_s, validator=gt(0))
     #: Seconds from an error frame in a stream until the gateway closes the connection, if the client does not. The HTTP body
     #: then has no end. The gateway does this in dialects whose clients may not know the error frame. A client that has not
     #: read the whole stream by then may lose text.
     linger_s: float = field(default=DEFAULT_DELIVERY.linger_s, validator=ge(0))
-    #: If more than this time passes between two outputs of a model, the metrics and the log count a stall.
+    #: If more than this many seconds pass between two outputs of a model, the metrics and the log count a stall.
     stall_report_s: float = field(default=STALL_S, validator=gt(0))
     #: Seconds that a client's connection may stay open without a request, and that a request's headers may take. A proxy must
     #: close its connections earlier. Otherwise it may send a request over a connection that the gateway is closing. nginx and
-    #: AWS balancers keep idle connections for 60 s, Google's balancers for 600 s.
+    #: AWS balancers keep idle connections for 60 s, and Google's balancers keep them for 600 s.
     idle_connection_s: float = field(default=75.0, validator=gt(0))
     #: A directory for recordings: each exchange with an upstream is recorded in a file of its own. Empty: nothing is recorded.
     #: The files contain prompts and responses but no keys. A relative path begins at the directory where the gateway was
-    #: started. If the directory is missing, it is created, and only this user can read it. A file may have 64 MiB. The
-    #: directory may have 10,000 files, and 4 GiB together.
+    #: started. A missing directory is created, and only the gateway's user can read it. A file may have 64 MiB. All files
+    #: together may have 4 GiB, and there may be 10,000 files.
     record: str = ""
     #: What is recorded of request bodies: everything (`full`), members with the names of types in place of values (`shape`),
     #: or nothing (`none`).

@@ -202,9 +202,10 @@ def guard(
     ``check`` gets the last ``hold`` characters of a text, or more. If these characters must not be sent, ``check`` returns the
     message for the client, or True for a default message. The stage holds back at most ``hold`` characters of each text. If
     ``check`` rejects them, the client gets the text before them, and then a refusal in its own dialect (with
-    ``reply="error"``, an error). A call in progress is reported as truncated. The rest of the response is not read; if other
-    choices continue, only the rest of this choice is dropped (loss ``blocked``). ``choices`` is the number of choices that the
-    request asked for: after a refusal, choices that have not begun are still read. Raises UsageError for wrong arguments.
+    ``reply="error"``, an error). A call in progress is reported as truncated. The rest of the response is not read. If other
+    choices continue, the stage drops only the rest of this choice (loss ``blocked``). ``choices`` is the number of choices
+    that the request asked for: after a refusal, choices that have not begun are still read. Raises UsageError for wrong
+    arguments.
     """
     if not callable(check):
         raise UsageError(f"guard: the first argument must be a function that gets a text, not {quoted(check)}")

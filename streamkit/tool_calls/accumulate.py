@@ -714,8 +714,8 @@ def accumulate_tool_calls(
     """Create the stage after ``decode`` that turns wire events into events, with a final id, name and end for each call.
 
     ``policy`` says which faults to tolerate. If it refuses repairs, every stage of the pipe refuses them. ``make_id(prefix)``
-    makes an id for a call without one. The ids of all turns must differ; otherwise a tool result may match the wrong call
-    (quirks.md 34). With ``join``, the deltas of one block or call in one batch become one delta (``joining.py``).
+    makes an id for a call without one. The ids of all turns must differ (quirks.md 34). Otherwise a tool result may match the
+    wrong call. With ``join``, the deltas of one block or call in one batch become one delta (``joining.py``).
     """
     return Stage(
         "accumulate_tool_calls",

@@ -333,7 +333,7 @@ class PartialArguments:
 
     ``value`` and ``partial`` grow after the event was made, because they always have all text received so far. ``value`` is
     ``MISSING`` before there is a value. ``path`` is the path of the value that was being received when the event was made.
-    ``partial`` has ``is_final`` and ``snapshot``, and its ``changes`` are those of this batch.
+    ``partial`` has ``is_final`` and ``snapshot``, and its ``changes`` are the changes of this batch.
     """
 
     call: int

@@ -128,7 +128,7 @@ class ModelInfo:
     finds_tools: bool = False
     parallel_option: bool = True  #: Whether a request may allow or forbid parallel calls.
     #: The formats of a response that the vendor's own API accepts in addition to text: ``json``, ``schema``. For Claude,
-    #: ``schema`` means strict tools, too.
+    #: ``schema`` also means strict tools.
     forms: tuple[Literal["json", "schema"], ...] = ("json", "schema")
     form_with_tools: bool = True  #: Whether a request may have both tools and a JSON response format.
 

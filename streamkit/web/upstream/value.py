@@ -220,9 +220,8 @@ class Upstream:
     headers: Mapping[str, str] = field(factory=dict, converter=_lower, repr=lambda headers: f"<{', '.join(headers)}>")
     #: The limit of output tokens to send if the dialect requires a limit and the request has none.
     max_tokens: int = DEFAULT_MAX_TOKENS
-    emulate: bool = (
-        True  #: Whether features that the dialect lacks are imitated. If not, a request that needs one is refused.
-    )
+    #: Whether features that the dialect lacks are imitated. If not, a request that needs such a feature is refused.
+    emulate: bool = True
     #: What to do with a history that begins with an assistant message, if the dialect refuses that: put a short user message
     #: before it (``bridge``), or return an error (``refuse``).
     assistant_first: AssistantFirst = "bridge"
