@@ -212,7 +212,7 @@ class ToolCallStarted:
     name: str
     choice: int = 0
     kind: ToolKind = "function"
-    extras: Mapping[str, Any] | None = None  #: vendor-specific fields known when the call was announced
+    extras: Mapping[str, Any] | None = None  #: vendor-specific fields that were known when the call started
     signature: Opaque | None = None
     id_made: bool = False  #: True if the wire had no id and streamkit made this id
     qualified: QualifiedName | None = None  #: the name that the client uses for the tool, if the tool is in a namespace

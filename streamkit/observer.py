@@ -33,7 +33,7 @@ _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 class Seen:
     """A frame with its events. If ``frame`` is None, this is the result of other bytes or of the end of the input."""
 
-    offset: int  #: byte offset of the frame in the stream; of the line or the read if there is no frame
+    offset: int  #: byte offset of the frame in the stream; without a frame, the offset of the line or of the read
     frame: Frame | None
     events: list[Event]
     repairs: Mapping[str, int]  #: the count for each kind

@@ -51,14 +51,14 @@ class Policy:
     #: For a call that gets a second name before its argument text. ``append``: add the second name to the first. ``first``:
     #: drop the second name.
     name_pieces: Literal["append", "first"] = "append"
-    #: For a fragment that begins a second JSON object right after a complete one, without an id or index that tells them
+    #: For a fragment that begins a second JSON object right after a complete one, without an id or index that tells the two
     #: apart. ``report``: the call gets the verdict ``malformed``. ``split``: the second object becomes another call of the
     #: same name.
     two_objects: Literal["report", "split"] = "report"
-    #: For thinking between tags at the start of the text (``<think>…</think>``). ``auto``: read it as reasoning if the
-    #: provider is known to send such tags and the stream goes into another dialect. ``on``: read it as reasoning from any
-    #: provider. ``opened``: like ``on``, but the text begins with thinking, since the server's template wrote the opening tag
-    #: into the prompt. ``off``: leave thinking as text.
+    #: For thinking between tags at the start of the text (``<think>…</think>``). ``auto``: read thinking as reasoning if the
+    #: provider is known to send such tags and the stream is translated into another dialect. ``on``: read thinking as
+    #: reasoning from any provider. ``opened``: like ``on``, but the text begins with thinking, since the server's template
+    #: wrote the opening tag into the prompt. ``off``: leave thinking as text.
     think_tags: ThinkTags = "auto"
     #: Turn calls that the model writes as text in one of these syntaxes into tool calls.
     text_calls: tuple[TextCalls, ...] = ()

@@ -69,8 +69,8 @@ TYPES: Final[Mapping[str, str]] = {
 DEFAULTS: Final[Mapping[str, str]] = {"Upstream.auth": "[by dialect](#auth)"}
 MEANINGS: Final[Mapping[str, str]] = {
     "Upstream.auth": "How requests send the key.",
-    "Upstream.key": "The key. Leave it out for `none`, and for `sigv4` and `google`: the gateway then looks for credentials "
-    "where AWS's and Google's own tools do.",
+    "Upstream.key": "The key. Leave it out for `none`, and for `sigv4` and `google`: the gateway then looks for "
+    "credentials in the same places as AWS's and Google's own tools.",
     "Upstream.proxy": "The HTTP proxy for requests: `http://proxy:3128`. A URL with user and password must be written as a "
     "key. By default there is no proxy, even if the environment names one.",
     "Upstream.ca_file": "A PEM file with the root certificates to accept, instead of the system's. A relative path begins at "

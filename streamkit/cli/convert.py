@@ -77,7 +77,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add(
         "--no-usage", action="store_true", help=f"{USAGE_ON_REQUEST}: omit usage, as for clients that do not request it"
     )
-    add("--call-ids", action="store_true", help=f"{IDS_ON_REQUEST}: write ids of tool calls (strict readers fail)")
+    add(
+        "--call-ids",
+        action="store_true",
+        help=f"{IDS_ON_REQUEST}: write ids of tool calls (strict readers refuse them)",
+    )
     add_stage(command)
     add_policy(command)
     add_in_text(command)

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 BADGE_COLOURS = {"clean": "brightgreen", "repairable": "yellow"}
 HELP = "check a server: send a few small requests, and check each response with its dialect's grammar"
 DETAIL = """\
-Sends at most 10 requests, for at most 2,000 tokens. They ask for a text, the same text with usage and as a whole response, a
-tool call, two calls at once, and a required call. Other requests send a tool's result, set a token limit that is too low,
-abandon a response, or are malformed. Before the first request, the command prints the highest possible cost and asks for
-consent, except with --yes or for a server on loopback. If standard input is no terminal, --yes is required. No request is
-repeated, no redirect is followed, and status 401, 403, 404 or 429 ends the check.
+Sends at most 10 requests, for at most 2,000 tokens. The requests ask for a text, for the same text with usage, for the same
+text as a whole response, for a tool call, for two calls at once, and for a required call. Other requests send a tool's result,
+set a token limit that is too low, abandon a response, or are malformed. Before the first request, the command prints the
+highest possible cost and asks for consent, except with --yes or for a server on loopback. If standard input is no terminal,
+--yes is required. No request is repeated, no redirect is followed, and status 401, 403, 404 or 429 ends the check.
 
 URL is the base URL, as for the dialect's official client. A key is sent to the server only if an option names it. The key is
 never printed or written, and no report contains the host.

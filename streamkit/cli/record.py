@@ -62,7 +62,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         type=int,
         default=DEFAULTS.file_bytes,
         metavar="N",
-        help=f"the size at which a recording ends, though the response continues (default: {DEFAULTS.file_bytes})",
+        help=f"the size at which a recording ends, even if the response continues (default: {DEFAULTS.file_bytes})",
     )
 
 

@@ -27,7 +27,7 @@ KEY_VARIABLE = "STREAMKIT_INSPECT_KEY"
 DETAIL = f"""\
 Serves clients from the upstreams in a configuration file, with streamed and whole responses, in these dialects: {CLIENTS}.
 Routes in that file may have `stages`, which change responses: they redact text, end responses, or run your own code. Without a
-file, a built-in demo upstream answers, which needs no key and no network, and the gateway prints three commands to try. The
+file, the gateway prints three commands to try, and a built-in demo upstream answers, which needs no key and no network. The
 demo has these models: demo answers and calls the offered tools, demo-reasoning thinks first, demo-slow is silent for a minute,
 demo-cut is interrupted, and demo-error answers with status 500. Any other model name is the same as demo.
 

@@ -319,7 +319,7 @@ class OutputFormat:
     strict: bool | None = None
     #: The schema as received, if the dialect has another form next to JSON schema (Gemini's ``responseSchema``).
     native_schema: Extras | None = field(default=None, eq=False)
-    #: What ``json`` may be: an object or, in the dialects of Google, any JSON. With a schema, the schema decides.
+    #: What the kind ``json`` allows: an object or, in the dialects of Google, any JSON. With a schema, the schema decides.
     root: Literal["object", "any"] = field(default="object", eq=False)
 
 
@@ -425,7 +425,7 @@ class Choice:
     stop_reason: StopReason | None = None  #: None unless the response is complete
     native_stop_reason: str | None = None
     stop_sequence: str | None = None
-    verdict: Verdict | None = None  #: on ``text``, if the request asked for JSON (``ReadOptions.output``)
+    verdict: Verdict | None = None  #: the verdict on ``text``, if the request asked for JSON (``ReadOptions.output``)
 
     @property
     def text(self) -> str:

@@ -95,8 +95,8 @@ class Capabilities:
     #: Documents may be cited: they are written in the dialect's form (``translation/documents.py``).
     cites: bool = False
 
-    #: Split the extra members of another dialect's part or request into those that this dialect also has, renamed, and
-    #: the rest.
+    #: Splits the extra members of another dialect's part or request. The first result has those that this dialect also has,
+    #: renamed; the second has the rest.
     part_extras: Callable[[Part, Extras], tuple[Extras, Extras]] | None = None
     request_extras: Callable[[Extras], tuple[Extras, Extras]] | None = None
 

@@ -180,8 +180,8 @@ class Server:
     #: or nothing (`none`).
     record_bodies: Bodies = "full"
     #: Whether responses and errors name the upstream that responded, in headers: `x-streamkit-upstream`, `x-streamkit-model`
-    #: (its name for the model), and `x-streamkit-attempts` (how many attempts were made). These names show clients which
-    #: providers you use.
+    #: (the upstream's name for the model), and `x-streamkit-attempts` (how many attempts were made). These names show clients
+    #: which providers you use.
     name_upstreams: bool = False
     #: Which faults of upstreams are tolerated. `strict` repairs none. `lenient` also accepts more streams without a stop
     #: reason, and splits merged calls.
@@ -344,10 +344,10 @@ class Telemetry:
     #: Whether spans contain the conversation: prompts, responses and tool definitions, without texts that look like keys. Each
     #: recorded stream is then parsed a second time.
     content: Literal["off", "on"] = "off"
-    #: The most characters of each attribute with parts of the conversation. If they are longer, the newest messages are kept.
+    #: The most characters of each attribute with parts of the conversation. If it is longer, the newest messages are kept.
     content_chars: int = field(default=CONTENT_CHARS, validator=ge(1000))
-    #: Whether each pause between two outputs of a stream is recorded, as `gen_ai.client.operation.time_per_output_chunk`. One
-    #: record costs as much CPU time as two or three stream events; `/metrics` reports the pauses without this cost.
+    #: Whether each pause between two outputs of a stream is recorded, as `gen_ai.client.operation.time_per_output_chunk`. Each
+    #: recorded pause costs as much CPU time as two or three stream events. `/metrics` reports the pauses without this cost.
     time_per_output_chunk: bool = False
     #: Seconds for sending the remaining traces and metrics when the gateway stops, in addition to `server.grace_s`.
     shutdown_s: float = field(default=3.0, validator=gt(0))

@@ -10,7 +10,7 @@ fragment ``{}`` is held until the next fragment or the end, since some servers s
 when its text parses. Stop reasons are advisory and ranked at the end (``ending.py``). At an unclean end every open call is
 finished with ``ended=False``, whatever its text looks like.
 
-This module never repairs argument text, and never splits a call's text in two without an id or index that tells them apart.
+This module never repairs argument text, and never splits a call's text in two without an id or index that tells the two apart.
 """
 
 from __future__ import annotations

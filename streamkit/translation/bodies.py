@@ -83,7 +83,7 @@ def encode_request(
 
     Every tool call must have a result, and every result a call. If not, BadRequest names the turn and the id; with ``repair``,
     they are paired and the repair is counted. If the dialect would refuse definitions of another dialect's tools, BadRequest
-    names all of these tools (within one dialect, call ``check_tools``). If only another provider can read a part
+    names all of these tools (if both dialects are the same, call ``check_tools``). If only another provider can read a part
     (``Request.unreadable``, media in its store), BadRequest says what to send instead (``drop_unreadable`` drops such parts).
     Everything else that the dialect can't express is a counted loss.
 
@@ -92,10 +92,10 @@ def encode_request(
     assistant: ``bridge`` adds a short user turn before it, ``refuse`` raises BadRequest. ``assistant_last`` is for a model
     that does not continue the assistant's text: ``bridge`` adds a user turn after it. If the dialect takes no media at a URL,
     ``linked_media`` says whether such media are refused or dropped. If the model's name says nothing (Azure's name of a
-    deployment), ``model_like`` names a known model that accepts the same. ``prefill`` is how to ask the provider to continue
-    the assistant's last turn (``prefill_of``); BadRequest is raised if the model can't. With ``cache="auto"``, the prompt is
-    marked for the provider's cache if the provider needs marks and the request has none. ``changes`` are made in the written
-    body, in order (``translation.changes``). Raises BadRequest, and UsageError for an unknown name.
+    deployment), ``model_like`` names a known model that accepts the same. ``prefill`` says how to ask the provider to continue
+    the assistant's last turn (``prefill_of``). If the model can't continue it, BadRequest is raised. With ``cache="auto"``,
+    the prompt is marked for the provider's cache if the provider needs marks and the request has none. ``changes`` are made in
+    the written body, in order (``translation.changes``). Raises BadRequest, and UsageError for an unknown name.
     """
     named, provider = source_named(dialect)
     bodies = _bodies_of(named)

@@ -92,13 +92,15 @@ class ModelInfo:
     output: int | None = None
     inputs: tuple[str, ...] = ("text",)  #: What the models read: ``text``, ``image``, ``pdf``, ``audio``, ``video``.
 
-    #: The words for how much to think, weakest first; ``none`` if thinking can be turned off. Empty: no word is accepted.
+    #: The words for how much to think, weakest first. They include ``none`` if thinking can be turned off. Empty: no word is
+    #: accepted.
     efforts: Efforts = COMMON
     #: Whether the vendor's own API accepts these words. False: it accepts only a number of tokens.
     words: bool = True
     #: The smallest and the largest number of thinking tokens. None: no number is accepted.
     budget: tuple[int, float] | None = (1, float("inf"))
-    #: When the model thinks. ``unasked``: unless a request turns thinking off. ``asked``: only if a request turns it on.
+    #: When the model thinks. ``unasked``: always, unless a request turns thinking off. ``asked``: only if a request turns
+    #: thinking on.
     thinks: Literal["always", "unasked", "asked"] = "asked"
     off: str = "disabled"  #: The type of Claude's ``thinking`` that turns thinking off.
     #: Whether OpenAI's Chat offers the model less than Responses does: no effort ``max``, and no tools while it thinks.
@@ -109,7 +111,7 @@ class ModelInfo:
 
     refuses: tuple[str, ...] = ()  #: Options that the model always refuses, or ignores.
     refuses_thinking: tuple[str, ...] = ()  #: Options that the model refuses while it thinks.
-    #: The smallest ``top_p`` that the model accepts while it thinks, although ``top_p`` is in ``refuses_thinking``.
+    #: The smallest ``top_p`` that the model accepts while it thinks, even if ``top_p`` is in ``refuses_thinking``.
     least_top_p: float | None = None
     both: bool = True  #: Whether the model accepts ``temperature`` and ``top_p`` together.
 
