@@ -27,7 +27,7 @@ exit status: 0 clean, 1 broken, 6 not clean but streamkit would read it to a cle
    "severity", "case": number | null, "streamkit": [repair] | text}], "repairs": {kind: count},
    "other_repairs": [{"repair", "offset", "frame", "case"}]}
 "case" is a number on the page of field failures. "streamkit" has the kinds of repair that the frame needed, or a text that
-says what would happen. "other_repairs" are repairs that no broken rule explains.
+says what streamkit would do. "other_repairs" are repairs that no broken rule explains.
 
 A recording (*.stream.jsonl) states its dialect. A stream that was interrupted while it was recorded counts as broken. If the
 status of the recorded response is not 200, the recording has no stream, and the exit status is 4.

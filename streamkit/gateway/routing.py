@@ -125,8 +125,8 @@ class Route:
     #: For `affinity`: the places of a request that may name its conversation. The first place with a name is used.
     #: `prompt_cache_key`: the member of this name; `conversation`: the id of a chat interface's thread or chat;
     #: `previous_response_id`: the stored conversation that the request continues; `user`: the members `metadata.user_id` and
-    #: `user`; `first_message`: the text of the user's first message; `header:NAME`: a header. If no place has a name, the
-    #: upstream is chosen as with `weighted`.
+    #: `user`; `first_message`: the text of the user's first message; `header:NAME`: the header `NAME`. If no place has a name,
+    #: the upstream is chosen as with `weighted`.
     affinity: tuple[str, ...] = field(default=DEFAULT_AFFINITY, validator=_places)
     #: The stages that each streamed or whole response passes, in this order, before the client gets it. They are streamkit's
     #: or your own. `"package.module:name"` names a stage, or a function that returns one. `{ use = "package.module:name", … }`
@@ -144,12 +144,11 @@ class Route:
     #: upstreams that are known to continue a text are used. With `continue`, no stream of the route is forwarded byte for
     #: byte, even if client and upstream speak the same dialect.
     on_cut: Literal["report", "continue"] = "report"
-    #: Seconds without any output after which the next upstream gets the request as well; at most two attempts run at once.
-    #: The client gets the response of the upstream that is first to produce output, and the other attempt is cancelled. Off
-    #: by default, since the providers may charge for both.
+    #: If an upstream gives no output for this many seconds, the next upstream gets the request as well. At most two attempts
+    #: run at once. The client gets the response of the upstream that is first to produce output, and the other attempt is
+    #: cancelled. Off by default, since the providers may charge for both.
     hedge_after_s: float | None = field(default=None, validator=optional(gt(0)))
-    #: How many times all upstreams are tried again after the first round, if they failed with an error that may be
-    #: temporary.
+    #: How many times all upstreams are tried again after the first round, if they failed with an error that may be temporary.
     retries: int = field(default=2, validator=ge(0))
     #: Seconds before the second round. The delay doubles with each round, with jitter.
     backoff_s: float = field(default=0.5, validator=gt(0))

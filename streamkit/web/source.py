@@ -40,7 +40,7 @@ class Timeouts:
     #: Seconds from sending the request to the first byte of the response's body. A thinking model may be silent for a minute.
     #: Comments and pings do not count: if an upstream sends only these in this time, the next upstream is tried.
     first_byte_s: float = field(default=120.0, validator=gt(0))
-    #: The most seconds between two reads from the upstream. Its keep-alives also count as reads.
+    #: The most seconds without bytes from the upstream. Its keep-alives also count as bytes.
     idle_s: float = field(default=300.0, validator=gt(0))
     #: Seconds from sending the request to the end of the response. None: no limit, since responses may take an hour.
     total_s: float | None = field(default=None, validator=optional(gt(0)))
