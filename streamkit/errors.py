@@ -149,7 +149,7 @@ class MissingCallId(StreamError):
 class SourceFailed(StreamError):
     """The transport under the source failed. The cause is chained. ``upstream`` is the name of the source, if it has one.
 
-    Your own source may raise it. Its message is sent to the client, so it must name no host.
+    Your own source may raise this error. Its message is sent to the client, so the message must name no host.
     """
 
     upstream: str = ""
@@ -206,7 +206,7 @@ class Unattended(Interrupted):
 
 
 class LimitExceeded(StreamError):
-    """A limit of ``Limits`` was exceeded. ``limit`` is the field's name, ``allowed`` its value, in the field's unit."""
+    """A limit of ``Limits`` was exceeded. ``limit`` is the name of the field, and ``allowed`` is its value."""
 
     limit: str = ""
 

@@ -1,15 +1,15 @@
-"""The events between ``decode`` and ``encode``, as two closed unions.
+"""The events that stages between ``decode`` and ``encode`` take and yield, as two closed unions.
 
-``decode`` yields *wire events*: the content of one frame, with tool-call deltas as the wire had them (each field may be
-absent). ``accumulate_tool_calls`` turns wire events into *events*: calls that started, grew and finished. The unions differ,
-so a stage in the wrong place does not type-check.
+``decode`` yields *wire events*. Each has content of one frame. Tool-call deltas are as on the wire, so any field may be
+absent. ``accumulate_tool_calls`` turns wire events into *events*, which report that a call started, grew or finished. The two
+unions differ, so a type checker rejects a stage in the wrong place.
 
-The classes hold data and no behaviour. They are ``attrs.define`` with slots, not frozen: a frozen instance takes two and a
-half times as long to create (design.md §9). Treat events as immutable, and use ``attrs.evolve`` for a changed copy.
+The classes hold data and no behaviour. They are made with ``attrs.define`` and are not frozen, because a frozen instance takes
+two and a half times as long to create (design.md §9). Treat events as immutable, and use ``attrs.evolve`` for a changed copy.
 
-``choice`` is the label of the choice (n > 1), and ``block`` is the label of the content block within the choice. Neither is
-a position. Two adjacent deltas belong together only if both labels agree. Usage is cumulative: replace the previous counts,
-never add to them.
+An event's ``choice`` is the label of its choice (several if n > 1), and ``block`` is the label of the content block within
+that choice. Neither label is a position. Two adjacent deltas belong together only if both labels agree. Token counts are
+cumulative: replace the previous counts, and never add the new ones to them.
 
 Source: design.md §3, dialects.md §0.2.
 """
@@ -65,7 +65,7 @@ TOLD_CHARS, WORD_CHARS = 2000, 100
 
 @define
 class ResponseStarted:
-    """The first event of every response. ``extras`` holds unknown or vendor-specific fields that stay constant."""
+    """The first event of every response. ``extras`` holds its unknown or vendor-specific fields that stay constant."""
 
     id: str | None = None
     model: str | None = None
@@ -113,7 +113,7 @@ class ReasoningDelta:
 
 @define
 class ReasoningSignature:
-    """A vendor's opaque proof of a block of reasoning or (``on="text"``) of text. Only the vendor can read it."""
+    """A vendor's signature of a block of reasoning or (with ``on="text"``) of text. Only the vendor can read the signature."""
 
     blob: str
     vendor: str
@@ -164,8 +164,8 @@ class ToolCallDelta:
     anonymous: bool = False
     extras: Mapping[str, Any] | None = None  #: vendor-specific fields of the call (Anthropic's ``caller``)
     signature: Opaque | None = None  #: data of the call that only its vendor can read
-    #: True if the wire reports the end of this call (``ToolCallEnded``). If that report is missing, the call is complete only
-    #: if its argument text is one JSON object.
+    #: True if a ``ToolCallEnded`` should report the end of this call. If that event is missing, the call is complete only if
+    #: its argument text is one JSON object.
     is_ended_by_wire: bool = False
 
 
@@ -182,7 +182,8 @@ class ToolCallWhole:
 class ToolCallsWhole:
     """All calls of a choice, repeated after their fragments (the ``message`` at the end of a Chat stream).
 
-    Each call has its whole argument text. Its index is its place in the list, which may differ from the fragments' index.
+    Each call has its whole argument text. Its ``index`` is its place in this list. The fragments of the same call may have
+    another ``index``.
     """
 
     calls: tuple[ToolCallDelta, ...]
@@ -193,7 +194,8 @@ class ToolCallsWhole:
 class ToolCallEnded:
     """The wire reported the end of the call at ``index`` (``content_block_stop``, or a whole Ollama line).
 
-    ``whole=False``: the wire reported the call as incomplete, so its text is incomplete even if it looks like whole JSON.
+    If ``whole`` is False, the wire reported the call as incomplete. Its argument text is then incomplete even if it looks like
+    whole JSON.
     """
 
     index: int
@@ -203,18 +205,19 @@ class ToolCallEnded:
 
 @define
 class ToolCallStarted:
-    """A call whose id and name are final. ``call`` counts calls within the choice from 0, in order of first mention."""
+    """A call whose id and name are final. ``call`` is the number of the call within its choice, from 0."""
 
     call: int
     id: str
     name: str
     choice: int = 0
     kind: ToolKind = "function"
-    extras: Mapping[str, Any] | None = None  #: vendor-specific fields known when the call was announced
+    extras: Mapping[str, Any] | None = None  #: vendor-specific fields that were known when the call started
     signature: Opaque | None = None
-    id_made: bool = False  #: True if the wire had no id and streamkit made this one
-    qualified: QualifiedName | None = None  #: the name the client uses, if its tool is in a namespace
-    #: The model was stopped before the first character of the arguments: no fragment follows, and the call is not ended.
+    id_made: bool = False  #: True if the wire had no id and streamkit made this id
+    qualified: QualifiedName | None = None  #: the name that the client uses for the tool, if the tool is in a namespace
+    #: True if the model was stopped before the first character of the arguments. Then no fragment follows, and the protocol
+    #: did not end the call.
     cut: bool = False
 
 
@@ -229,9 +232,10 @@ class ToolCallArguments:
 
 @define
 class ToolCallDoomed:
-    """The arguments of an unfinished call already break the schema, whatever follows (``check_schema_early``).
+    """The arguments of an unfinished call break the schema, and no later fragment can change that (``check_schema_early``).
 
-    ``path`` leads to the invalid value. Emitted once for a call. The call itself continues. No dialect writes this event.
+    ``path`` leads to the invalid value. The event is emitted once for a call, and the call continues. Encoders ignore the
+    event.
     """
 
     call: int
@@ -244,11 +248,11 @@ class ToolCallDoomed:
 class Verdict:
     """The result of a check: of a finished call (``check_json``) or of a response's text (``check_output``).
 
-    ``complete``: the text is one JSON value; arguments are one object. ``empty``: there are no arguments, which means
-    ``{}``. ``truncated``: the text begins a value and ends too early. ``malformed``: it is not JSON. ``not_an_object``:
-    it is another JSON value. ``schema_invalid``: it is complete and the schema rejects it, or the tool is unknown
-    (``unknown_tool``). ``unchecked``: it is complete but was not checked against the schema, or it is too long to be
-    kept. Don't run such a call. ``position`` is a character offset in the text.
+    ``complete``: the text is one JSON value; arguments are one object. ``empty``: there are no arguments, which means ``{}``.
+    ``truncated``: the text begins a JSON value and ends too early. ``malformed``: the text is not JSON. ``not_an_object``: the
+    arguments are another JSON value. ``schema_invalid``: the text is complete but the schema rejects it, or the tool is
+    unknown (``unknown_tool``). ``unchecked``: the text is complete but was not checked against the schema, or it was too long
+    to be kept. Don't run an unchecked call. ``position`` is a character offset in the text.
     """
 
     kind: VerdictKind
@@ -263,7 +267,7 @@ class Verdict:
 
 @define
 class ToolCallFinished:
-    """A call and its whole argument text as received. ``ended``: the protocol ended the call, so no text is missing."""
+    """A call and its whole argument text as received. If ``ended`` is True, the protocol ended the call."""
 
     call: int
     id: str
@@ -277,9 +281,9 @@ class ToolCallFinished:
 
 @define
 class OutputDoomed:
-    """The text of an unfinished choice can no longer become valid, whatever follows (``check_schema_early``).
+    """The text of an unfinished choice is invalid, and no later delta can change that (``check_schema_early``).
 
-    ``path`` leads to the invalid value. Emitted once for a choice. The choice itself continues. No dialect writes this
+    ``path`` leads to the invalid value. The event is emitted once for a choice, and the choice continues. Encoders ignore the
     event.
     """
 
@@ -290,7 +294,7 @@ class OutputDoomed:
 
 @define
 class OutputChecked:
-    """The verdict on the text of a choice whose request asked for JSON (``check_output``). No dialect writes this event."""
+    """The verdict on the text of a choice whose request asked for JSON (``check_output``). Encoders ignore this event."""
 
     verdict: Verdict
     choice: int = 0
@@ -311,13 +315,13 @@ class UsageReported:
 
     @property
     def counts(self) -> bool:
-        """True if any count is above 0. Every request has tokens: servers write zeros while they don't know the counts."""
+        """True if any count is above 0. If all are 0, the server does not know them yet, because every request has tokens."""
         return bool(self.input_total or self.output_total or self.total)
 
 
 @define
 class Aside:
-    """Data that only clients of the same vendor's dialect receive; in other dialects it is a loss. ``raw`` is decoded JSON."""
+    """Data that only clients of the same vendor's dialect receive. For others, it counts as lost. ``raw`` is decoded JSON."""
 
     vendor: str
     kind: AsideKind
@@ -325,7 +329,7 @@ class Aside:
     raw: Any
     choice: int = 0
     block: int = 0
-    #: For an unknown part of a message's content, its path in the request: ``messages[3].content[0]``.
+    #: The path in the request, if the data is an unknown part of a message's content: ``messages[3].content[0]``.
     place: str = field(default="", eq=False, repr=False, kw_only=True)
 
 
@@ -333,8 +337,8 @@ class Aside:
 class MediaGenerated:
     """A whole image, video or file that the model made, as base64 text, a URL or the provider's file id.
 
-    ``native`` is the part as it was received. The same vendor's dialect writes ``native`` and ignores the other fields. If
-    you change one of them, set ``native`` to None. Audio that a model speaks is an ``Aside`` of the kind ``audio``.
+    ``native`` is the part as it was received. The same vendor's dialect writes ``native`` and ignores the other fields. If you
+    change one of those fields, set ``native`` to None. Audio that a model speaks is an ``Aside`` of the kind ``audio``.
     """
 
     kind: MediaKind
@@ -351,7 +355,7 @@ class MediaGenerated:
 
 @define
 class StopReasonSeen:
-    """A stop reason from the wire. It is advisory until the stream ends."""
+    """A stop reason from the wire. Until the stream ends, the reason is not final."""
 
     reason: StopReason
     native: str
@@ -369,7 +373,7 @@ class StopReasonSeen:
 
 @define
 class TerminatorSeen:
-    """The wire's end mark. ``derives_calls``: complete calls may then replace a missing stop reason (dialects.md §7.6)."""
+    """The wire's end mark. If ``derives_calls``, complete calls may replace a missing stop reason (dialects.md §7.6)."""
 
     derives_calls: bool = False
 
@@ -391,7 +395,7 @@ def _word(text: str | None) -> str | None:
 
 @define
 class ProviderFailed:
-    """The provider failed, in a stream or instead of one. ``native_type`` and ``code`` are as on the wire.
+    """The provider reported a failure, in a stream or in place of a stream. ``native_type`` and ``code`` are as on the wire.
 
     Some servers repeat whole requests in their errors, so a message is truncated to 2,000 characters, and ``native_type`` and
     ``code`` to 100. ``raw`` has the whole error, for clients of the provider's dialect.
@@ -409,7 +413,7 @@ class ProviderFailed:
 
 @define
 class ResponseFinished:
-    """The reason why one choice ended, known at the end of the stream. Not emitted for an interrupted stream."""
+    """The reason why one choice ended. The event is emitted at the end of a stream, unless the stream was interrupted."""
 
     reason: StopReason
     native: str | None = None
@@ -419,7 +423,7 @@ class ResponseFinished:
 
 @define
 class StreamEnded:
-    """The last event. ``clean=False``: the stream ended before its completion point, or the provider failed."""
+    """The last event. ``clean`` is False if the stream ended before its completion point or the provider failed."""
 
     clean: bool
     reason: str | None = None

@@ -1,7 +1,7 @@
-"""Limits on memory. Each limit's name contains its unit, and its comment has the reason for the default.
+"""Limits on memory. The name of each limit contains its unit.
 
 Defaults follow limits.md §1. A limit is checked before the bytes are kept, so a line, an event or an argument text that never
-ends costs at most the limit.
+ends takes no more memory than the limit.
 """
 
 from __future__ import annotations
@@ -27,35 +27,36 @@ def whole(least: int) -> Callable[[object, Attribute[int], Any], None]:
 
 @frozen(kw_only=True)
 class Limits:
-    """Limits for one stream. Immutable: use ``attrs.evolve`` for a copy with other values."""
+    """Limits for one stream. They can't be changed: use ``attrs.evolve`` to make a copy with other values."""
 
-    #: The longest line. Nearly every event is one line, and a base64 image or a Responses ``completed`` event exceeds 1 MiB.
+    #: The longest line. Nearly every event is one line, and a line with a base64 image or with a whole response exceeds 1 MiB.
     line_bytes: int = field(default=16 * MIB, validator=whole(1))
     #: All lines of one event together, or the payload of one binary message.
     event_bytes: int = field(default=16 * MIB, validator=whole(1))
-    #: JSON values in one event. Each parsed value takes a hundred bytes and several microseconds, whatever it is. An event
-    #: that ends a response with five alternatives for each of 8,000 tokens has 400,000 values.
+    #: JSON values in one event. To parse a value takes a hundred bytes and several microseconds. A last event that lists five
+    #: alternatives for each of 8,000 tokens has 400,000 values.
     event_values: int = field(default=500_000, validator=whole(1))
     #: The headers of one binary message. The default is the maximum of the Amazon event-stream format.
     headers_bytes: int = field(default=128 * 1024, validator=whole(1))
-    #: The longest event name or event id. Both are short words, and clients keep copies of them.
+    #: The longest event name or event id. Names and ids are usually short, and clients keep copies of them.
     name_bytes: int = field(default=1024, validator=whole(1))
-    #: The largest index on the wire. An index is a label, so this limit rejects nonsense (2^63) rather than saves memory.
+    #: The largest index on the wire. An index is a label, so this limit saves no memory, but rejects senseless values (2^63).
     index: int = field(default=65_535, validator=whole(0))
-    #: The argument text of one call, in characters. It is also the limit for a text that is checked as JSON: a longer one is
-    #: ``unchecked``. The default is four times the largest seen in practice.
+    #: The argument text of one call, in characters. It is also the limit for a text that is checked as JSON: a longer text is
+    #: ``unchecked``. The default is four times the longest argument text seen in practice.
     arguments_chars: int = field(default=4 * MIB, validator=whole(1))
-    #: The argument text of all calls of one stream together, in characters; also all texts of a stream that are checked as
-    #: JSON.
+    #: The argument text of all calls of one stream together, in characters. The same limit applies to all texts of a stream
+    #: that are checked as JSON.
     stream_arguments_chars: int = field(default=16 * MIB, validator=whole(1))
     tool_calls: int = field(default=128, validator=whole(1))  #: Calls in one stream.
     choices: int = field(default=128, validator=whole(1))  #: Choices (n > 1) in one stream.
     content_blocks: int = field(default=4096, validator=whole(1))  #: Content blocks in one response.
-    #: Nesting depth of argument JSON; real schemas stay below ten.
+    #: The deepest nesting in the JSON of arguments. Real schemas have fewer than ten levels.
     json_depth: int = field(default=128, validator=whole(1))
-    #: The JSON schemas of all tools of a request together. A hundred tools have many fields, each with a long description.
+    #: The JSON schemas of all tools of a request together. A request may have a hundred tools with long descriptions.
     schema_bytes: int = field(default=MIB, validator=whole(1))
-    #: Characters that an encoder may hold back while another block is open, or keep to repeat at the end of the response.
+    #: Characters that an encoder may hold back while another block is open, or may keep because the end of the response
+    #: repeats them.
     held_chars: int = field(default=16 * MIB, validator=whole(1))
     #: Characters of dialect-specific data kept for a whole response (JSON text, such as log probabilities of each token).
     #: Generated media count twice: as received and as base64.

@@ -31,9 +31,9 @@ _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
 @frozen
 class Seen:
-    """A frame with its events; if ``frame`` is None, the result of other bytes or of the end of the input."""
+    """A frame with its events. If ``frame`` is None, this is the result of other bytes or of the end of the input."""
 
-    offset: int  #: byte offset of the frame in the stream; of the line or the read if there is no frame
+    offset: int  #: byte offset of the frame in the stream; without a frame, the offset of the line or of the read
     frame: Frame | None
     events: list[Event]
     repairs: Mapping[str, int]  #: the count for each kind
@@ -45,15 +45,15 @@ class Seen:
 class Observer:
     """Reads a stream of ``dialect`` for programs that show, count or judge its content.
 
-    Call ``feed`` with the bytes of each read, and ``finish`` at the end of the input. Both return a list with one
-    ``Seen`` for each frame, for other bytes that needed a repair, for a fault of the parser, and for the end.
-    ``report`` covers the whole stream; ``fault`` is the error that stopped the reading. After a fault, frames are still
-    returned, without events.
+    Call ``feed`` with the bytes of each read, and ``finish`` at the end of the input. Both methods return a list. It has one
+    ``Seen`` for each frame, for other bytes that needed a repair, for a fault of the parser, and for the end. ``report``
+    covers the whole stream, and ``fault`` is the error that stopped the reading. After a fault, both methods still return
+    frames, but without events.
 
-    With ``client``, the events are also encoded for that dialect or client, to fill ``losses`` and ``written``. With
-    ``by_frame=False``, there is one ``Seen`` for each read, with the deltas of one block joined. This takes a fifth of
-    the time, and is enough for programs that need only events. With ``whole=True``, the bytes are a whole response, and
-    ``finish`` returns everything. Raises UsageError for an unknown name or a bad schema.
+    With ``client``, the events are also encoded for that dialect or client, to fill ``losses`` and ``written`` of each
+    ``Seen``. With ``by_frame=False``, there is one ``Seen`` for each read, with the deltas of one block joined. This takes a
+    fifth of the time, and is enough for programs that need only events. With ``whole=True``, the bytes are a whole response,
+    and ``finish`` returns everything. Raises UsageError for an unknown name or a bad schema.
     """
 
     def __init__(

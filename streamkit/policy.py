@@ -42,27 +42,28 @@ class Policy:
     Make a copy with ``attrs.evolve(TOLERANT, missing_id="refuse")``.
     """
 
-    #: For a stream that ends without a stop reason. ``refuse``: it counts as interrupted. ``derive``: complete calls and the
-    #: terminator replace a stop reason. ``accept``: text and the terminator do so, too, and complete calls at a clean end.
+    #: For a stream that ends without a stop reason. ``refuse``: the stream counts as interrupted. ``derive``: it counts as
+    #: finished if it has complete calls and the terminator. ``accept``: it also counts as finished with text and the
+    #: terminator, or with complete calls and a clean end.
     end_without_finish: Literal["refuse", "derive", "accept"] = "derive"
     #: For a call without an id. ``make``: make an id. ``refuse``: end the stream with ``MissingCallId``.
     missing_id: Literal["make", "refuse"] = "make"
-    #: For a call that gets a second name before its argument text. ``append``: add it to the first name. ``first``:
-    #: drop it.
+    #: For a call that gets a second name before its argument text. ``append``: add the second name to the first. ``first``:
+    #: drop the second name.
     name_pieces: Literal["append", "first"] = "append"
-    #: For a fragment that begins a second JSON object right after a complete one, without an id or index that tells them
+    #: For a fragment that begins a second JSON object right after a complete one, without an id or index that tells the two
     #: apart. ``report``: the call gets the verdict ``malformed``. ``split``: the second object becomes another call of the
     #: same name.
     two_objects: Literal["report", "split"] = "report"
-    #: For thinking between tags at the start of the text (``<think>…</think>``). ``auto``: read it as reasoning if the
-    #: provider is known to send such tags and the stream goes into another dialect. ``on``: read it as reasoning from any
-    #: provider. ``opened``: as ``on``, and the text begins inside the thinking, since the server's template wrote the opening
-    #: tag into the prompt. ``off``: leave it as text.
+    #: For thinking between tags at the start of the text (``<think>…</think>``). ``auto``: read thinking as reasoning if the
+    #: provider is known to send such tags and the stream is translated into another dialect. ``on``: read thinking as
+    #: reasoning from any provider. ``opened``: like ``on``, but the text begins with thinking, since the server's template
+    #: wrote the opening tag into the prompt. ``off``: leave thinking as text.
     think_tags: ThinkTags = "auto"
-    #: Read tool calls in the text as calls if they are written in one of these syntaxes.
+    #: Turn calls that the model writes as text in one of these syntaxes into tool calls.
     text_calls: tuple[TextCalls, ...] = ()
-    #: Repair nothing: the first fault that would be repaired ends the stream with ``NeedsRepair``. Nothing of that
-    #: frame is emitted in repaired form, and the report counts only that repair.
+    #: Repair nothing: the first fault that would be repaired ends the stream with ``NeedsRepair``. No event of the frame with
+    #: this fault is emitted in repaired form, and the report counts only this repair.
     refuse_repairs: bool = False
 
     def __attrs_post_init__(self) -> None:
@@ -75,7 +76,7 @@ class Policy:
 
     @property
     def reads_text(self) -> bool:
-        """True if text is searched for thinking or calls from any provider, so that frames can't pass unread."""
+        """True if the text of any provider is searched for thinking or calls, so that frames can't be forwarded unread."""
         return self.think_tags in {"on", "opened"} or bool(self.text_calls)
 
 

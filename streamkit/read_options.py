@@ -32,8 +32,8 @@ class ReadOptions:
     #: The output format of the request (``Request.options.output``): if it asks for JSON, the text of the response gets a
     #: verdict. A schema needs the extra ``schema``.
     output: OutputFormat | OutputCheck | None = None
-    #: Whether the request has documents to cite. Some dialects can only cite a whole block; for these, some text is
-    #: then held back until it is clear whether it is cited (``translation/citations.py``).
+    #: Whether the request has documents to cite. Some dialects can only cite a whole block. In them, some text is held back
+    #: until it is clear whether the text is cited (``translation/citations.py``).
     documents: bool = False
     #: Makes an id with the given prefix for a call that has none on the wire. Pass a deterministic function for tests.
     make_id: Callable[[str], str] = random_id

@@ -141,23 +141,24 @@ def transcode(
     clock: Callable[[], float] = time.time,
     timings: bool = False,
 ) -> Pipe[bytes]:
-    """Convert a stream: bytes of one dialect in, bytes of another out.
+    """Convert a stream from bytes of one dialect to bytes of another.
 
-    Either name may be a dialect's, a provider's (``"deepseek"``) or a client's (``"claude-code"``). ``options`` are the
-    tolerances and the client's tools. ``profile`` varies the output; the default is the client's profile.
+    Either name may be a dialect's, a provider's (``"deepseek"``) or a client's (``"claude-code"``). ``options`` say which
+    faults to tolerate and which tools the client has. ``profile`` changes the output for one client. The default is the
+    client's profile.
 
-    Within one dialect, frames pass byte for byte and are only read for the report. Two things may change: usage that
-    ``profile`` did not ask for is dropped, and a missing model name is taken from ``profile``. To repair a provider's faults,
-    the frames must be decoded and encoded again. That happens with ``reencode=True``, with ``stages``, with a profile that
-    changes other output, and with a policy that searches the text (``think_tags="on"``, ``text_calls``).
+    If both dialects are the same, frames are forwarded byte for byte, and are only read for the report. Two things may change:
+    usage that ``profile`` did not ask for is dropped, and a missing model name is taken from ``profile``. To repair a
+    provider's faults, the frames must be decoded and encoded again. That happens with ``reencode=True``, with ``stages``, with
+    a profile that changes other output, and with a policy that searches the text (``think_tags="on"``, ``text_calls``).
 
-    ``stages`` run between the checks and the encoder: your own stages, or ``redact`` and others. A stage that changes
+    ``stages`` are your own stages, or ``redact`` and others. They run between the checks and the encoder. A stage that changes
     the arguments of a call must set ``verdict=None``, so that the call is checked again.
 
     If one read has several deltas of a block or call, they become one delta. This saves work and delays nothing;
-    ``join=False`` keeps the provider's deltas. ``clock`` returns seconds since the epoch, for a response without a
-    time. ``timings`` is as in ``pipe``. Raises UsageError for an unknown name or a bad schema. Every other failure is
-    reported in the output and in the report.
+    ``join=False`` keeps the provider's deltas. ``clock`` returns the time for a response that has none, in seconds since the
+    epoch. ``timings`` means the same as in ``pipe``. Raises UsageError for an unknown name or a bad schema. Every other
+    failure is reported in the output and in the report.
     """
     dialect, provider = source_named(from_dialect)
     target, client = client_named(to_dialect)
@@ -212,8 +213,8 @@ async def collect(
 ) -> Response:
     """Read a stream of ``dialect`` to its end. Return one whole response with verdicts, usage and report.
 
-    An interrupted or failed stream raises nothing: the response holds what arrived, ``clean`` is False, and
-    ``report.status`` has the reason. ``stages`` is as in ``transcode``, ``timings`` as in ``pipe``. Raises UsageError
+    An interrupted or failed stream raises nothing: the response holds what arrived, ``clean`` is False, and ``report.status``
+    has the reason. ``stages`` means the same as in ``transcode``, and ``timings`` the same as in ``pipe``. Raises UsageError
     for an unknown dialect or a bad schema.
     """
     events = events_of(source, dialect, options, stages=stages, report=report, join=True, timings=timings)

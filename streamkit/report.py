@@ -244,17 +244,17 @@ class StreamReport:
     verdicts: Counter[str] = field(factory=_empty_counter)  #: number of finished calls for each verdict
     #: Number of texts for each verdict, if the request asked for JSON (``check_output``).
     output_verdicts: Counter[str] = field(factory=_empty_counter)
-    #: Texts that the output could not carry, at most ``WITHHELD_TEXTS`` of them. Further ones are only counted.
+    #: Texts that the output could not carry, at most ``WITHHELD_TEXTS`` of them. Further texts are only counted.
     withheld: list[Withheld] = field(factory=list)
-    #: The received part of a frame that the end of the input truncated. Within one dialect, also frames held until a
-    #: clean end.
+    #: The received part of a frame that the end of the input truncated. If both dialects are the same, also frames that were
+    #: held back for a clean end.
     broken_frame: bytes | None = None
-    #: True once the dialect's completion point was reached, False after an end without it, None until then.
+    #: True once the dialect's completion point was reached, False if the stream ended before it, None until then.
     clean: bool | None = None
     error: Exception | None = None  #: the error that stopped the reading
     provider_error: tuple[str, str] | None = None  #: the provider's report of its failure: ``(type, message)``
     failure: ProviderFailed | None = None  #: the event, if the provider reported a failure
-    started: ResponseStarted | None = None  #: the event, with the provider's response id and model name
+    started: ResponseStarted | None = None  #: the first event, with the provider's response id and model name
     #: The last event with usage, which counts all tokens so far. None: the provider reported no count, or only zeros.
     usage: UsageReported | None = None
     stops: tuple[ResponseFinished, ...] = ()  #: the events of the finished choices, in order of arrival
@@ -264,16 +264,16 @@ class StreamReport:
     refused: bool = False
     #: Same as ``spoken``, but code that measures the time between outputs may reset it to False.
     has_output: bool = False
-    #: True if the wire's terminator arrived. Some dialects have none, and a stream may end well without it.
+    #: True if the wire's terminator arrived. Some dialects have no terminator, and a stream may end well without one.
     terminated: bool = False
     #: True if the output marks the response as complete: its success terminator was written or passed.
     completed: bool = False
     tool_searches: int = 0  #: searches of deferred tools that the gateway answered in place of the provider
-    #: An estimate of the input tokens that were saved because the first request left out the deferred tools. The tokens
-    #: of the function that searches them are subtracted. The tokens of requests after a search are in ``usage``.
+    #: An estimate of the input tokens that were saved because the first request left out the deferred tools. The tokens of the
+    #: function that searches these tools are subtracted. The tokens of requests after a search are in ``usage``.
     tokens_saved: int = 0
-    #: The time of each part, if the pipe was made with ``timings=True``; set when the pipe is left. The parts are first
-    #: ``source``, then the stages, then ``pipe``, the loop that drives the stages.
+    #: The time of each part, if the pipe was made with ``timings=True``. It is set when the pipe is left. The parts are
+    #: ``source``, the stages, and ``pipe`` (the loop that drives the stages).
     timings: tuple[StageTiming, ...] = field(default=(), eq=False)
 
     _refusing: bool = field(default=False, init=False, eq=False, repr=False)  #: True if repairs are refused

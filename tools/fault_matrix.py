@@ -22,27 +22,28 @@ This page says what a client of the gateway gets for each fault of an upstream.
 `tools/fault_matrix.py` causes each fault at the only upstream of a gateway and reads the client's response. A test does the
 same and compares the results with this page.
 
-- A number is an HTTP status: the response had not begun, and its body is the error body of the client's dialect.
-- *frame*: the response had begun with status 200. The client gets everything that had arrived, then the dialect's own error
-  frame, and no success terminator.
+- A number is an HTTP status: the response had not begun, so the client gets this status and the error body of its dialect.
+- *frame*: the response had begun with status 200. The client gets everything that had arrived, and then the error frame of its
+  dialect instead of the success terminator.
 - *frame, no end*: the client gets the same, but the HTTP body has no end. When the client leaves, or after `server.linger_s`,
-  the connection is closed without the last chunk. So clients that ignore the frame see a failure too.
+  the gateway closes the connection without the last chunk. So clients that ignore the error frame notice a failure too.
 
-The messages are the same in every dialect. A message in italics is the upstream's own, without text that looks like a secret.
-A client over a WebSocket gets the status in a message `error`, and a *frame* as the last message of its response. The socket
-stays open.
-If a route has several upstreams and one fails before the response begins, the gateway tries the next one. The client does
-not notice ([two upstreams](#two-upstreams)).
+The messages are the same in every dialect, and `one` in them is the upstream's name. *Its own message* means that the client
+gets the upstream's message, without text that looks like a secret. Over a WebSocket, a client gets the status in a message
+`error`, or the error frame as the last message of its response. The socket stays open. If a route has several upstreams and
+one fails before the response begins, the gateway tries the next one. The client does not notice the failure ([two
+upstreams](#two-upstreams)).
 
 """
 NEXT = """\
 ## Two upstreams
 
-A route tries the first upstream and then the second, which is healthy. Clients of all five dialects send some requests one
-after another, for streams and for whole responses. All clients get the same. For each request, the column *requests* says
-how often the first and the second upstream were asked: `0+1` means that the first one was skipped because it
-[rests](../how-to/choose-upstreams.md#upstreams-that-fail). The column *delay* says how much longer a request took than with
-a healthy first upstream, if that is more than a few milliseconds. If failures follow faster than here, they count less.
+A route tries the upstream in the first column, and then a second one, which is healthy. Clients of all five dialects send some
+requests one after another, for streams and for whole responses. The results are the same in all dialects. For each request of
+a client, the column *requests* says how many attempts were made at the first and at the second upstream: `0+1` means that the
+gateway skipped the first one because it [rests](../how-to/choose-upstreams.md#upstreams-that-fail). The column *delay* says
+how much longer a request took than with a healthy first upstream, if that is more than a few milliseconds. If failures follow
+one another faster than in these runs, each failure counts less.
 """
 #: Messages that are the upstream's.
 THEIRS = "the evil upstream says: "
@@ -71,15 +72,15 @@ def page(
         lines += table(found, stream=stream)
     lines.append("## An upstream over a WebSocket\n")
     lines.append(
-        'The upstream has `transport = "websocket"`, and its connection is closed in each case. '
-        "If the client requests a stream:\n"
+        'Here, the upstream has `transport = "websocket"`, and the gateway closes its connection in each case. '
+        "A client that requests a stream gets:\n"
     )
     lines += table(over_sockets, stream=True)
-    lines.append("If the client requests a whole response:\n")
+    lines.append("A client that requests a whole response gets:\n")
     lines += table(over_sockets, stream=False)
     lines.append("## When a client over a WebSocket leaves\n")
     lines.append(
-        "The upstream's connection is closed in each case. The log and the metrics have the word in the column *outcome*.\n"
+        "The gateway closes the upstream's connection in each case. The log and the metrics name the outcome by these words:\n"
     )
     lines.append("| the client | outcome |\n|---|---|")
     lines += [f"| {way} | `{outcome}` |" for way, outcome in left.items()]

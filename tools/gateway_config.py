@@ -48,7 +48,7 @@ TABLES: Final[Mapping[str, tuple[type, str]]] = {
     ),
     "[[routes]]": (Route, "The upstreams for some models, and how often they are tried."),
     "An element of `to`": (Target, 'A string is the name of an upstream: `"a"` means `{ upstream = "a" }`.'),
-    "A key": (KeySource, "The file contains no keys. Write exactly one of the two:"),
+    "A key": (KeySource, "The configuration contains no keys. Write exactly one of these two members:"),
 }
 #: What differs between the file and the class: types, defaults and meanings.
 TYPES: Final[Mapping[str, str]] = {
@@ -69,8 +69,8 @@ TYPES: Final[Mapping[str, str]] = {
 DEFAULTS: Final[Mapping[str, str]] = {"Upstream.auth": "[by dialect](#auth)"}
 MEANINGS: Final[Mapping[str, str]] = {
     "Upstream.auth": "How requests send the key.",
-    "Upstream.key": "The key. Leave it out for `none`, and for `sigv4` and `google`: the gateway then looks for credentials "
-    "where AWS's and Google's own tools do.",
+    "Upstream.key": "The key. Leave it out for `none`, and for `sigv4` and `google`: the gateway then looks for "
+    "credentials in the same places as AWS's and Google's own tools.",
     "Upstream.proxy": "The HTTP proxy for requests: `http://proxy:3128`. A URL with user and password must be written as a "
     "key. By default there is no proxy, even if the environment names one.",
     "Upstream.ca_file": "A PEM file with the root certificates to accept, instead of the system's. A relative path begins at "
@@ -79,8 +79,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "AWS refuses signatures for another service. The default is the dialect's service, or `bedrock`.",
     "Upstream.tools": "Whether the upstream supports tools. If not, requests with tools go to the other upstreams of a route.",
     "Upstream.timeouts": "How long the upstream may take.",
-    "Upstream.transport": "How requests are sent: each as a `POST`, or each over its own WebSocket, which only the dialect "
-    "`openai-responses` has. Requests for token counts always use HTTP.",
+    "Upstream.transport": "How requests are sent: each as a `POST`, or each over its own WebSocket. Only the dialect "
+    "`openai-responses` has WebSockets. Requests for token counts always use HTTP.",
     "Upstream.headers": "Constant headers to send, such as OpenRouter's `HTTP-Referer`. Write a secret value as a key.",
     "Timeouts.total_s": "Seconds from sending the request to the end of the response. By default, there is no limit, because "
     "a response may take an hour.",
@@ -96,14 +96,15 @@ def _lines() -> Iterator[str]:
     yield "# The gateway's configuration"
     yield ""
     yield "The gateway reads one TOML file: `streamkit serve --config FILE`."
-    yield "With `--check-config`, the command prints the file's meaning and exits with 0. If the file has errors, it prints"
+    yield "With `--check-config`, the command prints what the file means and exits with 0. If the file has errors, "
+    "it prints"
     yield "each one with line and column, and exits with 2."
-    yield "An unknown key is an error, and so is a value of another type: nothing is converted."
+    yield "An unknown key is an error. A value of the wrong type is an error too, because no value is converted."
     yield "There is a [sample](../how-to/gateway.toml) with all tables."
     yield "If there is an error, the gateway does not start."
-    yield "If there are only warnings, it starts. There are warnings for an upstream that no route uses, for a key that is"
-    yield "sent in clear text or is in a file that all users can read, and for a listener without keys that other machines can"
-    yield "reach."
+    yield "If there are only warnings, the gateway starts. It warns about an upstream that no route uses, and about a listener"
+    yield "without keys that other machines can reach. It also warns if a key is sent in clear text, or is in a file that all"
+    yield "users can read."
     for head, (kind, meaning) in TABLES.items():
         yield ""
         yield f"## {head if head[0] != '[' else f'`{head}`'}"
@@ -142,7 +143,8 @@ def _known() -> list[str]:
 
 def _choice() -> Iterator[str]:
     yield ""
-    yield "A full name of a model comes before every pattern. Otherwise, the first pattern of the file that matches is used."
+    yield "If a route has the full name of a model, that route is used. Otherwise, the first pattern of the file "
+    "that matches is used."
     yield "It is an error if an earlier pattern covers a later one, because the later one could never be used."
     yield "`/v1/models` and the other lists contain only full names, because a pattern names no model."
     yield "So write the names of the models that clients should see next to the pattern that matches them."

@@ -273,7 +273,8 @@ def limits_page() -> str:
         prose(limits.__doc__),
         prose(limits.Limits.__doc__),
         table(["limit", "default", "error", "why"], rows),
-        "If no error is named, `LimitExceeded` is not raised. Arguments that are nested too deep get the verdict `malformed`.",
+        "A limit without an error in this table raises no `LimitExceeded`. Arguments that are nested too deeply get "
+        "the verdict `malformed`.",
     )
 
 

@@ -30,7 +30,7 @@ exit status:
   0  done
   1  failed: the input could not be read to its end, the request is invalid, or the output was closed
   2  usage
-  3  the stream was cut: it ended before its completion point (empty input too)
+  3  the stream ended before its completion point, or the input was empty
   4  the provider reported an error
   5  not this dialect
   6  lint: not clean, but streamkit would repair it

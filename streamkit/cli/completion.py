@@ -14,8 +14,8 @@ from streamkit.report import Status
 
 HELP = "print a script that makes a shell complete commands and options"
 DETAIL = """\
-Prints a script for a shell. After the script is loaded, Tab completes commands, options, dialects, providers and files.
-Print it again after an update of streamkit, or after you installed another dialect.
+Prints a script for a shell. After the script is loaded, Tab completes commands, options, dialects, providers and files. Print
+the script again after you update streamkit or install another dialect.
 
 Needs the extra `cli`: pip install 'streamkit-llm[cli]'.
 

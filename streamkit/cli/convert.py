@@ -33,15 +33,15 @@ from streamkit.tool_calls.accumulate import accumulate_tool_calls
 
 HELP = "translate a stream into another dialect"
 DETAIL = f"""\
-Reads a recorded or live stream (curl -N … | streamkit convert …) and writes each piece as soon as it arrives. If both
+Reads a recorded or live stream (curl -N … | streamkit convert …) and writes the output while the input arrives. If both
 dialects are the same, frames are copied byte for byte; --reencode decodes and encodes them, which repairs the provider's
-errors. `streamkit dialects` lists the dialects. Without --from, the dialect is detected from the first frames, and the
-report names it. If streams of two dialects begin alike, the detected one may be wrong: use --from.
+errors. `streamkit dialects` lists the dialects. Without --from, the dialect is detected from the first frames, and the report
+names it. If streams of two dialects begin in the same way, the detected dialect may be wrong: use --from.
 
---out writes a file instead of standard output. If its PATH is a folder (one that exists, or a name that ends in /), or if
-FILE is a folder or several files, it writes one file for each input. The output's dialect decides whether
-answer.stream.jsonl becomes answer.sse, answer.ndjson or answer.bin. Subfolders are kept, and hidden files are skipped. If an
-output file exists, nothing is converted; --force overwrites such files. The exit status is the highest one of all files.
+--out writes a file instead of standard output. If its PATH is a folder (one that exists, or a name that ends in /), or if FILE
+is a folder or several files, it writes one file for each input. The output's dialect decides whether answer.stream.jsonl
+becomes answer.sse, answer.ndjson or answer.bin. Subfolders are kept, and hidden files are skipped. If an output file exists,
+nothing is converted; --force overwrites such files. The exit status is the highest of all files.
 
 If the input is interrupted or fails, everything that arrived is written, and then an error frame of the output dialect
 instead of its success terminator. Repairs and losses are reported on standard error.
@@ -77,7 +77,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add(
         "--no-usage", action="store_true", help=f"{USAGE_ON_REQUEST}: omit usage, as for clients that do not request it"
     )
-    add("--call-ids", action="store_true", help=f"{IDS_ON_REQUEST}: write ids of tool calls (strict readers fail)")
+    add(
+        "--call-ids",
+        action="store_true",
+        help=f"{IDS_ON_REQUEST}: write ids of tool calls (strict readers refuse them)",
+    )
     add_stage(command)
     add_policy(command)
     add_in_text(command)

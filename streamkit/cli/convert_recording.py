@@ -19,9 +19,9 @@ Reads the bytes of a stream (server-sent events, JSON Lines, Amazon's event stre
 fixtures of aimock (JSON). Writes each response as a recording, *{SUFFIX}, which the other commands read, and prints the
 paths of the new files. If a file exists already, it is not changed, and the command fails.
 
-The recordings are marked as not exact: raw bytes have no times, a cassette has events instead of the received bytes, and a
-fixture has only the content, which is written in the named dialect. Cassettes contain requests, so `streamkit replay` can
-match requests with their recordings.
+The recordings are marked as not exact, because raw bytes have no times, and a cassette has events instead of the received
+bytes. A fixture has only the content, which is written in the named dialect. Cassettes contain requests, so `streamkit replay`
+can match requests with their recordings.
 
 examples:
   streamkit convert-recording -o recordings cassette.jsonl

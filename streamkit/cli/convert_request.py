@@ -22,9 +22,9 @@ DETAIL = f"""\
 Reads a client's request body and writes the body for a provider: messages, tools, tool choice, options. Anything that the
 provider's dialect cannot express is a loss, and is named on standard error. Numbers in arguments keep their digits.
 
-An invalid request is refused with exit status 1 and one line with the path of the fault. A call without a result and a
-result without a call are such faults, unless --repair fixes them. So is a feature that the dialect lacks (such as a required
-tool call), unless --emulate imitates it.
+An invalid request is refused with exit status 1 and one line with the path of the fault. A call without a result is a fault,
+and so is a result without a call, unless --repair repairs them. A feature that the dialect lacks (such as a required tool
+call) is also a fault, unless --emulate imitates the feature.
 
 examples:
   streamkit convert-request --from {ONE} --to {OTHER} request.json
@@ -37,7 +37,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add_dialects(command, client, "the client's dialect", source, "the provider's dialect, or the provider")
     add("--model", help="the model's name at the provider (default: the request's model)")
-    add("--model-like", metavar="MODEL", help="a known model that accepts the same, if the model's name says nothing")
+    add(
+        "--model-like",
+        metavar="MODEL",
+        help="a known model that accepts the same requests, if the model's name says nothing",
+    )
     add(
         "--max-tokens",
         type=_positive,
@@ -45,7 +49,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"the token limit, if the dialect requires one and the request has none (default: {DEFAULT_MAX_TOKENS})",
     )
-    add("--repair", action="store_true", help="repair calls without results and results without calls")
+    add("--repair", action="store_true", help="repair calls that have no result, and results that have no call")
     add("--emulate", action="store_true", help="imitate features that the dialect lacks instead of refusing")
     add(
         "--assistant-first",
@@ -65,7 +69,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--linked-media",
         choices=get_args(LinkedMedia),
         default="refuse",
-        help="if the dialect takes no media at a URL: fail, or drop them (default: refuse)",
+        help="if the dialect takes no media at a URL: fail, or drop such media (default: refuse)",
     )
     add(
         "--unreadable",

@@ -24,9 +24,9 @@ Reads the body of a provider's response that was not streamed, and writes the bo
 reported on standard error.
 
 A provider's error becomes an error body of the client's dialect, with exit status 4. An incomplete response becomes an error
-body too, with exit status 3; the model's output is then a loss.
+body too, with exit status 3. The model's output then counts as lost.
 
-A recording (*.stream.jsonl) of such a response states its dialect and its status.
+A recording (*.stream.jsonl) of such a response states the dialect and the status of the response.
 
 examples:
   streamkit convert-response --from {OTHER} --to {ONE} response.json

@@ -18,11 +18,11 @@ DETAIL = """\
 Lists every dialect with its title and its origin: built in, or the installed distribution whose entry point provides it. If
 an entry point cannot be used, it is listed with the reason, and the exit status is 1. The other dialects still work.
 
-Then it lists the providers and the clients. You may name a provider instead of an input's dialect, and a client instead of
-an output's dialect. A provider's name is never needed to read a stream.
+Then the command lists the providers and the clients. You may name a provider instead of an input's dialect, and a client
+instead of an output's dialect. A provider's name is never needed to read a stream.
 
-With a NAME, it describes that dialect, provider or client: the media type of the streams, the repairs that a provider's
-streams usually need, the fields that the provider adds, and the changes that a client gets.
+With a NAME, the command describes that dialect, provider or client: the media type of the streams, the repairs that a
+provider's streams usually need, the fields that the provider adds, and the changes that a client gets.
 
 --json prints one object on one line for each dialect:
   {"name", "title", "media_type", "directions": ["in", "out"], "distribution", "version", "entry_point", "error",

@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 BADGE_COLOURS = {"clean": "brightgreen", "repairable": "yellow"}
 HELP = "check a server: send a few small requests, and check each response with its dialect's grammar"
 DETAIL = """\
-Sends at most 10 requests, for at most 2,000 tokens. They ask for a text, the same text with usage and as a whole response, a
-tool call, two calls at once, and a required call. Others send a tool's result, set a token limit that is too low, abandon a
-response, or are malformed. Before the first request, the command prints the highest possible cost and asks for consent,
-except with --yes or for a server on loopback. If standard input is no terminal, --yes is required. No request is repeated,
-no redirect is followed, and status 401, 403, 404 or 429 ends the check.
+Sends at most 10 requests, for at most 2,000 tokens. The requests ask for a text, for the same text with usage, for the same
+text as a whole response, for a tool call, for two calls at once, and for a required call. Other requests send a tool's result,
+set a token limit that is too low, abandon a response, or are malformed. Before the first request, the command prints the
+highest possible cost and asks for consent, except with --yes or for a server on loopback. If standard input is no terminal,
+--yes is required. No request is repeated, no redirect is followed, and status 401, 403, 404 or 429 ends the check.
 
 URL is the base URL, as for the dialect's official client. A key is sent to the server only if an option names it. The key is
 never printed or written, and no report contains the host.
 
-Each stream is checked against the grammar, as by lint, and against its request: status, content type, stop reason, calls,
-token counts, and whether its events arrived one by one. If events arrive together, this is only a note, since a fast server
-may cause it too.
+The command checks each stream against the grammar, as lint does. It also checks whether the status, content type, stop reason,
+calls and token counts fit the request, and whether events arrive one by one. If they arrive together, the report has only a
+note, since the server may just be fast.
 
 exit status: 0 clean, 1 broken or no response, 6 not clean but streamkit would read it, 5 not this dialect.
 
@@ -69,7 +69,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
     keys.add_argument("--key-file", metavar="PATH", help="the file that contains the key and nothing else")
     add(
         "--auth",
-        help="how to send the key, as `auth` of the gateway's upstreams (default: the dialect's way; without a key, none)",
+        help="how to send the key: a value of `auth` in the gateway's configuration (default: the dialect's way; "
+        "without a key, none)",
     )
     add("--region", help="the region for AWS signatures (--auth sigv4)")
     add("--service", help="the service for AWS signatures, such as execute-api (default: the dialect's)")

@@ -11,9 +11,9 @@ from streamkit.report import Status
 
 HELP = "write the gateway's configuration from that of another gateway (LiteLLM)"
 DETAIL = """\
-Reads the configuration of another gateway and writes one for `streamkit serve`. Lists everything that the new one cannot
-express, with the place in the file and what to do instead. Keys are not copied: they stay in the environment, and the
-command prints the names of their variables.
+Reads the configuration of another gateway and writes one for `streamkit serve`. Lists everything that the new configuration
+cannot express, with the place in the old file and what to do instead. Keys are not copied: they stay in the environment, and
+the command prints the names of their variables.
 
 Only LiteLLM's proxy is known so far (its config.yaml). Needs the extra `import`: pip install 'streamkit-llm[import]'.
 

@@ -30,15 +30,16 @@ from streamkit.tool_calls.schema import ToolSchemas
 
 HELP = "show the content of a stream"
 DETAIL = """\
-Reads one or more streams and shows a timeline of what arrived, the tool calls with their verdicts, the stop reason, the
-usage, and the repairs. The dialect is detected unless --from names it. With several files, the exit status is the highest
-one.
+Reads one or more streams and shows a timeline of what arrived, the tool calls with their verdicts, the stop reason, the usage,
+and the repairs. The dialect is detected unless --from names it. With several files, the exit status is the highest of all
+files.
 
 --timings adds a table of the stages. It shows the time of each stage alone, its share of the work, and the number of reads,
 frames and events that went in and out. The time of the source is the wait for the input, which is not part of the work. The
 times are those of one run, so repeat the command if the machine is busy.
 
---tools names a JSON file with the request's tools, or the whole request. Arguments are then checked against their schemas.
+--tools names a JSON file with the request's tools, or the whole request. Arguments are then checked against the schemas of
+their tools.
 
 --output json checks that the text is one JSON value; --output FILE checks it against the JSON schema in a file.
 

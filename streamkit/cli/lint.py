@@ -15,10 +15,10 @@ from streamkit.report import Status, describe
 
 HELP = "check a stream against its dialect's grammar"
 DETAIL = """\
-Reports each rule of the dialect that a stream breaks, with the byte and the frame. Also reports which known failure of other
-software this resembles, and what streamkit would do. An error breaks a client or the grammar. A note is a common deviation
-that every client can read; a stream with only notes is clean. Repeated violations are printed once. With several files, the
-exit status is the highest.
+Reports each rule of the dialect that a stream breaks, and in which byte and frame. Also reports which known failure of other
+software each violation resembles, and what streamkit would do. A violation is an error if it breaks the grammar or a client.
+It is a note if it is common and every client can read it; a stream with only notes is clean. Repeated violations are printed
+once. With several files, the exit status is the highest of all files.
 
 exit status: 0 clean, 1 broken, 6 not clean but streamkit would read it to a clean end, 5 not this dialect.
 
@@ -27,10 +27,10 @@ exit status: 0 clean, 1 broken, 6 not clean but streamkit would read it to a cle
    "severity", "case": number | null, "streamkit": [repair] | text}], "repairs": {kind: count},
    "other_repairs": [{"repair", "offset", "frame", "case"}]}
 "case" is a number on the page of field failures. "streamkit" has the kinds of repair that the frame needed, or a text that
-says what would happen. "other_repairs" are repairs that no broken rule explains.
+says what streamkit would do. "other_repairs" are repairs that no broken rule explains.
 
-A recording (*.stream.jsonl) states its dialect. A stream that was interrupted when it was recorded is broken. If the status
-of the recorded response is not 200, it is no stream, and the exit status is 4.
+A recording (*.stream.jsonl) states its dialect. A stream that was interrupted while it was recorded counts as broken. If the
+status of the recorded response is not 200, the recording has no stream, and the exit status is 4.
 
 examples:
   curl -N … | streamkit lint --dialect DIALECT

@@ -23,18 +23,18 @@ Serves clients of any dialect on loopback, with streamed and whole responses, fr
   [[turn]]
   steps = [{ say = "It rains" }, { wait = 0.2 }, { cut = true }]
 
-The steps: say, think, call, wait, usage, stop, error, status, stall, cut, reset, raw, comment. A turn may have a match: a
-part of the user's text (text), an offered tool (tool), or the number of the request in its conversation (turn). Without a
-script, a demo model answers: it calls the offered tools and quotes their results. The same seed and requests give the same
-bytes.
+The steps: say, think, call, wait, usage, stop, error, status, stall, cut, reset, raw, comment. A turn may have a match: a part
+of the user's text (text), an offered tool (tool), or the number of the request in its conversation (turn). Without a script, a
+demo model answers: it calls the offered tools and quotes their results. With the same seed and the same requests, the
+responses have the same bytes.
 
 Keys are ignored. GET /verdict returns the client's faults so far, as JSON. Ctrl-C ends the mock and prints the faults. A
-client has a fault if it takes an interrupted stream for a whole response, executes a call that was never finished, or
-ignores Retry-After. Other faults are to repeat a request that was refused for good, to have no timeout for a stall, and to
-keep a connection open after the end of the stream.
+client has a fault if it takes an interrupted stream for a whole response, executes a call that was never finished, or ignores
+Retry-After. It also has a fault if it repeats a request that was refused for good, has no timeout for a stall, or keeps a
+connection open after the end of the stream.
 
---stage passes the events of every response through a stage, as in streamkit convert; the stage must not wait. --quirk
-changes the bytes of every response as some provider does. Its KIND is the kind of repair that a reader then needs.
+--stage passes the events of every response through a stage, as in streamkit convert; the stage must not wait. --quirk changes
+the bytes of every response in a way in which some provider changes them. KIND is the kind of repair that a reader then needs.
 --list-quirks prints what each quirk changes, and what a response must contain to be changed.
 
 A script needs the extra `gateway`: pip install 'streamkit-llm[gateway]'. The exit status is 1 if the client has faults.

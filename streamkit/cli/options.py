@@ -76,7 +76,8 @@ def add_policy(command: argparse.ArgumentParser) -> None:
         "--policy",
         choices=POLICIES,
         default="tolerant",
-        help="faults to tolerate: strict repairs nothing; lenient accepts more endings, splits calls (default: tolerant)",
+        help="which faults to tolerate: strict repairs none; lenient also accepts more streams without a stop "
+        "reason, and splits merged calls (default: tolerant)",
     )
 
 
@@ -85,15 +86,17 @@ def add_in_text(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--think-tags",
         choices=get_args(ThinkTags),
-        help="read text between thinking tags (<think>…</think>) at its start as reasoning. auto: if the provider is known "
-        "for them; on: always; opened: the prompt already has the opening tag (default: auto, off with --policy strict)",
+        help="read text between thinking tags (<think>…</think>) at the start of a response as reasoning. auto: if "
+        "the provider is known to send them; on: always; opened: the prompt already has the opening tag (default: "
+        "auto, off with --policy strict)",
     )
     command.add_argument(
         "--text-calls",
         action="append",
         choices=get_args(TextCalls),
         metavar="GRAMMAR",
-        help=f"read calls in this form in the model's text as tool calls; may be repeated: {', '.join(get_args(TextCalls))}",
+        help="turn calls that the model writes as text in this form into tool calls; may be repeated: "
+        f"{', '.join(get_args(TextCalls))}",
     )
 
 

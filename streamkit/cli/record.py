@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 HELP = "record the exchanges with a provider through a proxy"
 DETAIL = f"""\
-Serves a reverse proxy for one provider, and records each exchange into a file *.stream.jsonl: the request, the reads of the
-response with their times, and how it ended. Bytes are forwarded unchanged, as they arrive. Configure your client with the
-printed address instead of the provider's, and with its usual key. Keys are forwarded, but never written to disk. Prompts and
-responses are written to disk.
+Serves a reverse proxy for one provider, and writes each exchange into a file *.stream.jsonl. The file has the request, the
+received pieces of the response with their times, and how the response ended. Bytes are forwarded unchanged, as they arrive.
+Configure your client with its usual key, and with the printed address instead of the provider's. Keys are forwarded, but never
+written to disk. Prompts and responses are written to disk.
 
-It prints one line for each exchange: its status, reads, bytes, milliseconds, how it ended, and its file. SIGTERM and SIGINT
-end the command and close all files.
+The command prints one line for each exchange: its status, how many pieces, bytes and milliseconds it had, how it ended, and
+its file. SIGTERM and SIGINT end the command and close all files.
 
 examples:
   streamkit record --to https://api.example.com --dir recordings
@@ -54,14 +54,15 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--bodies",
         choices=get_args(Bodies),
         default="full",
-        help="what to keep of request bodies: all, member names with types as values, or nothing (default: full)",
+        help="what to keep of request bodies: everything, member names with types as values, or nothing (default: "
+        "full)",
     )
     add(
         "--max-file-bytes",
         type=int,
         default=DEFAULTS.file_bytes,
         metavar="N",
-        help=f"the size at which a recording ends, though the response continues (default: {DEFAULTS.file_bytes})",
+        help=f"the size at which a recording ends, even if the response continues (default: {DEFAULTS.file_bytes})",
     )
 
 

@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 HELP = "serve recordings as they were recorded"
 DETAIL = """\
 Serves the responses in recordings (*.stream.jsonl, written by `streamkit record`) to requests that match the recorded ones.
-The status, the headers, the reads with their times, and the end are as recorded. The end may be a cut, a reset or silence.
-The network is not used.
+Responses have the recorded status, headers, pieces with their times, and end. A response may end with an interruption, a reset
+or silence. The network is not used.
 
 A request matches a recording if method, path and body are equal. With --match canonical (the default), the order of the
-members in JSON bodies does not matter, and the paths of --ignore are skipped. --match exact requires the same bytes. If
-several recordings match one request, each is sent once, in the order of their times. After that, the last one is sent again,
-unless --once is set. A request that matches no recording gets an error in its dialect, which names the first difference to
-the nearest recording.
+members in JSON bodies does not matter, and paths named by --ignore are not compared. With --match exact, the bytes must be the
+same. If several recordings match one request, each is sent once, in the order of their times. After that, the last recording
+is sent again, unless --once is set. A request that matches no recording gets an error in its dialect, which names the first
+difference from the most similar recording.
 
-PATH may also be a file with the bytes of a stream (recording.sse). These are the response to each POST that no recording
-matches. They are sent at once, or split by --cut.
+PATH may also be a file with the bytes of a stream (recording.sse). The command sends these bytes as the response to each POST
+that no recording matches, all at once or split by --cut.
 
---speed 2 is twice as fast, and 0 waits for nothing. --cut says where responses are split: `reads` as recorded, `events`
-after each event, `bytes=N` into pieces of N bytes, `random=SEED` at random places.
+--speed 2 is twice as fast, and with 0 the command never waits. --cut says where responses are split: as recorded (`reads`),
+after each event (`events`), into pieces of N bytes (`bytes=N`), or at random places (`random=SEED`).
 
-It prints its address, its recordings, and one line for each request, and serves until Ctrl-C. On loopback, it accepts only
-IP addresses and localhost as host names, since a web page could point its own host name to this machine.
+The command prints its address, its recordings, and one line for each request, and serves until Ctrl-C. On loopback, it accepts
+only IP addresses and localhost as host names, since a web page could point its own host name to this machine.
 
 examples:
   streamkit replay recordings/
@@ -48,7 +48,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("paths", nargs="+", metavar="PATH", help="recordings, or folders with them")
     add("--host", default="127.0.0.1", help="the interface to listen on (default: 127.0.0.1)")
     add("--port", type=int, default=PORT, metavar="N", help=f"the port; 0 is any free one (default: {PORT})")
-    add("--speed", type=float, default=1.0, metavar="N", help="2 is twice as fast; 0 waits for nothing (default: 1)")
+    add("--speed", type=float, default=1.0, metavar="N", help="2 is twice as fast; 0 never waits (default: 1)")
     add("--cut", default="reads", metavar="CUT", help="where to split responses: reads, events, bytes=N or random=SEED")
     add("--match", choices=["exact", "canonical"], default="canonical", help="how bodies match (default: canonical)")
     add(
@@ -58,13 +58,13 @@ def add_options(command: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="a path in JSON bodies to skip when comparing, such as messages[*].id; may be repeated",
     )
-    add("--once", action="store_true", help="each recording answers one request only")
+    add("--once", action="store_true", help="send each recording only once")
     add(
         "--silence",
         type=float,
         default=600.0,
         metavar="S",
-        help="seconds of silence for a recorded timeout, unless the client leaves (default: 600)",
+        help="seconds of silence in place of a recorded timeout, unless the client leaves before (default: 600)",
     )
 
 

@@ -26,27 +26,26 @@ CLIENTS = ", ".join(name for name, dialect in DIALECTS.built_in.items() if diale
 KEY_VARIABLE = "STREAMKIT_INSPECT_KEY"
 DETAIL = f"""\
 Serves clients from the upstreams in a configuration file, with streamed and whole responses, in these dialects: {CLIENTS}.
-`stages` of a route in that file change what its clients read: they redact text, end responses, or run your own code. Without
-a file, a built-in demo upstream answers, which needs no key and no network, and three commands to try are printed. It has
-these models: demo answers and calls the offered tools, demo-reasoning thinks first, demo-slow is silent for a minute,
+Routes in that file may have `stages`, which change responses: they redact text, end responses, or run your own code. Without a
+file, the gateway prints three commands to try, and a built-in demo upstream answers, which needs no key and no network. The
+demo has these models: demo answers and calls the offered tools, demo-reasoning thinks first, demo-slow is silent for a minute,
 demo-cut is interrupted, and demo-error answers with status 500. Any other model name is the same as demo.
 
 The log is on standard error, as text on a terminal and as JSON elsewhere, unless `log_format` of the file says otherwise.
 
-SIGTERM and SIGINT stop the gateway. Live streams then have 30 seconds (`grace_s` of the file) to end; the remaining ones end
-with an error in their dialect. A second signal ends the gateway at once. SIGHUP loads the file and its key files again;
---watch does so when one of them has changed. Later requests use the new configuration, and streams in progress finish with
-the old one. If the file has an error, or changes a setting that needs a restart (such as the port), the old configuration
-stays in use, and the log has the reason. Without a file, SIGHUP stops the gateway.
+SIGTERM and SIGINT stop the gateway. Live streams then have 30 seconds (`grace_s` of the file) to end. After that, they end
+with an error in their dialect. A second signal ends the gateway at once. SIGHUP loads the file and its key files again. With
+--watch, the gateway also loads them when one of them has changed. Later requests use the new configuration, and streams in
+progress finish with the old one. If the file has an error, or changes a setting that needs a restart (such as the port), the
+old configuration stays in use, and the log has the reason. Without a file, SIGHUP stops the gateway.
 
 On loopback, the gateway accepts only IP addresses, localhost and the names in `hosts` of the file as host names, since a web
-page could point its own host name to this machine. The same is true of /metrics, which has the gateway's metrics. It has a
-separate listener, by default on loopback, at the next higher port. Responses that clients ask to resume later are kept in
-memory, unless the table [resume] of the file says otherwise. Needs the extra `gateway`: pip install
-'streamkit-llm[gateway]'.
+page could point its own host name to this machine. The gateway's metrics are at /metrics on a separate listener, by default on
+loopback, at the next higher port. That listener checks host names, too. Responses that clients ask to resume later are kept in
+memory, unless the table [resume] of the file says otherwise. Needs the extra `gateway`: pip install 'streamkit-llm[gateway]'.
 
 --inspect keeps the last 100 streams in memory, without headers and requests, and prints the address of a page that shows them
-live. The address contains a token. Beyond loopback you must set the token in {KEY_VARIABLE}.
+live. The address contains a token. If the page is not on loopback, you must set the token in {KEY_VARIABLE}.
 
 examples:
   streamkit serve

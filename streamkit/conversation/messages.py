@@ -117,19 +117,19 @@ class ToolCall:
     verdict: Verdict | None = None
     place: str = field(default="", eq=False, kw_only=True)  #: path in the decoded request: ``messages[3]``
     ended: bool = True  #: the protocol ended the call, so its text is complete
-    id_made: bool = field(default=False, eq=False)  #: True if the wire had no id and streamkit made this one
+    id_made: bool = field(default=False, eq=False)  #: True if the wire had no id and streamkit made this id
     signature: Opaque | None = None
     cache: CacheMark | None = None
     extras: Extras | None = None
     #: The whole item as received, if the dialect has a special form for this call (``local_shell_call``).
     item: Extras | None = field(default=None, eq=False, kw_only=True)
-    qualified: QualifiedName | None = None  #: the name the client uses, if its tool is in a namespace
+    qualified: QualifiedName | None = None  #: the name that the client uses for the tool, if the tool is in a namespace
 
     def parsed(self, *, depth: int = DEFAULT_LIMITS.json_depth) -> dict[str, Any]:
         """Return the arguments as a dict, which is empty if there are none, with the numbers of ``parse_arguments``.
 
         Raise ValueError if the verdict is bad, if there is no verdict and the text is no JSON object, and for a custom tool,
-        whose arguments are free text. ``depth`` is the ``json_depth`` of the limits used for the verdict.
+        whose arguments are free text. ``depth`` must be the ``json_depth`` of the limits with which the verdict was made.
         """
         tool = quoted(self.name, NAME_CHARS)
         if self.kind == "custom":
@@ -154,7 +154,8 @@ class ToolResult:
     kind: ToolKind = "function"
     cache: CacheMark | None = None
     extras: Extras | None = None
-    item: Extras | None = field(default=None, eq=False, kw_only=True)  #: same as ``ToolCall.item``, for a result
+    #: The whole item, if the dialect has a special form for this result.
+    item: Extras | None = field(default=None, eq=False, kw_only=True)
     #: The name of the member that had the text, if the result was an object with one member for it (``output``).
     native: str | None = field(default=None, eq=False)
     place: str = field(default="", eq=False, kw_only=True)  #: path in the decoded request: ``messages[3]``
@@ -221,9 +222,9 @@ class Turn:
     role: Literal["system", "user", "assistant"]
     parts: list[Part] = field(factory=list)
     name: str | None = None  #: the participant's name, in dialects that have one
-    native_role: str | None = None  #: the dialect's word for the role, if it has two (``developer``)
+    native_role: str | None = None  #: the dialect's word for the role, if the dialect has two (``developer``)
     extras: Extras | None = None
-    #: The dialect's field for the reasoning, if it has several (``reasoning_details``).
+    #: The dialect's field for the reasoning, if the dialect has several (``reasoning_details``).
     native_reasoning: str | None = field(default=None, eq=False)
     native_ids: tuple[str, ...] = field(default=(), eq=False)  #: the client's ids of this turn's messages
 
@@ -282,12 +283,11 @@ class Tool:
     extras: Extras | None = None
     #: The whole definition, if the provider runs the tool (kind ``server``), or if its form is not that of a function.
     raw: Extras | None = None
-    called: CallForm | None = field(
-        default=None, eq=False
-    )  #: what the client expects as a call, if it is not a function call
+    #: The form of call that the client expects, if not a function call.
+    called: CallForm | None = field(default=None, eq=False)
     search: WebSearch | None = field(default=None, eq=False)  #: the options in ``raw``, if the tool is a web search
     namespace: Namespace | None = None  #: the namespace of the tool
-    qualified: QualifiedName | None = None  #: the name the client uses within the namespace
+    qualified: QualifiedName | None = None  #: the name that the client uses for the tool within the namespace
     loaded: bool = False  #: True if an item of the conversation defined the tool; the same dialect repeats that item
     deferred: bool = False  #: True if the model sees the definition only after a search of tools has found the tool
     finds_tools: bool = field(default=False, eq=False)  #: True for the provider's search of the deferred tools
@@ -319,7 +319,7 @@ class OutputFormat:
     strict: bool | None = None
     #: The schema as received, if the dialect has another form next to JSON schema (Gemini's ``responseSchema``).
     native_schema: Extras | None = field(default=None, eq=False)
-    #: What ``json`` may be: an object or, in the dialects of Google, any JSON. With a schema, the schema decides.
+    #: What the kind ``json`` allows: an object or, in the dialects of Google, any JSON. With a schema, the schema decides.
     root: Literal["object", "any"] = field(default="object", eq=False)
 
 
@@ -374,11 +374,12 @@ class Options:
 class Unreadable:
     """A part of a request that only its provider can read: a reference to its store, or text that it encrypted."""
 
-    what: str  #: its description with an article: ``a container by its id``
+    what: str  #: the part's description with an article: ``a container by its id``
     instead: str  #: what the client can send instead: ``send its files in the messages``
     path: str = ""  #: ``tools[1].container``
-    reader: str = ""  #: the dialect whose providers can read it
-    #: True if it refers to earlier messages that the request lacks. A server that keeps no conversations can't read it.
+    reader: str = ""  #: the dialect whose providers can read the part
+    #: True if the part refers to earlier messages that the request lacks. A server that keeps no conversations can't read such
+    #: a part.
     of_conversation: bool = False
 
 
@@ -397,7 +398,7 @@ class Request:
     extras: dict[str, Any] = field(factory=dict)  #: fields that only this dialect knows
     #: Metadata of the exchange, which the model never sees. Dialects with such fields repeat them in the response.
     exchange: dict[str, Any] = field(factory=dict, eq=False)
-    #: What only one provider can read. Media by an id are not in this list: see ``Media.file_id``.
+    #: Parts that only one provider can read. Media by an id are not in this list: see ``Media.file_id``.
     unreadable: list[Unreadable] = field(factory=list)
     #: Options that items of the conversation changed (Responses' ``configuration_update``). They replace ``options`` in other
     #: dialects; the same dialect repeats the items.
@@ -424,7 +425,7 @@ class Choice:
     stop_reason: StopReason | None = None  #: None unless the response is complete
     native_stop_reason: str | None = None
     stop_sequence: str | None = None
-    verdict: Verdict | None = None  #: on ``text``, if the request asked for JSON (``ReadOptions.output``)
+    verdict: Verdict | None = None  #: the verdict on ``text``, if the request asked for JSON (``ReadOptions.output``)
 
     @property
     def text(self) -> str:

@@ -53,9 +53,9 @@ def event_of(media: Media, choice: int) -> MediaGenerated:
 
 
 def response_events(response: Response) -> list[Event]:
-    """Return the events of a whole response, in one batch, as ``encode`` takes them.
+    """Return the events of a whole response as one batch for ``encode``.
 
-    A response that is not ``clean`` ends as its stream did: with its error, or without a stop reason.
+    If the response is not ``clean``, its events end with its error, or without a stop reason.
     """
     check_type("response", response, Response, "decode_response(body, dialect) or await collect(source, dialect)")
     started = ResponseStarted(response.id, response.model, response.created, response.vendor, response.extras or None)

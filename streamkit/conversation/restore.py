@@ -214,8 +214,8 @@ def _fits(arguments: Mapping[str, Any], schema: Any) -> bool:
 def restore_response_calls(response: Response, offered: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> None:
     """Give each call of a whole response, in place, the name and kind of the client's tool in ``offered``.
 
-    It does for the result of ``decode_response`` or ``collect`` what ``restore_calls`` does for a stream. Repairs are
-    counted in the response's report.
+    Use it for the result of ``decode_response`` or ``collect``. For a stream, use ``restore_calls``. Repairs are counted in
+    the response's report.
     """
     if not offered:
         return

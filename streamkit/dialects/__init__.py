@@ -309,9 +309,9 @@ def encode(
 ) -> Stage[list[Event], bytes]:
     """Return the last stage of a pipe, which writes events as bytes of ``dialect``, or for a named client.
 
-    ``profile`` defaults to the profile of that client. If an earlier stage raises a ``StreamError``, the stream ends
-    with the dialect's error frame and without its success terminator. The error is in the report, and is not raised
-    again. Any other exception is raised after a generic error frame. Raises UsageError for an unknown name.
+    The default of ``profile`` is the profile of that client. If an earlier stage raises a ``StreamError``, the stream ends
+    with the dialect's error frame and without its success terminator. The error is in the report, and is not raised again. Any
+    other exception is raised after a generic error frame. Raises UsageError for an unknown name.
     """
     named, client = client_named(dialect)
     encoding = Encoding(limits=limits, profile=profile or client, make_id=make_id, clock=clock)

@@ -231,9 +231,9 @@ class Dialect:
     #: Whether a payload and the name of its event may belong to this dialect. ``auto`` uses this to guess the dialect. By
     #: default, a dialect is never guessed.
     recognises: Callable[[str, Any], bool] = lambda _event, _document: False
-    #: For a stream whose framing differs from the encoder's framing. Takes the parser of the forwarded bytes, their last byte
-    #: that is not white space, and the encoder's error frame (empty if the stream is complete). Returns the bytes to append.
-    #: None: the encoder's framing fits.
+    #: Returns the bytes to append to a stream whose framing differs from the encoder's framing. Takes the parser of the
+    #: forwarded bytes, their last byte that is not white space, and the encoder's error frame (empty if the stream is
+    #: complete). If it returns None, the encoder's framing fits.
     continued: Callable[[FramingParser, bytes, bytes], bytes | None] = lambda _parser, _last, _frame: None
     bodies: Bodies | None = None  #: None if the dialect only streams.
     errors: Errors | None = None  #: None if streamkit cannot write the dialect's HTTP errors.
@@ -268,10 +268,10 @@ class Dialect:
     #: the dialect's name). ``gen_ai.operation.name`` is the kind of request.
     gen_ai_provider: str = ""
     gen_ai_operation: str = "chat"
-    #: How servers may depart from the dialect: for each kind of repair, a change that damages a conforming stream so that
+    #: How servers may break the dialect's rules: for each kind of repair, a change that damages a correct stream so that
     #: streamkit must repair it. See ``quirks/changes.py``.
     quirks: Mapping[str, Change] = field(factory=dict)
-    #: Providers and clients that have their own name here. Users may write such a name instead of the dialect's.
+    #: Providers and clients of the dialect that have their own name. Users may write such a name instead of the dialect's.
     providers: tuple[Provider, ...] = ()
     clients: tuple[Profile, ...] = ()
 

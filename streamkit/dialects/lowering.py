@@ -54,7 +54,7 @@ class Capabilities:
     is_claude: bool = False  #: whether every model of the dialect is a Claude model
 
     # parts
-    #: Patterns for call ids, tool names and user names. None: any.
+    #: ``ids``, ``names`` and ``users`` are patterns for call ids, tool names and user names. None: any text.
     ids: re.Pattern[str] | None = None
     names: re.Pattern[str] | None = None
     users: re.Pattern[str] | None = None
@@ -63,10 +63,10 @@ class Capabilities:
     turn_names: bool = False
     native_roles: bool = True  #: whether the dialect knows other dialects' words for a role (``developer``)
     result_errors: bool = True  #: a member marks a result as an error
-    #: The vendor whose signatures may be written on reasoning; below, the same for texts and calls. None: no vendor. Or
-    #: ``ANYBODY``.
+    #: The vendor whose signatures may be written on reasoning. None: no vendor. ``ANYBODY``: every vendor. ``signs_texts`` and
+    #: ``signs_calls`` say the same for texts and calls.
     signs_reasoning: str | None = None
-    takes_opaque: Callable[[str], bool] | None = None  #: which of that vendor's opaque reasoning is written; None: all
+    takes_opaque: Callable[[str], bool] | None = None  #: which opaque reasoning of that vendor is written; None: all
     opaque_vendors: frozenset[str] = frozenset()  #: other vendors whose opaque reasoning may be written
     signs_texts: str | None = None
     signs_calls: str | None = None
@@ -76,7 +76,8 @@ class Capabilities:
     refusals: bool = False  #: a refusal is a separate type of part, not a text
     #: Which blank texts are accepted. "some": a text of white space next to another part.
     blank_texts: Literal["all", "some", "none"] = "all"
-    #: The JSON type of a call's arguments: a string, an object, or ("any") any JSON value, and a string if they are not JSON.
+    #: The JSON type of a call's arguments: a string, an object, or ("any") any JSON value. With "any", arguments that are not
+    #: JSON are a string.
     arguments: Literal["text", "object", "any"] = "text"
     custom_calls: bool = False  #: custom tools are defined as functions, but their calls keep text arguments
     #: Whether an aside of the dialect's vendor may be written at that place. None: always.
@@ -84,8 +85,8 @@ class Capabilities:
     #: Returns media in a form that servers accept at that place. Returns None for media they do not accept, and counts
     #: the loss.
     media: Callable[[Media, Place, Lowering], Media | None] | None = None
-    #: Cache marks: the dialects with the same marks; the most marks in a request (None: any number); the types that may
-    #: have one.
+    #: The dialects with the same cache marks. ``most_marks`` is the most marks in a request (None: any number), and ``marked``
+    #: are the types that may have a mark.
     same_marks: frozenset[str] = frozenset()
     most_marks: int | None = None
     marked: tuple[type, ...] = ()
@@ -94,14 +95,14 @@ class Capabilities:
     #: Documents may be cited: they are written in the dialect's form (``translation/documents.py``).
     cites: bool = False
 
-    #: Split the extra members of another dialect's part or request into those that this dialect also has, renamed, and
-    #: the rest.
+    #: Splits the extra members of another dialect's part or request. The first result has those that this dialect also has,
+    #: renamed; the second has the rest.
     part_extras: Callable[[Part, Extras], tuple[Extras, Extras]] | None = None
     request_extras: Callable[[Extras], tuple[Extras, Extras]] | None = None
 
     # the order of turns
     empty_turns: bool = False  #: a turn without parts may be a message
-    empty_answers: bool = True  #: with ``empty_turns``, so may an assistant's turn
+    empty_answers: bool = True  #: with ``empty_turns``, an assistant's turn without parts may be a message too
     #: Where system messages may be: anywhere, only at the front, or also after user messages.
     system: Literal["anywhere", "front", "behind user"] = "anywhere"
     alternate: bool = False  #: adjacent messages of one role are joined
@@ -110,15 +111,14 @@ class Capabilities:
     #: after the calls. ``apart``: in separate turns before the rest of their turn.
     results: Literal["first", "behind calls", "apart", "anywhere"] = "first"
     needs_user: str = ""  #: the member that must contain a user message, such as ``messages``; empty: none must
-    needs_word: str = ""  #: the word for it in errors, if not the member's name: ``step``
+    needs_word: str = ""  #: the word for such a message in errors, if not the member's name: ``step``
     user_first: bool = False  #: the first message must be the user's
 
     # tools
     custom_tools: bool = False
     some_tools: bool = False  #: a tool choice may name several tools
-    parallel: bool = False  #: parallel calls may be forbidden, or a pass of the dialect handles that
-    #: For error messages of a dialect without a tool choice: who gets only the tools that may be called (``an AG-UI
-    #: agent``).
+    parallel: bool = False  #: a request may forbid parallel calls, or a pass of the dialect handles this
+    #: For error messages, if the dialect has no tool choice: who gets only the tools that may be called (``an AG-UI agent``).
     offered_to: str = ""
     strict_tools: bool = True  #: a tool may be strict
     #: The options of a web search that the dialect has. The provider runs a search if ``can_search`` returns True.
@@ -142,8 +142,8 @@ class Capabilities:
     #: The accepted members of a response schema: ``name``, ``description``.
     form_members: frozenset[str] = frozenset()
 
-    #: The dialect's passes: before the passes over parts, after these, after the passes that order turns, and at the
-    #: end.
+    #: The dialect's own passes. ``first`` run before the passes over parts, ``said`` after them, ``arranged`` after the passes
+    #: that order turns, and ``last`` at the end.
     first: tuple[Pass, ...] = ()
     said: tuple[Pass, ...] = ()
     arranged: tuple[Pass, ...] = ()

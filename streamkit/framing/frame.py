@@ -37,7 +37,7 @@ class Frame:
     ``data`` is the payload as received (for SSE, the data lines joined by LF). ``event`` and ``id`` are SSE's event type
     (``"message"`` if there is none) and last event ID. ``offset`` is the byte of the stream where the frame begins.
     ``terminated`` is False if the end of the input truncated the frame: its blank line or line end is missing. ``headers`` are
-    those of a binary message.
+    the headers of a binary message.
     """
 
     data: bytes

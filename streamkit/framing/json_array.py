@@ -192,7 +192,7 @@ class JSONArrayParser(Parser):
 
 
 def parse_json_array(*, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]]:
-    """Create a stage that takes the bytes of a streamed JSON array, however they are split, and yields batches of frames.
+    """Create a stage that takes the bytes of a streamed JSON array, split at any place, and yields batches of frames.
 
     The elements of the array are objects. If the input has a fault, the stage yields the frames before it, and then
     raises ``EventTooLong``, ``NotThisDialect``, or ``BrokenFrame`` (other text between the elements or after the

@@ -131,7 +131,7 @@ class NDJSONParser(Parser):
 
 
 def parse_ndjson(*, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]]:
-    """Create a stage that takes bytes, however they are split, and yields batches of frames.
+    """Create a stage that takes bytes, split at any place, and yields batches of frames.
 
     If the input has a fault, the stage yields the frames before it, and then raises ``LineTooLong``, ``EventTooLong``
     or ``NotThisDialect``.

@@ -471,13 +471,13 @@ def parse_sse(
     stray_errors: bool = False,
     bare_body: bool = False,
 ) -> Stage[bytes, list[Frame]]:
-    """Create a stage that takes bytes, however they are split, and yields batches of frames.
+    """Create a stage that takes bytes, split at any place, and yields batches of frames.
 
-    ``last_event="drop"`` drops a last event that has no blank line after it, as browsers do. With ``stray_errors``, the
-    stage also reads errors that servers write outside the format: a field ``error: …`` (older llama.cpp), and a bare
-    JSON object after an event. With ``bare_body``, it also reads a bare JSON object that is the whole input. If the
-    input has a fault, the stage yields the frames before it, and then raises ``LineTooLong``, ``EventTooLong``,
-    ``NameTooLong`` or ``NotThisDialect``.
+    ``last_event="drop"`` drops a last event that has no blank line after it, as browsers do. With ``stray_errors``, the stage
+    also reads errors that servers write outside the format: a field ``error: …`` (older llama.cpp), and a bare JSON object
+    after an event. With ``bare_body``, the stage also reads a bare JSON object that is the whole input. If the input has a
+    fault, the stage yields the frames before it, and then raises ``LineTooLong``, ``EventTooLong``, ``NameTooLong`` or
+    ``NotThisDialect``.
     """
     check_words("parse_sse: last_event", [last_event], get_args(LastEvent))
     return Stage(

@@ -76,48 +76,51 @@ def _is_listener(_instance: object, _attribute: Attribute[str], value: str) -> N
 class Server:
     """Where the gateway listens, which clients it serves, and its limits."""
 
-    #: The interface to listen on. The default is loopback, because whoever can reach the gateway uses your provider keys.
+    #: The interface to listen on. The default is loopback, because everyone who can reach the gateway can use your provider
+    #: keys.
     host: str = field(default=LOOPBACK, validator=_is_host)
     #: The host names that clients may send in the header `Host`: `"llm.example.org"`, `"*.example.org"` for all names below
     #: it, or `"*"` for any name. IP addresses, `localhost`, `host.docker.internal` and `host.containers.internal` are always
-    #: allowed. A request with another name gets 421, because a web page could point its own name at this machine and read
-    #: the gateway's responses (DNS rebinding). The check is made on loopback and at `private`, and everywhere if this list
-    #: is not empty. If a proxy on the same machine forwards requests, list the name that the proxy forwards.
+    #: allowed. A request with another name gets 421, because a web page could point its own name at this machine and read the
+    #: gateway's responses (DNS rebinding). The gateway checks names on loopback and at the address `private`, and on every
+    #: interface if this list is not empty. If a proxy on the same machine forwards requests, list the host name that it sends.
     hosts: tuple[str, ...] = field(default=(), validator=_are_host_names)
     #: The sites whose pages may send requests, as browsers write them in the header `Origin`: `"https://chat.example.org"`,
     #: or `"*"` for any. Browsers hide responses from pages of all other sites (CORS). If there are no `keys`, the gateway
     #: also refuses requests from such pages.
     cors: tuple[str, ...] = field(default=(), validator=_are_origins)
-    #: The port. 0: any free port, for tests.
+    #: The port to listen on. With 0, the gateway takes any free port, for tests.
     port: int = field(default=8080, validator=[ge(0), le(65_535)])
-    #: The address of `/metrics`: `"host:port"`, `"auto"` (loopback, at `port` + 1), or `"off"`. It has its own port because
-    #: clients should not see how much the service is used.
+    #: The address of `/metrics`: `"host:port"`, `"auto"` (loopback, at `port` + 1), or `"off"`. The metrics have their own
+    #: port because clients should not see how much the service is used.
     private: str = field(default="auto", validator=_is_listener)
     #: The number of processes; all listen on the same port. A process uses one core.
     workers: int = field(default=1, validator=ge(1))
-    #: Seconds after which a worker whose event loop does not respond is killed and replaced, if there are several workers.
-    #: Until then, a worker that is stopped or hangs still gets its share of new connections.
+    #: If there are several workers, the gateway kills and replaces a worker whose event loop does not respond for this many
+    #: seconds. Until then, a worker that hangs still gets its share of new connections.
     worker_silent_s: float = field(default=30.0, validator=ge(1))
-    #: Seconds that live streams may continue after SIGTERM; the remaining ones then end with an error in the client's
-    #: dialect. Kubernetes kills the process after 30 s: there, make this value smaller, or `terminationGracePeriodSeconds`
+    #: Seconds that live streams may continue after SIGTERM. After that, they end with an error in the client's dialect.
+    #: Kubernetes kills the process 30 s after SIGTERM, so make this value smaller there, or `terminationGracePeriodSeconds`
     #: larger.
     grace_s: float = field(default=30.0, validator=ge(0))
     #: The largest request body. Prompts with images are larger than the 1 MiB that servers usually allow.
     body_bytes: int = field(default=32 * MIB, validator=ge(1))
     #: Memory in a process for all request bodies that are arriving, or that are kept until the upstream's model begins to
-    #: respond. If it is full, clients get 503 with `Retry-After`. Each JSON value in a body counts 256 bytes more. If a
-    #: request refers to a value several times, the value counts each time. The first 64 KiB of a request do not count. Must
-    #: be at least `body_bytes`. To translate a request takes up to three times the memory counted here.
+    #: respond. If this memory is full, clients get 503 with `Retry-After`. Each JSON value in a body counts 256 bytes in
+    #: addition to its text. If a request refers to a value several times, the value counts each time. The first 64 KiB of a
+    #: request do not count. The limit must be at least `body_bytes`. The translation of a request takes up to three times the
+    #: memory that counts here.
     bodies_bytes: int = field(default=BODIES_BYTES, validator=ge(1))
-    #: The most responses in progress at once in a process; further requests get 503 with `Retry-After`. Each response may
-    #: keep `unsent_bytes` in memory, so the defaults allow 1 GiB in the worst case.
+    #: The most responses that may be in progress at once in a process. Further requests get 503 with `Retry-After`. Each
+    #: response may keep `unsent_bytes` in memory, so the defaults allow 1 GiB in the worst case.
     max_streams: int = field(default=1000, validator=ge(1))
-    #: The most WebSockets open at once in a process, for clients that send requests over one (`GET /v1/responses`). Further
-    #: ones get 426; with 0, all get 426. Codex then continues over HTTP at once. A message may have at most `body_bytes`.
+    #: The most WebSockets that clients may have open at once in a process (`GET /v1/responses`). A client that asks for a
+    #: further one gets 426. With 0, every client gets 426. Codex then continues over HTTP at once. A message may have at most
+    #: `body_bytes`.
     max_sockets: int = field(default=1000, validator=ge(0))
     #: Memory in a process for the last request and response of each WebSocket, which messages with `previous_response_id`
-    #: refer to. The first 64 KiB of each do not count. If it is full, clients must send the whole input again, as Codex
-    #: does.
+    #: refer to. The first 64 KiB of each WebSocket do not count. If this memory is full, clients must send the whole input
+    #: again, as Codex does.
     sockets_bytes: int = field(default=128 * MIB, validator=ge(0))
     #: Seconds that a WebSocket may stay open without a message and without a response in progress.
     socket_idle_s: float = field(default=600.0, validator=gt(0))
@@ -128,58 +131,60 @@ class Server:
     #: Whether the log line of a stream shows the time that each stage took, in its member `timings`.
     timings: bool = False
     #: Whether a response's text is checked against the JSON schema of its request, for the log and metrics (needs the extra
-    #: `schema`). During a check, the process does nothing else: usually for a millisecond, for 0.2 s with a schema of 900 KB
-    #: or a text of 200 KB. If false, the text is only checked to be JSON; if its request has a schema, valid JSON gets the
-    #: verdict `unchecked`.
+    #: `schema`). A check usually takes a millisecond, but 0.2 s with a schema of 900 KB or a text of 200 KB, and the process
+    #: does nothing else in this time. If false, the gateway only checks that the text is JSON. Valid JSON then gets the
+    #: verdict `unchecked` if the request has a schema.
     check_schemas: bool = False
     #: The keys of clients, each `{ env = "NAME" }` or `{ file = "path" }`. A client sends one in `Authorization: Bearer`,
-    #: `x-api-key`, `x-goog-api-key` or `api-key`. If the list is empty, anyone who reaches the gateway is served.
+    #: `x-api-key`, `x-goog-api-key` or `api-key`. If the list is empty, the gateway serves everyone who can reach it.
     keys: tuple[Secret, ...] = ()
     #: Whether clients may list models without a key, on paths where many clients can't send one (`/api/tags`, `/api/show`,
     #: `/api/ps`, `/api/version`). Requests to a model still need a key.
     keyless_listing: bool = False
-    #: The response to a request for a token count if no upstream of the model can count tokens, or if that failed.
-    #: `estimate`: an estimate, marked by the header `x-streamkit-count`; it uses a vocabulary if the extra `tokens` is
-    #: installed, else the number of bytes. `upstream`: an error; Claude Code then requests a completion for each count.
-    #: `off`: an error, even if an upstream can count.
+    #: The response to a request for a token count if no upstream of the model can count tokens, or if an upstream failed to do
+    #: so. `estimate`: an estimate, marked by the header `x-streamkit-count`. It is made with a vocabulary if the extra
+    #: `tokens` is installed, or else from the number of bytes. `upstream`: an error. Claude Code then requests a completion
+    #: for each count. `off`: an error, even if an upstream can count.
     count_tokens: CountTokens = "estimate"
     #: Seconds of silence before a client gets a keep-alive. Many proxies close a connection after 60 s of silence by default.
     keep_alive_s: float = field(default=DEFAULT_DELIVERY.keep_alive_s, validator=gt(0))
-    #: The form of a keep-alive: the one that clients of the dialect handle best (`dialect`), or a `comment` or an `event`,
-    #: if the dialect has that form. Some clients parse every line as JSON; others fail if they receive unknown events.
+    #: The form of a keep-alive. `dialect`: the form that clients of the dialect handle best. `comment`: a comment, `event`: an
+    #: event, if the dialect has this form. Some clients parse every line as JSON, and others fail if they receive unknown
+    #: events.
     keep_alive: KeepAliveForm = "dialect"
     #: Whether a whole JSON response may begin with white space as a keep-alive, for clients behind proxies that close silent
     #: connections after 60 s. The HTTP status is then 200 even if the request fails.
     whole_keep_alive: bool = DEFAULT_DELIVERY.whole_keep_alive
-    #: Bytes that may wait for a client before the gateway stops reading its upstream. Most responses fit, so a slow client
-    #: does not slow the upstream.
+    #: Bytes of a response that may wait for its client. If more bytes wait, the gateway stops reading from the upstream. Most
+    #: responses are smaller, so a slow client does not slow the upstream.
     unsent_bytes: int = field(default=DEFAULT_DELIVERY.unsent_bytes, validator=ge(1))
-    #: Seconds after which a client that reads none of its waiting bytes is disconnected, because it keeps an upstream's
-    #: connection open.
+    #: If bytes wait for a client that reads none of them for this many seconds, the gateway disconnects the client, because it
+    #: keeps an upstream's connection open.
     stall_s: float = field(default=DEFAULT_DELIVERY.stall_s, validator=gt(0))
-    #: Seconds from an error frame in a stream until the gateway closes the connection, if the client does not. The body then
-    #: has no end; this is done in dialects whose clients may not know the error frame. A client that reads more slowly may
-    #: lose text.
+    #: Seconds from an error frame in a stream until the gateway closes the connection, if the client does not. The HTTP body
+    #: then has no end. The gateway does this in dialects whose clients may not know the error frame. A client that has not
+    #: read the whole stream by then may lose text.
     linger_s: float = field(default=DEFAULT_DELIVERY.linger_s, validator=ge(0))
-    #: If more than so many seconds pass between two outputs of a model, the metrics and the log count a stall.
+    #: If more than this many seconds pass between two outputs of a model, the metrics and the log count a stall.
     stall_report_s: float = field(default=STALL_S, validator=gt(0))
-    #: Seconds that a client's connection may stay open without a request, and that a request's headers may take. A proxy
-    #: must close its connections earlier; otherwise it sends a request into a connection that is closing. nginx and AWS
-    #: balancers keep idle connections for 60 s, Google's balancers for 600 s.
+    #: Seconds that a client's connection may stay open without a request, and that a request's headers may take. A proxy must
+    #: close its connections earlier. Otherwise it may send a request over a connection that the gateway is closing. nginx and
+    #: AWS balancers keep idle connections for 60 s, and Google's balancers keep them for 600 s.
     idle_connection_s: float = field(default=75.0, validator=gt(0))
-    #: A directory for recordings: each exchange with an upstream is recorded in a file of its own. Empty: nothing is
-    #: recorded. The files contain prompts and responses but no keys. A relative path begins at the directory where the
-    #: gateway was started. A missing directory is created for this user only. Limits: 64 MiB for a file, and 10,000 files
-    #: and 4 GiB together.
+    #: A directory for recordings: each exchange with an upstream is recorded in a file of its own. Empty: nothing is recorded.
+    #: The files contain prompts and responses but no keys. A relative path begins at the directory where the gateway was
+    #: started. A missing directory is created, and only the gateway's user can read it. A file may have 64 MiB. All files
+    #: together may have 4 GiB, and there may be 10,000 files.
     record: str = ""
     #: What is recorded of request bodies: everything (`full`), members with the names of types in place of values (`shape`),
     #: or nothing (`none`).
     record_bodies: Bodies = "full"
     #: Whether responses and errors name the upstream that responded, in headers: `x-streamkit-upstream`, `x-streamkit-model`
-    #: (its name for the model), and `x-streamkit-attempts` (how many attempts were made). These names show clients which
-    #: providers you use.
+    #: (the upstream's name for the model), and `x-streamkit-attempts` (how many attempts were made). These names show clients
+    #: which providers you use.
     name_upstreams: bool = False
-    #: Which faults of upstreams are tolerated: `strict` repairs none; `lenient` accepts more endings and splits merged calls.
+    #: Which faults of upstreams are tolerated. `strict` repairs none. `lenient` also accepts more streams without a stop
+    #: reason, and splits merged calls.
     policy: PolicyName = "tolerant"
 
     def __attrs_post_init__(self) -> None:
@@ -252,8 +257,8 @@ def _check_url(url: str) -> None:
 class Resume:
     """How responses are kept for clients that reconnect."""
 
-    #: Where responses are kept. `memory`: in the memory of their process. `redis`: in Redis or Valkey, from which any node
-    #: can read them (needs the extra `redis`). `off`: nowhere.
+    #: Where responses are kept. `memory`: in the memory of the process that made them. `redis`: in Redis or Valkey, from which
+    #: any node can read them (needs the extra `redis`). `off`: nowhere.
     store: Literal["memory", "redis", "off"] = "memory"
     #: Seconds that a response can still be read after its end.
     ttl_s: float = field(default=DEFAULT_LOG_LIMITS.ttl_s, validator=gt(0))
@@ -261,7 +266,7 @@ class Resume:
     unattended_s: float = field(default=300.0, validator=gt(0))
     #: Bytes that are kept of one response. A longer response can't be resumed; its client still gets all of it.
     log_bytes: int = field(default=DEFAULT_LOG_LIMITS.log_bytes, validator=ge(1))
-    #: Bytes that are kept of all responses in a process. If this is full, the responses that ended first are dropped.
+    #: Bytes that are kept of all responses in a process. If more bytes are needed, the responses that ended first are dropped.
     all_bytes: int = field(default=DEFAULT_LOG_LIMITS.all_bytes, validator=ge(1))
     #: The most clients that may read one response at the same time.
     readers: int = field(default=DEFAULT_LOG_LIMITS.readers, validator=ge(1))
@@ -272,8 +277,8 @@ class Resume:
     prefix: str = field(default="sk", validator=_is_prefix)
     #: Seconds of silence after which other nodes consider a process dead. Readers of its responses then get an error.
     lease_s: float = field(default=10.0, validator=gt(0))
-    #: Milliseconds that bytes wait before they are written to Redis, so that one command has several of them. Clients do not
-    #: wait.
+    #: Milliseconds that bytes wait before they are written to Redis, so that one command writes many bytes. Clients do not
+    #: wait for this.
     flush_ms: int = field(default=50, validator=ge(0))
     #: Seconds that readers retry while Redis can't be reached, before they get an error.
     retry_s: float = field(default=10.0, validator=ge(0))
@@ -313,10 +318,10 @@ class Responses:
     #: upstream. Responses are kept in the store of `[resume]`, unless the request has `store: false`. A request and
     #: everything that it refers to may together have at most `server.body_bytes`.
     state: bool = False
-    #: Seconds for which requests can refer to a response.
+    #: Seconds that a response is kept so that requests can refer to it.
     ttl_s: float = field(default=3600.0, validator=gt(0))
-    #: The most bytes of one response and the conversation before it; a larger one is not kept. The limit for everything that
-    #: is kept for `[resume]` and `[responses]` together is `resume.all_bytes`.
+    #: The most bytes of one response together with the conversation before it. A larger response is not kept.
+    #: `resume.all_bytes` limits everything that is kept for `[resume]` and `[responses]`.
     response_bytes: int = field(default=8 * MIB, validator=ge(1))
 
     @property
@@ -333,16 +338,16 @@ class Telemetry:
     #: set the destination, the sampling and the service name: `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_SAMPLER`,
     #: `OTEL_SERVICE_NAME` and others.
     otlp: bool = False
-    #: The version of OpenTelemetry's conventions for generative AI from which the metrics' names are: `1.41`, which tools
+    #: The version of OpenTelemetry's conventions for generative AI that defines the names of the metrics: `1.41`, which tools
     #: read today, or `genai`.
     semconv: SemConv = "1.41"
     #: Whether spans contain the conversation: prompts, responses and tool definitions, without texts that look like keys. Each
     #: recorded stream is then parsed a second time.
     content: Literal["off", "on"] = "off"
-    #: The most characters of each attribute with such content. Of a longer conversation, the newest messages are kept.
+    #: The most characters of each attribute with parts of the conversation. If it is longer, the newest messages are kept.
     content_chars: int = field(default=CONTENT_CHARS, validator=ge(1000))
-    #: Whether each pause between two outputs of a stream is recorded, as `gen_ai.client.operation.time_per_output_chunk`. One
-    #: record costs as much CPU time as two or three stream events; `/metrics` reports the pauses without this cost.
+    #: Whether each pause between two outputs of a stream is recorded, as `gen_ai.client.operation.time_per_output_chunk`. Each
+    #: recorded pause costs as much CPU time as two or three stream events. `/metrics` reports the pauses without this cost.
     time_per_output_chunk: bool = False
     #: Seconds for sending the remaining traces and metrics when the gateway stops, in addition to `server.grace_s`.
     shutdown_s: float = field(default=3.0, validator=gt(0))

@@ -44,8 +44,8 @@ class Target:
     #: The upstream's name for the model; by default the client's name. `*` is replaced with the text that the `*` of the
     #: route's pattern matched.
     model: str | None = field(default=None)
-    #: How often the upstream is chosen in a group of equals: one with weight 3 is chosen three times as often as one with
-    #: weight 1.
+    #: How often the upstream is chosen in a group: an upstream with weight 3 is chosen three times as often as one with weight
+    #: 1.
     weight: float = field(default=1.0, validator=gt(0))
     #: The index of its element of `to`: targets with the same place are equals. The route sets it.
     place: int = field(default=-1, eq=False, metadata={"no_key": True})
@@ -111,11 +111,11 @@ def _places(_instance: object, _attribute: Attribute[Any], value: tuple[str, ...
 class Route:
     """The upstreams for some models, in the order in which they are tried, and how often they are tried."""
 
-    #: The models of this route, as clients call them: names and shell patterns (`*`, `?`, `[abc]`). Full names come before
-    #: patterns.
+    #: The models of this route, as clients call them: names and shell patterns (`*`, `?`, `[abc]`). A full name is preferred
+    #: to a pattern.
     models: tuple[str, ...] = field(validator=[_some, _names])
     #: The upstreams, the preferred one first. Each is a name, or `{ upstream = "b", model = "renamed" }`. An array in this
-    #: array is a group of equals, among which `balance` chooses: `[["a", { upstream = "b", weight = 3 }], "c"]`.
+    #: array is a group of equal upstreams, from which `balance` chooses: `[["a", { upstream = "b", weight = 3 }], "c"]`.
     targets: tuple[Target, ...] = field(validator=_some, converter=_placed)
     #: How to choose an upstream in a group of equals. `weighted`: at random, by weight. `fewest_open`: the upstream with the
     #: fewest open streams in this process, divided by its weight. `affinity`: the same upstream for all requests of a
@@ -125,14 +125,14 @@ class Route:
     #: For `affinity`: the places of a request that may name its conversation. The first place with a name is used.
     #: `prompt_cache_key`: the member of this name; `conversation`: the id of a chat interface's thread or chat;
     #: `previous_response_id`: the stored conversation that the request continues; `user`: the members `metadata.user_id` and
-    #: `user`; `first_message`: the text of the user's first message; `header:NAME`: a header. If no place has a name, the
-    #: choice is `weighted`.
+    #: `user`; `first_message`: the text of the user's first message; `header:NAME`: the header `NAME`. If no place has a name,
+    #: the upstream is chosen as with `weighted`.
     affinity: tuple[str, ...] = field(default=DEFAULT_AFFINITY, validator=_places)
-    #: The stages that each streamed or whole response passes, in this order, before the client gets it: streamkit's or your
-    #: own. `"package.module:name"` names a stage, or a function that returns one. `{ use = "package.module:name", … }` calls
-    #: the function: `args` has the positional arguments, and each other key is a keyword argument. `{ regex = "…" }` is a
-    #: regular expression. Modules are also found in the configuration's folder and in the working directory. On a route with
-    #: stages, no response passes byte for byte.
+    #: The stages that each streamed or whole response passes, in this order, before the client gets it. They are streamkit's
+    #: or your own. `"package.module:name"` names a stage, or a function that returns one. `{ use = "package.module:name", … }`
+    #: calls the function: `args` has the positional arguments, and each other key is a keyword argument. `{ regex = "…" }` is
+    #: a regular expression. Modules are also found in the configuration's folder and in the working directory. On a route with
+    #: stages, no response is forwarded byte for byte.
     stages: tuple[RouteStage, ...] = ()
     #: The reasons for which the next upstream is tried, if the client has received nothing of the response yet. `default`
     #: stands for `overloaded`, `rate_limit`, `timeout`, `connection`, `server_error`, `auth`, `billing`, `permission`,
@@ -141,15 +141,14 @@ class Route:
     next_on: tuple[Literal["default", Reason], ...] = ("default",)
     #: What to do if an upstream's stream is interrupted inside text. `report`: the client gets an error. `continue`: another
     #: upstream, or the same one again, gets the text so far as the beginning of its response, and writes the rest. Only
-    #: upstreams that are known to do this are used. With `continue`, no stream of the route passes byte for byte, even if
-    #: client and upstream speak the same dialect.
+    #: upstreams that are known to continue a text are used. With `continue`, no stream of the route is forwarded byte for
+    #: byte, even if client and upstream speak the same dialect.
     on_cut: Literal["report", "continue"] = "report"
-    #: Seconds without any output after which the next upstream gets the request as well; at most two attempts run at once.
-    #: The client gets the response of the upstream that is first to produce output, and the other attempt is cancelled. Off
-    #: by default, since the providers may charge for both.
+    #: If an upstream gives no output for this many seconds, the next upstream gets the request as well. At most two attempts
+    #: run at once. The client gets the response of the upstream that is first to produce output, and the other attempt is
+    #: cancelled. Off by default, since the providers may charge for both.
     hedge_after_s: float | None = field(default=None, validator=optional(gt(0)))
-    #: How many times all upstreams are tried again after the first round, if they failed with an error that may be
-    #: temporary.
+    #: How many times all upstreams are tried again after the first round, if they failed with an error that may be temporary.
     retries: int = field(default=2, validator=ge(0))
     #: Seconds before the second round. The delay doubles with each round, with jitter.
     backoff_s: float = field(default=0.5, validator=gt(0))
@@ -157,9 +156,9 @@ class Route:
     backoff_max_s: float = field(default=8.0, validator=gt(0))
     #: The longest `Retry-After` to wait for, in seconds. If an upstream asks for more, the client gets the error at once.
     retry_after_max_s: float = field(default=120.0, validator=ge(0))
-    #: Which streams a client can resume after a disconnect. `asked`: those that it requests with the header
-    #: `x-streamkit-resumable: 1`. `always`: all. `never`: none. A resumable stream continues and costs tokens while its
-    #: client is away, for at most `resume.unattended_s`.
+    #: Which streams a client can resume after a disconnect. `asked`: streams that the client requests with the header
+    #: `x-streamkit-resumable: 1`. `always`: all streams. `never`: none. A resumable stream continues and costs tokens while
+    #: its client is away, for at most `resume.unattended_s`.
     resumable: Resumable = "asked"
 
     def __attrs_post_init__(self) -> None:

@@ -598,10 +598,10 @@ def find_text_calls(
     """Create the stage before ``accumulate_tool_calls`` that turns calls in the model's text into tool calls.
 
     ``grammars`` are the syntaxes to search for: ``hermes``, ``qwen``, ``glm``, ``kimi``, ``deepseek``, ``minimax``,
-    ``claude``, ``mistral``, ``llama``. ``offered`` are the request's tools. If you pass them, a call of an unknown tool
-    stays text, and the tools' schemas define the types of parameters between tags; arguments are not checked. Put this
-    stage after ``split_thinking`` if you use both. Each call counts as one repair, ``call_in_text``. Raises UsageError
-    if there is no grammar, or an unknown one.
+    ``claude``, ``mistral``, ``llama``. ``offered`` are the request's tools. If you pass them, a call of an unknown tool stays
+    text, and the tools' schemas define the types of parameters between tags. The stage does not check arguments. Put this
+    stage after ``split_thinking`` if you use both. Each call counts as one repair, ``call_in_text``. Raises UsageError if
+    there is no grammar, or an unknown one.
     """
     if not grammars:
         raise UsageError(f"find_text_calls needs at least one of these grammars: {', '.join(GRAMMARS)}")

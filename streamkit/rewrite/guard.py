@@ -197,14 +197,15 @@ def guard(
     reply: Reply = "refusal",
     choices: int = 1,
 ) -> Stage[list[Event], list[Event]]:
-    """Create a stage that ends the response before it sends text that ``check`` rejects, even if it is split between deltas.
+    """Create a stage that ends the response before a text that ``check`` rejects, even if the text is split between deltas.
 
-    ``check`` gets the last ``hold`` characters of a text, or more. If they must not be sent, it returns the message for
-    the client, or True for a default message. At most ``hold`` characters of each text are held back. The client gets
-    the text before them, and then, in its own dialect, a refusal, or with ``reply="error"`` an error. A call in
-    progress is reported as truncated. The rest of the response is not read; if other choices continue, only the rest of
-    this choice is dropped (loss ``blocked``). ``choices`` is the number of choices that the request asked for: after a
-    refusal, choices that have not begun are still read. Raises UsageError for wrong arguments.
+    ``check`` gets the last ``hold`` characters of a text, or more. If these characters must not be sent, ``check`` returns the
+    message for the client, or True for a default message. The stage holds back at most ``hold`` characters of each text. If
+    ``check`` rejects them, the client gets the text before them, and then a refusal in its own dialect (with
+    ``reply="error"``, an error). A call in progress is reported as truncated. The rest of the response is not read. If other
+    choices continue, the stage drops only the rest of this choice (loss ``blocked``). ``choices`` is the number of choices
+    that the request asked for: after a refusal, choices that have not begun are still read. Raises UsageError for wrong
+    arguments.
     """
     if not callable(check):
         raise UsageError(f"guard: the first argument must be a function that gets a text, not {quoted(check)}")

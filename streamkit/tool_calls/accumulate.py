@@ -10,7 +10,7 @@ fragment ``{}`` is held until the next fragment or the end, since some servers s
 when its text parses. Stop reasons are advisory and ranked at the end (``ending.py``). At an unclean end every open call is
 finished with ``ended=False``, whatever its text looks like.
 
-This module never repairs argument text, and never splits a call's text in two without an id or index that tells them apart.
+This module never repairs argument text, and never splits a call's text in two without an id or index that tells the two apart.
 """
 
 from __future__ import annotations
@@ -711,11 +711,11 @@ def accumulate_tool_calls(
     make_id: Callable[[str], str] = random_id,
     join: bool = False,
 ) -> Stage[list[WireEvent], list[Event]]:
-    """Create the stage after ``decode``: it turns wire events into calls with a final id, name and end.
+    """Create the stage after ``decode`` that turns wire events into events, with a final id, name and end for each call.
 
-    ``policy`` says what to tolerate. A policy that refuses repairs refuses them in every stage of the pipe.
-    ``make_id(prefix)`` makes an id for a call without one. Ids must differ across turns; otherwise tool results match the
-    wrong call (quirks.md 34). With ``join``, the deltas of one block or call in one batch become one delta (``joining.py``).
+    ``policy`` says which faults to tolerate. If it refuses repairs, every stage of the pipe refuses them. ``make_id(prefix)``
+    makes an id for a call without one. The ids of all turns must differ (quirks.md 34). Otherwise a tool result may match the
+    wrong call. With ``join``, the deltas of one block or call in one batch become one delta (``joining.py``).
     """
     return Stage(
         "accumulate_tool_calls",

@@ -66,8 +66,8 @@ def parse_arguments(text: str, *, depth: int = DEFAULT_LIMITS.json_depth) -> dic
     """Parse argument text whose verdict is ``complete`` or ``empty``. Whole numbers keep all their digits.
 
     A whole number with more digits than Python allows for an ``int`` (``sys.get_int_max_str_digits``, 4,300) becomes a
-    ``Decimal``. ``depth`` is the ``json_depth`` of the limits used for the verdict. Raises ValueError for text with
-    another verdict.
+    ``Decimal``. ``depth`` must be the ``json_depth`` of the limits with which the verdict was made. Raises ValueError for text
+    with another verdict.
     """
     verdict = check_arguments(text, depth=depth)
     if verdict.kind == "empty":
@@ -149,9 +149,9 @@ class UncheckedChecker(JSONChecker):
 def check_json(*, limits: Limits = DEFAULT_LIMITS, tools: Tools | None = None) -> Stage[list[Event], list[Event]]:
     """Create the stage after ``accumulate_tool_calls`` that adds a verdict to each finished call and counts the verdicts.
 
-    With the request's ``tools`` (needs the extra ``schema``), usable arguments are also checked against the schema of
-    their tool. If they do not match it, the verdict is ``schema_invalid`` and has the reason. Schemas are compiled at
-    once. Raises BadToolSchema for an invalid one.
+    If you pass the request's ``tools`` (needs the extra ``schema``), usable arguments are also checked against the schema of
+    their tool. If arguments do not match it, the verdict is ``schema_invalid`` and has the reason. Schemas are compiled at
+    once. Raises BadToolSchema for an invalid schema.
     """
     schemas = None if tools is None else compiled(tools, limits)
     return stage_within("events", "check_json", lambda report: JSONChecker(limits=limits, report=report, tools=schemas))

@@ -454,12 +454,12 @@ def check_schema_early(
 ) -> Stage[list[Event], list[Event]]:
     """Create the stage after ``accumulate_tool_calls`` that reports early which calls and texts can't become valid.
 
-    Use it to stop a response before you pay for the rest. The stage adds one ``ToolCallDoomed`` for such a call, after
-    the event with the fault; the call itself continues. ``output`` is the output format of the request. If it asks for
-    JSON, the stage adds one ``OutputDoomed`` for a choice whose text can't become valid. (It does so even for text
-    before a tool call, although a choice with calls gets no verdict.) ``check_json`` and ``check_output`` with the same
-    arguments never contradict these events. Not every fault is found early, since only cheap checks are made. A schema
-    needs the extra ``schema``. Raises UsageError at once if the extra is missing or a schema is invalid.
+    Use it to stop a response before you pay for the rest. For a call that can't become valid, the stage adds one
+    ``ToolCallDoomed`` after the event with the fault. The call itself continues. ``output`` is the output format of the
+    request. If it asks for JSON, the stage adds one ``OutputDoomed`` for a choice whose text can't become valid. (It does so
+    even for text before a tool call, although a choice with calls gets no verdict.) ``check_json`` and ``check_output`` with
+    the same arguments never contradict these events. Not every fault is found early, since only cheap checks are made. A
+    schema needs the extra ``schema``. Raises UsageError at once if the extra is missing or a schema is invalid.
     """
     schemas = None if tools is None else compiled(tools, limits)
     check = output_check(output, limits)

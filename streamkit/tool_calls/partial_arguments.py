@@ -126,8 +126,8 @@ class Change:
 class PartialJSON:
     """Builds the value of one JSON text from its fragments.
 
-    ``changes`` are the changes that the last fragment made, in order. ``state``, ``reason`` and ``position`` are as in
-    ``JSONScanner``.
+    ``changes`` are the changes that the last fragment made, in order. ``state``, ``reason`` and ``position`` mean the same as
+    in ``JSONScanner``.
     """
 
     def __init__(self, *, depth: int = 128, numbers: Literal["ended", "growing"] = "ended") -> None:
@@ -331,9 +331,9 @@ def _converted(raw: str) -> int | float | Decimal | None:
 class PartialArguments:
     """The arguments of a call so far.
 
-    ``value`` and ``partial`` keep growing after the event was made: they have all text received so far. ``value`` is
-    ``MISSING`` before there is a value. ``path`` is the path of the value that was being received when the event was
-    made. ``partial`` has ``is_final`` and ``snapshot``, and its ``changes`` are those of this batch.
+    ``value`` and ``partial`` grow after the event was made, because they always have all text received so far. ``value`` is
+    ``MISSING`` before there is a value. ``path`` is the path of the value that was being received when the event was made.
+    ``partial`` has ``is_final`` and ``snapshot``, and its ``changes`` are the changes of this batch.
     """
 
     call: int
@@ -434,7 +434,7 @@ def partial_arguments(
 ) -> Stage[list[Event], list[WatchedEvent]]:
     """Create the stage after ``accumulate_tool_calls`` or ``check_json`` that reports arguments while they are received.
 
-    ``numbers`` selects when a number appears in the value: once it has ended, or while it grows.
+    ``numbers`` says when a number appears in the value: once the number has ended, or while it grows.
     """
     return Stage("partial_arguments", lambda _report: ArgumentsWatcher(limits=limits, numbers=numbers), takes="events")
 
@@ -444,7 +444,7 @@ def partial_output(
 ) -> Stage[list[Event], list[SeenOutput]]:
     """Create the stage after ``accumulate_tool_calls`` or ``check_output`` that reports JSON text while it is received.
 
-    It adds a ``PartialOutput`` for each choice whose text grew in a batch. The text is read in the order of its deltas. A
-    text that is not JSON has no value. ``numbers`` is as in ``partial_arguments``.
+    The stage adds a ``PartialOutput`` for each choice whose text grew in a batch. The text is read in the order of its deltas.
+    A text that is not JSON has no value. ``numbers`` means the same as in ``partial_arguments``.
     """
     return Stage("partial_output", lambda _report: OutputWatcher(limits=limits, numbers=numbers), takes="events")

@@ -103,9 +103,9 @@ class ToolSchemas:
     accepts any object. A tool is also found by the name that it gets in other dialects. A tool in a namespace is also
     found by its plain name, unless another tool has that name.
 
-    Needs the extra ``schema``. Raises UsageError if it is missing or a definition is invalid. Raises BadToolSchema if
-    the schemas together exceed ``limits.schema_bytes``, or one of them exceeds ``limits.json_depth`` or the limits of
-    this module. A schema is compiled when its tool is first called; ``compile`` compiles all of them.
+    Needs the extra ``schema``. Raises UsageError if the extra is missing or a definition is invalid. Raises BadToolSchema if
+    the schemas together exceed ``limits.schema_bytes``, or one of them exceeds ``limits.json_depth`` or the limits of this
+    module. A schema is compiled when its tool is first called; ``compile`` compiles all of them.
     """
 
     def __init__(

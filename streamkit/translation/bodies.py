@@ -81,22 +81,21 @@ def encode_request(
 ) -> bytes:
     """Write a request for ``dialect``, or for a provider that speaks the dialect and has further needs.
 
-    Calls and results must be paired. If they are not, BadRequest names the turn and the id; with ``repair`` they are
-    paired and the repair is counted. If the dialect would refuse definitions of another dialect's tools, BadRequest
-    names all of these tools (within one dialect, call ``check_tools``). If only another provider can read a part
-    (``Request.unreadable``, media in its store), BadRequest says what to send instead (``drop_unreadable`` drops such
-    parts). Everything else that the dialect can't express is a counted loss.
+    Every tool call must have a result, and every result a call. If not, BadRequest names the turn and the id; with ``repair``,
+    they are paired and the repair is counted. If the dialect would refuse definitions of another dialect's tools, BadRequest
+    names all of these tools (if both dialects are the same, call ``check_tools``). If only another provider can read a part
+    (``Request.unreadable``, media in its store), BadRequest says what to send instead (``drop_unreadable`` drops such parts).
+    Everything else that the dialect can't express is a counted loss.
 
-    ``max_tokens`` is written if the dialect requires a bound and the request has none. ``emulate`` imitates features
-    that the dialect lacks instead of refusing them. ``assistant_first`` is for a dialect that refuses a history that
-    begins with the assistant: ``bridge`` adds a short user turn before it, ``refuse`` raises BadRequest.
-    ``assistant_last`` is for a model that does not continue the assistant's text: ``bridge`` adds a user turn after it.
-    ``linked_media`` says whether media at a URL, in a dialect that takes none, are refused or dropped. If the model's
-    name says nothing (Azure's name of a deployment), ``model_like`` names a known model that accepts the same.
-    ``prefill`` is how to ask the provider to continue the assistant's last turn (``prefill_of``); BadRequest is raised
-    if the model can't. With ``cache="auto"``, the prompt is marked for the provider's cache if the provider needs marks
-    and the request has none. ``changes`` are made in the written body, in order (``translation.changes``). Raises
-    BadRequest, and UsageError for an unknown name.
+    ``max_tokens`` is written if the dialect requires a limit and the request has none. ``emulate`` imitates features that the
+    dialect lacks instead of refusing them. ``assistant_first`` is for a dialect that refuses a history that begins with the
+    assistant: ``bridge`` adds a short user turn before it, ``refuse`` raises BadRequest. ``assistant_last`` is for a model
+    that does not continue the assistant's text: ``bridge`` adds a user turn after it. If the dialect takes no media at a URL,
+    ``linked_media`` says whether such media are refused or dropped. If the model's name says nothing (Azure's name of a
+    deployment), ``model_like`` names a known model that accepts the same. ``prefill`` says how to ask the provider to continue
+    the assistant's last turn (``prefill_of``). If the model can't continue it, BadRequest is raised. With ``cache="auto"``,
+    the prompt is marked for the provider's cache if the provider needs marks and the request has none. ``changes`` are made in
+    the written body, in order (``translation.changes``). Raises BadRequest, and UsageError for an unknown name.
     """
     named, provider = source_named(dialect)
     bodies = _bodies_of(named)
@@ -158,8 +157,8 @@ def _in_effect(request: Request) -> Request:
 def drop_unreadable(request: Request, dialect: str, *, report: StreamReport | None = None) -> Request:
     """Return the request without the parts that no provider of ``dialect`` can read. ``encode_request`` refuses such parts.
 
-    Dropped media are counted as lost at once. Other parts are only marked as readable: ``encode_request`` drops them and
-    counts them as lost. Raises UsageError for an unknown name.
+    Dropped media are counted as lost at once. Other parts are only removed from ``Request.unreadable``: ``encode_request``
+    then drops them and counts them as lost. Raises UsageError for an unknown name.
     """
     named, _ = source_named(dialect)
     kept = [each for each in request.unreadable if each.reader == named.name]

@@ -59,14 +59,14 @@ def request_with_results(
 ) -> Request:
     """Return the next request: the conversation of ``request``, the turn of ``response``'s ``choice``, and the ``results``.
 
-    A call with a bad verdict needs no result: streamkit adds one that tells the model what to fix. Results are in the
-    order of the calls, with the name and kind of their tool. Everything else of ``request`` stays, including its tool
-    choice: if it required a tool call, it requires one again.
+    A call with a bad verdict needs no result: streamkit adds a result that tells the model what to fix. The results are in the
+    order of the calls, with the name and kind of their tool. Everything else of ``request`` stays. If its tool choice required
+    a call, the next request requires one again.
 
-    Fields that only the response's dialect knows are left out if the request is of another dialect (loss ``metadata``,
-    counted in ``report``). Raises UsageError if the response is not clean, has no such choice or calls no tools. Also
-    raises it if a call has no result, or if a result's id belongs to no call or occurs twice. ``request`` and
-    ``response`` are not changed.
+    Fields that only the response's dialect knows are left out if the request is of another dialect (loss ``metadata``, counted
+    in ``report``). Raises UsageError if the response is not clean, has no such choice or calls no tools. Raises UsageError
+    also if a call has no result, or if a result's id belongs to no call or occurs twice. ``request`` and ``response`` are not
+    changed.
     """
     check_type("request", request, Request, "decode_request(body, dialect)")
     check_type("response", response, Response, "decode_response(body, dialect) or await collect(source, dialect)")
@@ -98,10 +98,10 @@ def mend_result(call: JudgedCall) -> ToolResult:
 def error_result(call: JudgedCall, dialect: str) -> dict[str, Any]:
     """Return the result of a call that was not run (``ToolCall`` or ``ToolCallFinished``) as JSON of the dialect's request.
 
-    For ``anthropic``, this is a ``tool_result`` block with ``is_error`` for the next user message. For ``openai-chat``
-    and ``ollama``, it is a message with the role ``tool``. For other dialects, it is a block or part if results are
-    parts of a message, else a message or item. Raises UsageError for a call whose verdict is good or missing, and for
-    an unknown dialect.
+    For ``anthropic``, this is a ``tool_result`` block with ``is_error`` for the next user message. For ``openai-chat`` and
+    ``ollama``, it is a message with the role ``tool``. For other dialects, the result is a block or part if results are parts
+    of a message, or else a message or item. Raises UsageError for a call whose verdict is good or missing, and for an unknown
+    dialect.
     """
     result = mend_result(call)
     bodies = dialect_named(dialect).bodies

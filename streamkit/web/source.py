@@ -37,10 +37,10 @@ class Timeouts:
     """The longest times that an upstream may take, in seconds."""
 
     connect_s: float = field(default=10.0, validator=gt(0))  #: seconds for opening a connection, including TLS
-    #: Seconds from sending the request to the first byte of the response's body. A thinking model may be silent for a
-    #: minute. Comments and pings do not count: if an upstream sends nothing else in this time, the next upstream is tried.
+    #: Seconds from sending the request to the first byte of the response's body. A thinking model may be silent for a minute.
+    #: Comments and pings do not count: if an upstream sends only these in this time, the next upstream is tried.
     first_byte_s: float = field(default=120.0, validator=gt(0))
-    #: Seconds between two reads. Keep-alives of the upstream count as reads.
+    #: The most seconds without bytes from the upstream. Its keep-alives also count as bytes.
     idle_s: float = field(default=300.0, validator=gt(0))
     #: Seconds from sending the request to the end of the response. None: no limit, since responses may take an hour.
     total_s: float | None = field(default=None, validator=optional(gt(0)))

@@ -76,14 +76,14 @@ class Source:
 
 @frozen(kw_only=True)
 class ModelInfo:
-    """What the models of one family accept in a request, and how much they read and write.
+    """What the models of one family accept in a request, and how many tokens they read and write.
 
-    The defaults are what nearly all servers accept: they apply to a model that the table does not know.
+    The defaults are what nearly all servers accept. They apply to a model that the table of models does not know.
     """
 
     #: Patterns of names, as in a shell, separated by blanks. A pattern must match from the start of the name, or from after a
-    #: ``/``, ``.`` or ``:`` in it; a pattern that begins with ``*`` matches anywhere. Names are compared in lower case,
-    #: versions with a point.
+    #: ``/``, ``.`` or ``:`` in the name. A pattern that begins with ``*`` matches anywhere. Names are compared in lower case,
+    #: and with a point in versions.
     names: str
     sources: tuple[str, ...]  #: The keys of the sources in the table.
     vendor: str = ""  #: The vendor of the models: ``anthropic``.
@@ -92,13 +92,15 @@ class ModelInfo:
     output: int | None = None
     inputs: tuple[str, ...] = ("text",)  #: What the models read: ``text``, ``image``, ``pdf``, ``audio``, ``video``.
 
-    #: The words for how much to think, weakest first; ``none`` if thinking can be turned off. Empty: no word is accepted.
+    #: The words for how much to think, weakest first. They include ``none`` if thinking can be turned off. Empty: no word is
+    #: accepted.
     efforts: Efforts = COMMON
     #: Whether the vendor's own API accepts these words. False: it accepts only a number of tokens.
     words: bool = True
     #: The smallest and the largest number of thinking tokens. None: no number is accepted.
     budget: tuple[int, float] | None = (1, float("inf"))
-    #: When the model thinks. ``unasked``: unless a request turns thinking off. ``asked``: only if a request turns it on.
+    #: When the model thinks. ``unasked``: always, unless a request turns thinking off. ``asked``: only if a request turns
+    #: thinking on.
     thinks: Literal["always", "unasked", "asked"] = "asked"
     off: str = "disabled"  #: The type of Claude's ``thinking`` that turns thinking off.
     #: Whether OpenAI's Chat offers the model less than Responses does: no effort ``max``, and no tools while it thinks.
@@ -109,7 +111,7 @@ class ModelInfo:
 
     refuses: tuple[str, ...] = ()  #: Options that the model always refuses, or ignores.
     refuses_thinking: tuple[str, ...] = ()  #: Options that the model refuses while it thinks.
-    #: The smallest ``top_p`` that the model accepts while it thinks, although ``top_p`` is in ``refuses_thinking``.
+    #: The smallest ``top_p`` that the model accepts while it thinks, even if ``top_p`` is in ``refuses_thinking``.
     least_top_p: float | None = None
     both: bool = True  #: Whether the model accepts ``temperature`` and ``top_p`` together.
 
@@ -128,7 +130,7 @@ class ModelInfo:
     finds_tools: bool = False
     parallel_option: bool = True  #: Whether a request may allow or forbid parallel calls.
     #: The formats of a response that the vendor's own API accepts in addition to text: ``json``, ``schema``. For Claude,
-    #: ``schema`` means strict tools, too.
+    #: ``schema`` also means strict tools.
     forms: tuple[Literal["json", "schema"], ...] = ("json", "schema")
     form_with_tools: bool = True  #: Whether a request may have both tools and a JSON response format.
 

@@ -43,7 +43,8 @@ class ResumeCounts:
 class State:
     """How responses are kept for requests that refer to them, in dialects that have such requests."""
 
-    #: Seconds for which requests can refer to a response. Each turn of a conversation keeps the earlier responses anew.
+    #: Seconds that a response is kept so that requests can refer to it. Each turn of a conversation keeps the earlier
+    #: responses anew.
     ttl_s: float = field(default=3600.0, validator=gt(0))
     #: Bytes of one response with the conversation before it; a larger one is not kept.
     response_bytes: int = field(default=8 * MIB, validator=ge(1))

@@ -141,10 +141,12 @@ def _is_base_url(_upstream: Upstream, _field: Attribute[str], text: str) -> None
 class Rest:
     """When a gateway stops using a model of an upstream that fails, and for how long (a circuit breaker)."""
 
-    #: The number of failures after which a model is no longer used for a time (it rests), if at least half of the attempts
-    #: since the first failure failed. A time-out counts as three failures. 0: a model never rests after failures.
+    #: The number of failures after which a model rests: the gateway does not use the model for a time. It rests only if at
+    #: least half of the attempts since the first failure failed. A time-out counts as three failures. With 0, a model never
+    #: rests after failures.
     failures: int = field(default=5, validator=ge(0))
-    #: Seconds of the first rest. One request then probes the upstream; if it fails, the next rest is twice as long.
+    #: Seconds of the first rest. After a rest, one request probes the upstream. If this request fails, the next rest is twice
+    #: as long.
     first_s: float = field(default=10.0, validator=gt(0))
     #: The longest rest, in seconds.
     max_s: float = field(default=300.0, validator=gt(0))
@@ -191,8 +193,8 @@ class Upstream:
     #: None for ``none``, and for ``sigv4`` and ``google``, which find credentials as AWS's and Google's tools do.
     key: Secret | None = None
     #: Several keys in place of `key`. The gateway uses one key until the provider refuses it or limits its rate. Then the
-    #: next key is used at once, and the first one rests for the time of `Retry-After`, if the response has it, else for 10
-    #: s, or for 300 s if it was refused.
+    #: gateway uses the next key at once, and the first key rests. It rests for the time in the header `Retry-After`. Without
+    #: this header, it rests for 10 s, or for 300 s if the provider refused it.
     keys: tuple[Secret, ...] = ()
     api_version: str | None = None  #: the query parameter ``api-version``, for Azure
     #: How requests are sent: each as a `POST`, or as a message of its WebSocket if the dialect has one. Counts use HTTP.
@@ -208,7 +210,7 @@ class Upstream:
     ca_file: str | None = None
     #: A PEM file with the client certificate for the upstream (mTLS), and the certificates between it and the root.
     client_cert: str | None = None
-    #: A PEM file with the key of ``client_cert``, not encrypted. None: the key is in the file ``client_cert``.
+    #: A PEM file with the key of ``client_cert``, not encrypted. By default, the key is in the file ``client_cert``.
     client_key: str | None = None
     tools: bool = True  #: false if the server does not support tools
     timeouts: Timeouts = DEFAULT_TIMEOUTS
@@ -216,9 +218,10 @@ class Upstream:
     rest: Rest = DEFAULT_REST
     #: Constant headers that the operator chooses, such as OpenRouter's ``HTTP-Referer``. Names are converted to lower case.
     headers: Mapping[str, str] = field(factory=dict, converter=_lower, repr=lambda headers: f"<{', '.join(headers)}>")
-    #: The maximum of output tokens to send if the dialect requires one and the request has none.
+    #: The limit of output tokens to send if the dialect requires a limit and the request has none.
     max_tokens: int = DEFAULT_MAX_TOKENS
-    emulate: bool = True  #: whether features that the dialect lacks are imitated; if not, the request is refused
+    #: Whether features that the dialect lacks are imitated. If not, a request that needs such a feature is refused.
+    emulate: bool = True
     #: What to do with a history that begins with an assistant message, if the dialect refuses that: put a short user message
     #: before it (``bridge``), or return an error (``refuse``).
     assistant_first: AssistantFirst = "bridge"
@@ -232,23 +235,23 @@ class Upstream:
     #: stores. ``refuse``: try the next upstream of the route; if there is none, return an error. ``drop``: leave them out
     #: and count a loss.
     unreadable: UnreadableParts = "refuse"
-    #: The name of a known model that accepts the same as this upstream's models. Set it if their own names say nothing: an
-    #: Azure deployment may have any name. By default, a model is looked up by its own name.
+    #: The name of a known model that accepts the same requests as this upstream's models. Set it if the names of these models
+    #: say nothing: an Azure deployment may have any name. By default, a model is looked up by its own name.
     model_like: str | None = None
-    #: Whether text between thinking tags (`<think>…</think>`) becomes reasoning. `auto`: if the provider is known to send
-    #: such tags and the client speaks another dialect; never with `policy = "strict"`. `on`: always. `opened`: always, and
-    #: the text begins inside thinking without an opening tag, because the server's template wrote that tag into the prompt.
-    #: `off`: it stays text.
+    #: Whether text between thinking tags (`<think>…</think>`) becomes reasoning. `auto`: if the provider is known to send such
+    #: tags and the client speaks another dialect, but never with `policy = "strict"`. `on`: always. `opened`: always, and the
+    #: text begins with thinking without an opening tag, because the server's template wrote that tag into the prompt. `off`:
+    #: thinking stays text.
     think_tags: ThinkTags = "auto"
     #: The forms of tool calls to look for in the model's text. A match becomes a tool call if the request has that tool.
     text_calls: tuple[TextCalls, ...] = ()
     #: Whether to mark prompts for the provider's cache. `auto`: yes, if the provider caches only marked prompts and the
     #: client set no mark. The marks are at the end of the tools, of the system prompt, and of the last two user turns.
     cache: CacheMarks = "off"
-    #: How deferred tools (`defer_loading`) are handled. `off`: the provider's own search finds them; if the model has no
-    #: such search, all of them are defined. `emulate`: they stay out of the request, and the model gets a function that
-    #: searches them. The gateway answers a call of this function, and sends the request again with the tools that were found
-    #: (needs the extra `tools`). A client gets the items that its own vendor uses for a search.
+    #: How deferred tools (`defer_loading`) are handled. `off`: the provider's own search finds them; if the model has no such
+    #: search, all of them are defined. `emulate`: they stay out of the request, and the model gets a function that searches
+    #: them. The gateway answers a call of this function, and sends the request again with the tools that were found (needs the
+    #: extra `tools`). A client gets the items that the vendor of its dialect uses for a search.
     tool_search: ToolSearch = "off"
     #: Whether a request is sent again without a parameter that the upstream refuses. Later requests to the same model are
     #: then sent without this parameter for an hour. Only parameters that a request can do without are left out, such as
