@@ -281,7 +281,9 @@ def limits_page() -> str:
 def repairs_page() -> str:
     parts = [f"## {title}\n\n{kinds(group)}" for title, group in groups_of_repairs().items()]
     parts += ["## Requests", kinds(report.REQUEST_REPAIRS)]
-    intro = "A repair is a fault in the input that streamkit tolerated. `StreamReport.repairs` counts repairs by kind."
+    intro = (
+        "A repair means that streamkit tolerated a fault in the input. `StreamReport.repairs` counts repairs by kind."
+    )
     return page("Repairs", intro, *parts)
 
 

@@ -102,7 +102,7 @@ def test_the_numbers_of_the_page_are_the_gateways():
     assert f"{server.host}:{server.port}" in page
     assert server.private_address == ("127.0.0.1", server.port + 1)
     assert f"`grace_s` ({server.grace_s:g} s)" in page
-    assert f"still run {serve.CLOSE_S + serve.MARGIN_S:g} s later" in page
+    assert f"still runs {serve.CLOSE_S + serve.MARGIN_S:g} s later" in page
     assert f"`keep_alive_s` ({server.keep_alive_s:g} s)" in page
     assert f"`body_bytes` ({server.body_bytes // MIB} MiB)" in page
     assert f"{server.max_streams:,} × {server.unsent_bytes // MIB} MiB" in page
