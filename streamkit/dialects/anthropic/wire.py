@@ -235,7 +235,9 @@ VERTEX: Final = AnthropicProvider(
 )
 #: The path, the body and the headers are Anthropic's own; the model is the name of a deployment. It lists no models.
 FOUNDRY: Final = AnthropicProvider(
-    name="azure-anthropic", title="Claude in Microsoft Foundry (Azure), `…/anthropic`", gen_ai_provider="anthropic"
+    name="azure-anthropic",
+    title="Claude in Microsoft Foundry (Azure), at a base URL that ends in `/anthropic`",
+    gen_ai_provider="anthropic",
 )
 
 
