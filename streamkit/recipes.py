@@ -149,9 +149,9 @@ def transcode(
 
     If both dialects are the same, frames are forwarded byte for byte, and are only read for the report. Two things may change:
     usage that ``profile`` did not ask for is dropped, and a missing model name is taken from ``profile``. To repair a
-    provider's faults, the frames must be decoded and encoded again. Frames are also decoded and encoded
-    with ``stages``, with a policy that searches the text (``think_tags="on"``, ``text_calls``), and with a profile that changes
-    more than the usage and the model name. Use ``reencode=True`` for all other cases.
+    provider's faults, the frames must be decoded and encoded again: use ``reencode=True``. Frames are also
+    decoded and encoded with ``stages``, with a policy that searches the text (``think_tags="on"``, ``text_calls``), and with a
+    profile that changes more than the usage and the model name.
 
     ``stages`` are your own stages, or ``redact`` and others. They run between the checks and the encoder. A stage that changes
     the arguments of a call must set ``verdict=None``, so that the call is checked again.

@@ -241,6 +241,7 @@ def check_output(
     ``output`` is the request's output format (``Request.options.output``). If it asks for JSON, the stage adds an
     ``OutputChecked`` before the ``ResponseFinished`` of each choice, except a choice that refuses, calls a tool or pauses. If
     ``output`` asks for text, or is None, nothing is checked. Put this stage after stages that change the text. A schema is
-    compiled when the stage is created, and needs the extra ``schema``. Raises UsageError if the extra is missing or the schema is invalid.
+    compiled when the stage is created, and needs the extra ``schema``. Raises UsageError if the extra is missing or the schema
+    is invalid.
     """
     return output_stage(output_check(output, limits), limits)
