@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 IMPORTS = {
     "": "streamkit, streamkit.web, streamkit.asgi, streamkit.testing, streamkit.plugin, streamkit.resume, streamkit.lab.mock",
     "aws": "botocore",
+    "cli": "shtab, tqdm",
     "gateway": "streamkit.gateway.serve",
     "google": "google.auth.transport.requests",
     "import": "yaml, tomli_w",

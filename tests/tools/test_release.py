@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import tarfile
+import tomllib
 
 import pytest
 
-from tools import oldest, public_api, release
+from tools import install_matrix, oldest, public_api, release
 
 READY = {
     "version": "0.1.0",
@@ -67,3 +68,9 @@ def test_each_dependency_has_a_lower_bound_that_the_oldest_run_reads():
     assert bounds["aiohttp"] == "3.14.4"
     assert bounds["google-auth"]  # with an extra of its own
     assert {"attrs", "orjson", "cattrs", "redis", "brotli"} <= bounds.keys()
+
+
+def test_the_install_matrix_knows_what_each_extra_brings():
+    assert set(install_matrix.IMPORTS) == {"", *release.EXTRAS}
+    named = tomllib.loads((release.ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    assert set(release.EXTRAS) == named.keys() - {"bench", "clients", "dev", "docs", "fuzz", "mutation"}
