@@ -1,11 +1,12 @@
 """The events that stages between ``decode`` and ``encode`` take and yield, as two closed unions.
 
-``decode`` yields *wire events*. Each has content of one frame. Tool-call deltas are as on the wire, so any field may be
-absent. ``accumulate_tool_calls`` turns wire events into *events*, which report that a call started, grew or finished. The two
-unions differ, so a type checker rejects a stage in the wrong place.
+``decode`` yields *wire events*. A wire event has content of one frame. Tool-call deltas are as on the wire, so any field
+may be absent. ``accumulate_tool_calls`` turns wire events into *events*, which report that a call started, grew or
+finished. The two unions differ, so a type checker rejects a stage in the wrong place.
 
-The classes hold data and no behaviour. They are made with ``attrs.define`` and are not frozen, because a frozen instance takes
-two and a half times as long to create (design.md §9). Treat events as immutable, and use ``attrs.evolve`` for a changed copy.
+The classes hold data and no behaviour. The classes are made with ``attrs.define`` and are not frozen, because a frozen
+instance takes two and a half times as long to create (design.md §9). Treat events as immutable, and use ``attrs.evolve``
+for a changed copy.
 
 An event's ``choice`` is the label of its choice (several if n > 1), and ``block`` is the label of the content block within
 that choice. Neither label is a position. Two adjacent deltas belong together only if both labels agree. Token counts are
@@ -150,7 +151,7 @@ class QualifiedName:
 
 @define
 class ToolCallDelta:
-    """The fields of a tool call in one frame. None means absent; ``""`` means the wire had an empty string."""
+    """The fields of a tool call in one frame. An absent field is None, and ``""`` is an empty string on the wire."""
 
     index: int | None = None
     id: str | None = None
@@ -182,8 +183,8 @@ class ToolCallWhole:
 class ToolCallsWhole:
     """All calls of a choice, repeated after their fragments (the ``message`` at the end of a Chat stream).
 
-    Each call has its whole argument text. Its ``index`` is its place in this list. The fragments of the same call may have
-    another ``index``.
+    Every call in the list has its whole argument text. Its ``index`` is its place in this list. The fragments of the same
+    call may have another ``index``.
     """
 
     calls: tuple[ToolCallDelta, ...]
@@ -337,8 +338,9 @@ class Aside:
 class MediaGenerated:
     """A whole image, video or file that the model made, as base64 text, a URL or the provider's file id.
 
-    ``native`` is the part as it was received. The same vendor's dialect writes ``native`` and ignores the other fields. If you
-    change one of those fields, set ``native`` to None. Audio that a model speaks is an ``Aside`` of the kind ``audio``.
+    ``native`` is the part as it was received. If the output is a dialect of the same vendor, the encoder writes
+    ``native`` and ignores all further fields. If you change one of those fields, set ``native`` to None. Audio that a
+    model speaks is an ``Aside`` of the kind ``audio``.
     """
 
     kind: MediaKind

@@ -27,7 +27,7 @@ def whole(least: int) -> Callable[[object, Attribute[int], Any], None]:
 
 @frozen(kw_only=True)
 class Limits:
-    """Limits for one stream. They can't be changed: use ``attrs.evolve`` to make a copy with other values."""
+    """Limits for one stream, as an immutable object: use ``attrs.evolve`` to make a copy with other values."""
 
     #: The longest line. Nearly every event is one line, and a line with a base64 image or with a whole response exceeds 1 MiB.
     line_bytes: int = field(default=16 * MIB, validator=whole(1))

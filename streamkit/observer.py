@@ -45,15 +45,16 @@ class Seen:
 class Observer:
     """Reads a stream of ``dialect`` for programs that show, count or judge its content.
 
-    Call ``feed`` with the bytes of each read, and ``finish`` at the end of the input. Both methods return a list. It has one
-    ``Seen`` for each frame, for other bytes that needed a repair, for a fault of the parser, and for the end. ``report``
-    covers the whole stream, and ``fault`` is the error that stopped the reading. After a fault, both methods still return
-    frames, but without events.
+    Call ``feed`` with the bytes of each read, and ``finish`` at the end of the input. Both methods return a list. The
+    list has one ``Seen`` for each frame, for other bytes that needed a repair, for a fault of the parser, and for the
+    end. ``report`` covers the whole stream, and ``fault`` is the error that stopped the reading. After a fault, both
+    methods still return frames, but without events.
 
     With ``client``, the events are also encoded for that dialect or client, to fill ``losses`` and ``written`` of each
-    ``Seen``. With ``by_frame=False``, there is one ``Seen`` for each read, with the deltas of one block joined. This takes a
-    fifth of the time, and is enough for programs that need only events. With ``whole=True``, the bytes are a whole response,
-    and ``finish`` returns everything. Raises UsageError for an unknown name or a bad schema.
+    ``Seen``. With ``by_frame=False``, there is one ``Seen`` for each read, with the deltas of one block joined.
+    ``by_frame=False`` takes a fifth of the time, and is enough for programs that need only events. With ``whole=True``,
+    the bytes are a whole response, and ``finish`` returns everything. Raises UsageError for an unknown name or a bad
+    schema.
     """
 
     def __init__(

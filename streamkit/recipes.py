@@ -149,17 +149,17 @@ def transcode(
 
     If both dialects are the same, frames are forwarded byte for byte, and are only read for the report. Two things may change:
     usage that ``profile`` did not ask for is dropped, and a missing model name is taken from ``profile``. To repair a
-    provider's faults, the frames must be decoded and encoded again: use ``reencode=True``. Frames are also
-    decoded and encoded with ``stages``, with a policy that searches the text (``think_tags="on"``, ``text_calls``), and with a
-    profile that changes more than the usage and the model name.
+    provider's faults, the frames must be decoded and encoded again: use ``reencode=True``. Frames are also decoded and
+    encoded with ``stages``, and with a policy that searches the text (``think_tags="on"``, ``text_calls``). A profile
+    that changes more than the usage and the model name has the same effect.
 
-    ``stages`` are your own stages, or ``redact`` and others. They run between the checks and the encoder. A stage that changes
-    the arguments of a call must set ``verdict=None``, so that the call is checked again.
+    ``stages`` are your own stages, or ``redact`` and others. The pipe runs ``stages`` between the checks and the encoder.
+    A stage that changes the arguments of a call must set ``verdict=None``, so that the call is checked again.
 
-    If one read has several deltas of a block or call, they become one delta. This saves work and delays nothing;
-    ``join=False`` keeps the provider's deltas. ``clock`` returns the time for a response that has none, in seconds since the
-    epoch. ``timings`` means the same as in ``pipe``. Raises UsageError for an unknown name or a bad schema. Every other
-    failure is reported in the output and in the report.
+    If one read has several deltas of a block or call, they become one delta, which saves work and delays nothing.
+    ``join=False`` keeps the provider's deltas. ``clock`` returns the time for a response that has none, in seconds since
+    the epoch. ``timings`` means the same as in ``pipe``. Raises UsageError for an unknown name or a bad schema. Every
+    other failure is reported in the output and in the report.
     """
     dialect, provider = source_named(from_dialect)
     target, client = client_named(to_dialect)

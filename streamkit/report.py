@@ -231,7 +231,7 @@ _empty_counter: Callable[[], Counter[str]] = partial(Counter.__new__, Counter)
 
 @define
 class StreamReport:
-    """The report on a stream. It is filled in while the stream is read, and complete once the pipe has ended."""
+    """The report on a stream. A report is filled in while the stream is read, and is complete once the pipe has ended."""
 
     bytes_in: int = 0
     frames: int = 0

@@ -42,11 +42,11 @@ def transcode_sync(
 ) -> SyncPipe[bytes]:
     """Convert a stream as ``transcode`` does, without an event loop: from an iterable of bytes to an iterator of bytes.
 
-    The arguments are those of ``transcode``. ``source`` may be ``[data]``, an open file, ``iter_httpx(response)``, or your own
-    generator. The generator should raise SourceFailed if its transport fails. A stage must not wait for an event loop. The
-    returned iterator has the ``report``. Read it to its end, or use it in a ``with`` block: both close the source. Raises
-    UsageError for an unknown name, a bad schema, or bytes instead of an iterable of bytes. Every other failure is reported in
-    the output and in the report.
+    The arguments mean the same as in ``transcode``. ``source`` may be ``[data]``, an open file, ``iter_httpx(response)``,
+    or your own generator. The generator should raise SourceFailed if its transport fails. A stage must not wait for an
+    event loop. The returned iterator has the ``report``. Read it to its end, or use it in a ``with`` block: both close
+    the source. Raises UsageError for an unknown name, a bad schema, or bytes instead of an iterable of bytes. Every other
+    failure is reported in the output and in the report.
     """
     return SyncPipe(
         transcode(
@@ -76,13 +76,15 @@ def collect_sync(
 ) -> Response:
     """Read a stream to its end as ``collect`` does, without an event loop. Return one whole response.
 
-    ``source`` means the same as in ``transcode_sync``. The other arguments and the errors are those of ``collect``.
+    ``source`` means the same as in ``transcode_sync``. All further arguments and the errors are the same as in
+    ``collect``.
     """
     return _at_once(collect(BlockingSource(source), dialect, options, stages=stages, report=report, timings=timings))
 
 
 class SyncPipe(Generic[T]):
-    """A pipe that needs no event loop. It is an iterator, and a context manager that closes the stages and the source.
+    """A pipe that needs no event loop. The pipe is an iterator, and a context manager that closes the stages and the
+    source.
 
     The stages and the source are also closed at the end of the stream and after an error. ``report`` is filled in as the
     stream is read. Reading raises UsageError if a stage or the source waits for an event loop.

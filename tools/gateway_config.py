@@ -31,13 +31,13 @@ TABLES: Final[Mapping[str, tuple[type, str]]] = {
     "[upstreams.NAME]": (
         Upstream,
         (
-            "One server that the gateway sends requests to.\n"
+            "A server that the gateway sends requests to.\n"
             "Choose any `NAME` of letters, digits and `.:-_`; routes, logs and metrics use it."
         ),
     ),
     "[upstreams.NAME.timeouts]": (
         Timeouts,
-        "Four time limits. Each has its own error, and its own outcome in the metrics.",
+        "Four time limits. Every limit has its own error, and its own outcome in the metrics.",
     ),
     "[upstreams.NAME.rest]": (
         Rest,
@@ -96,15 +96,14 @@ def _lines() -> Iterator[str]:
     yield "# The gateway's configuration"
     yield ""
     yield "The gateway reads one TOML file: `streamkit serve --config FILE`."
-    yield "With `--check-config`, the command prints what the file means and exits with 0. If the file has errors, "
-    "it prints"
-    yield "each one with line and column, and exits with 2."
+    yield "With `--check-config`, the command prints what the file means and exits with 0. If the file has errors, the command"
+    yield "prints each error with line and column, and exits with 2."
     yield "An unknown key is an error. A value of the wrong type is an error too, because no value is converted."
-    yield "There is a [sample](../how-to/gateway.toml) with all tables."
+    yield "A [sample file](../how-to/gateway.toml) has all tables."
     yield "If there is an error, the gateway does not start."
-    yield "If there are only warnings, the gateway starts. It warns about an upstream that no route uses, and about a listener"
-    yield "without keys that other machines can reach. It also warns if a key is sent in clear text, or is in a file that all"
-    yield "users can read."
+    yield "If there are only warnings, the gateway starts. Warnings are about an upstream that no route uses, or about"
+    yield "a listener without keys that other machines can reach. Further warnings are about a key that is sent in clear text,"
+    yield "or is in a file that all users can read."
     for head, (kind, meaning) in TABLES.items():
         yield ""
         yield f"## {head if head[0] != '[' else f'`{head}`'}"
@@ -143,10 +142,10 @@ def _known() -> list[str]:
 
 def _choice() -> Iterator[str]:
     yield ""
-    yield "If a route has the full name of a model, that route is used. Otherwise, the first pattern of the file "
-    "that matches is used."
+    yield "If a route has the full name of a model, that route is used. If not, the first pattern"
+    yield "of the file that matches is used."
     yield "It is an error if an earlier pattern covers a later one, because the later one could never be used."
-    yield "`/v1/models` and the other lists contain only full names, because a pattern names no model."
+    yield "`/v1/models` and all other lists of models contain only full names, because a pattern names no model."
     yield "So write the names of the models that clients should see next to the pattern that matches them."
 
 

@@ -458,7 +458,7 @@ class Choice:
 class Response:
     """A whole response. ``clean`` is False if the stream was interrupted or reported an error.
 
-    ``text``, ``reasoning`` and ``tool_calls`` are those of the first choice, and empty if there is none.
+    ``text``, ``reasoning`` and ``tool_calls`` are taken from the first choice, and are empty if there is none.
     """
 
     dialect: str

@@ -600,8 +600,8 @@ def find_text_calls(
     ``grammars`` are the syntaxes to search for: ``hermes``, ``qwen``, ``glm``, ``kimi``, ``deepseek``, ``minimax``,
     ``claude``, ``mistral``, ``llama``. ``offered`` are the request's tools. If you pass them, a call of an unknown tool stays
     text, and the tools' schemas define the types of parameters between tags. The stage does not check arguments. Put this
-    stage after ``split_thinking`` if you use both. Each call counts as one repair, ``call_in_text``. Raises UsageError if
-    there is no grammar, or an unknown one.
+    stage after ``split_thinking`` if you use both. Every call that is found in the text counts as one repair,
+    ``call_in_text``. Raises UsageError if there is no grammar, or an unknown one.
     """
     if not grammars:
         raise UsageError(f"find_text_calls needs at least one of these grammars: {', '.join(GRAMMARS)}")

@@ -259,8 +259,8 @@ def split_thinking(*, mode: ThinkMode = "tags") -> Stage[list[WireEvent], list[W
     """Create the stage after ``decode`` that turns thinking between tags (``<think>…</think>``) into reasoning.
 
     The stage looks for tags only at the start of a choice. ``mode="opened"`` is for servers whose template writes the opening
-    tag into the prompt: the text is then reasoning from its first character to the closing tag. Each choice with such thinking
-    counts as one repair, ``thinking_in_text``.
+    tag into the prompt: the text is then reasoning from its first character to the closing tag. A choice with thinking
+    between tags counts as one repair, ``thinking_in_text``.
     """
     check_words("split_thinking: mode", [mode], get_args(ThinkMode))
     return stage_within("wire events", "split_thinking", lambda report: ThinkSplitter(mode=mode, report=report))

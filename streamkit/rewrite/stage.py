@@ -295,7 +295,7 @@ def map_text(change: Change, *, hold: int, parts: Iterable[Part] | Part = ("text
     """Create a stage that replaces each text by ``change(text)``, even if the text is split between deltas.
 
     ``change`` gets a text and returns the changed text. ``change`` must be a pure function, since the stage calls it several
-    times with pieces of a text. Each change may depend on at most ``hold`` neighbouring characters. The stage holds back at
+    times with pieces of a text. A change may depend on at most ``hold`` neighbouring characters. The stage holds back at
     most ``hold`` characters of each text, and sends them before the event that ends the text. ``parts`` names the kinds of
     text to change (``PARTS`` has all of them). In the arguments of calls, only values that are strings change, so the
     arguments stay JSON.

@@ -456,10 +456,11 @@ def check_schema_early(
 
     Use it to stop a response before you pay for the rest. For a call that can't become valid, the stage adds one
     ``ToolCallDoomed`` after the event with the fault. The call itself continues. ``output`` is the output format of the
-    request. If it asks for JSON, the stage adds one ``OutputDoomed`` for a choice whose text can't become valid. (It does so
-    even for text before a tool call, although a choice with calls gets no verdict.) ``check_json`` and ``check_output`` with
-    the same arguments never contradict these events. Not every fault is found early, since only cheap checks are made. A
-    schema needs the extra ``schema``. Raises UsageError at once if the extra is missing or a schema is invalid.
+    request. If the request asks for JSON, the stage adds one ``OutputDoomed`` for a choice whose text can't become valid.
+    The stage adds this event even for text before a tool call, although a choice with calls gets no verdict.
+    ``check_json`` and ``check_output`` with the same arguments never contradict these events. Not every fault is found
+    early, since only cheap checks are made. A schema needs the extra ``schema``. If the extra is missing or a schema is
+    invalid, the function itself raises UsageError.
     """
     schemas = None if tools is None else compiled(tools, limits)
     check = output_check(output, limits)

@@ -85,7 +85,7 @@ def encode_request(
     they are paired and the repair is counted. If the dialect would refuse definitions of another dialect's tools, BadRequest
     names all of these tools (if both dialects are the same, call ``check_tools``). If only another provider can read a part
     (``Request.unreadable``, media in its store), BadRequest says what to send instead (``drop_unreadable`` drops such parts).
-    Everything else that the dialect can't express is a counted loss.
+    Any other content that the dialect can't express is a counted loss.
 
     ``max_tokens`` is written if the dialect requires a limit and the request has none. ``emulate`` imitates features that the
     dialect lacks instead of refusing them. ``assistant_first`` is for a dialect that refuses a history that begins with the
@@ -157,8 +157,9 @@ def _in_effect(request: Request) -> Request:
 def drop_unreadable(request: Request, dialect: str, *, report: StreamReport | None = None) -> Request:
     """Return the request without the parts that no provider of ``dialect`` can read. ``encode_request`` refuses such parts.
 
-    Dropped media are counted as lost at once. Other parts are only removed from ``Request.unreadable``: ``encode_request``
-    then drops them and counts them as lost. Raises UsageError for an unknown name.
+    ``drop_unreadable`` itself counts dropped media as lost. All parts that are not media are only removed from
+    ``Request.unreadable``: ``encode_request`` then drops them and counts them as lost. Raises UsageError for an unknown
+    name.
     """
     named, _ = source_named(dialect)
     kept = [each for each in request.unreadable if each.reader == named.name]

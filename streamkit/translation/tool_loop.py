@@ -99,9 +99,9 @@ def error_result(call: JudgedCall, dialect: str) -> dict[str, Any]:
     """Return the result of a call that was not run (``ToolCall`` or ``ToolCallFinished``) as JSON of the dialect's request.
 
     For ``anthropic``, this is a ``tool_result`` block with ``is_error`` for the next user message. For ``openai-chat`` and
-    ``ollama``, it is a message with the role ``tool``. For other dialects, the result is a block or part if results are parts
-    of a message, or else a message or item. Raises UsageError for a call whose verdict is good or missing, and for an unknown
-    dialect.
+    ``ollama``, it is a message with the role ``tool``. For other dialects, the result is a block or part if results are
+    parts of a message. If not, the result is a message or item. Raises UsageError for a call whose verdict is good or
+    missing, and for an unknown dialect.
     """
     result = mend_result(call)
     bodies = dialect_named(dialect).bodies

@@ -78,7 +78,8 @@ class Source:
 class ModelInfo:
     """What the models of one family accept in a request, and how many tokens they read and write.
 
-    The defaults are what nearly all servers accept. They apply to a model that the table of models does not know.
+    The defaults are what nearly all servers accept. If the table of models does not know a model, the defaults apply to
+    the model.
     """
 
     #: Patterns of names, as in a shell, separated by blanks. A pattern must match from the start of the name, or from after a
