@@ -301,7 +301,8 @@ def groups_of_repairs() -> dict[str, dict[str, str]]:
 
 QUIRKS = """\
 A quirk changes a conforming response so that a reader has to repair it in exactly one way.
-Each quirk has the name of its [repair](repairs.md), and there is one for each kind that a response can need.
+Each quirk has the name of the [repair](repairs.md) that it makes necessary. There is a quirk for each kind of repair that a
+response can need.
 
 The column *holds* says what a response must contain. The quirk changes every response that contains all of it. In some
 dialects, it also changes other responses.
