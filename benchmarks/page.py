@@ -65,8 +65,8 @@ METHOD = """\
 - **Inputs**, except the recorded ones, come from a seed and are the same on every machine (`benchmarks/mix.py`,
   `content.py`, `inputs.py`). The first table uses streams like the recordings. The other tables use long streams of
   chunks: Chat chunks with OpenAI's order of fields, 300 to 380 bytes an event, and the same content in every other
-  dialect. Before the timing, a check reads each input and each output. The text, the arguments to the last character,
-  and the stop reason must be as expected (`oracle.py`). To read Chat and Anthropic, this check shares no code with
+  dialect. Before the timing, a check reads each input and each output. The text, the stop reason and every character
+  of the arguments must be as expected (`oracle.py`). To read Chat and Anthropic, this check shares no code with
   streamkit. For the other dialects it uses streamkit, whose tests compare its results with those of the official
   clients.
 - **Ratios.** The speed of a shared machine changes from one second to the next. So the floor is timed before and after
