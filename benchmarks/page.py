@@ -30,8 +30,8 @@ LIMITS = """\
 - **How many microseconds it takes on your machine.** The ratios are similar on other machines. Caches and the versions
   of Python and of orjson change the ratios by tens of per cent.
 - **That another library is bad.** The SDKs build typed objects, LiteLLM keeps what its logs need, and LangChain can add
-  up any part of a message. streamkit checks, counts and limits more than this comparison asks for. Every library ran with
-  the settings that its documentation shows first, on text and calls of one shape.
+  up any part of a message. streamkit checks, counts and limits more than this comparison asks for. Every library ran with the
+  settings that its documentation shows first. All libraries read the same kind of text and calls.
 - **What a short stream costs, except in the first table.** The other tables use streams of 4,000 events, unless a table
   says something else. In streams of fewer than a thousand events, the cost of opening and closing a pipe is visible.
 - **What a fault costs.** All inputs are clean. Repairs, losses and errors take other paths through the code. Tests run

@@ -310,7 +310,9 @@ dialects, it also changes other responses.
 `length` a stop at the token limit. `end` means a stop without an error. `body` means a whole response; all other quirks are
 for streams.
 
-A dialect is not listed if its readers have nothing to repair. Either the dialect lacks the member that the quirk changes (Ollama's calls have no index), or the change makes no difference (a whole response of Ollama is a stream of one line)."""
+A dialect is not listed if its readers have nothing to repair. Either the dialect lacks the member that the quirk
+changes (Ollama's calls have no index), or the change makes no difference (a whole response of Ollama is a stream of one
+line)."""
 
 
 def quirks_page() -> str:
