@@ -111,8 +111,9 @@ def _places(_instance: object, _attribute: Attribute[Any], value: tuple[str, ...
 class Route:
     """The upstreams for some models, in the order in which they are tried, and how often they are tried."""
 
-    #: The models of this route, as clients call them: names and shell patterns (`*`, `?`, `[abc]`). A full name is preferred
-    #: to a pattern.
+    #: The models of this route, as clients call them: names and shell patterns (`*`, `?`, `[abc]`). A full name is
+    #: preferred to every pattern; otherwise the first matching pattern of the file is used. Clients that list the models get
+    #: only the full names.
     models: tuple[str, ...] = field(validator=[_some, _names])
     #: The upstreams, the preferred one first. Each is a name, or `{ upstream = "b", model = "renamed" }`. An array in this
     #: array is a group of equal upstreams, from which `balance` chooses: `[["a", { upstream = "b", weight = 3 }], "c"]`.

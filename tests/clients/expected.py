@@ -145,7 +145,7 @@ TOTALLED = frozenset({"mistral", "gemini", "gemini-interactions", "openai-chat",
 #: Dialects with a block for each block of reasoning. The others have one string, with a blank line between blocks.
 BLOCKS_OF_REASONING = frozenset({"anthropic", "openai-responses", "bedrock", "cohere", "gemini-interactions"})
 #: Dialects whose response has one text, without places for messages.
-ONE_TEXT = frozenset({"openai-chat", "mistral", "ollama", "gemini"})
+ONE_TEXT = frozenset({"openai-chat", "mistral", "ollama", "gemini", "cohere"})
 #: What is 0 where it is unknown, beside both counts.
 DEMANDED: Mapping[str, tuple[str, ...]] = {"openai-responses": ("cached", "reasoning")}
 
