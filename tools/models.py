@@ -9,13 +9,38 @@ from streamkit.dialects.vocabulary.models import UNKNOWN, ModelInfo, ServerWords
 from tools import reference
 
 INTRO = """\
-What the models of each family accept in a request.
-A request that was read in another dialect is changed to match the row, and each change is a
-[counted loss](losses.md#requests).
-The first row with a matching pattern applies. A model without a row gets what nearly all servers accept.
-In the column *thinks*, `unasked` means unless a request turns thinking off, and `asked` only if a request turns it on.
-[Add a model](../how-to/add-a-model.md) explains how to write a row, and what to do for a name that no table can know.
-In a program, [`model_info`](stages.md#model_info) returns the row for a name as a [`ModelInfo`](stages.md#modelinfo)."""
+This page lists what the models of each family accept in a request.
+If a client's request is in another dialect than the provider's, streamkit changes the request so that it matches the
+model's row.
+Each change counts as a [loss](losses.md#requests) or as a [repair](repairs.md#requests).
+
+streamkit uses the first row with a pattern that matches the model's name.
+If no row matches, streamkit sends only options that nearly all servers accept.
+[Add a model](../how-to/add-a-model.md) explains how to write a row. It also explains what to do if the name of your model
+is private.
+In a program, [`model_info`](stages.md#model_info) returns the row for a name as a [`ModelInfo`](stages.md#modelinfo).
+
+| column | meaning |
+| --- | --- |
+| names | patterns of model names, as in a shell |
+| efforts | the words that tell the model how much to think; the word `none` turns thinking off |
+| thinks | when the model thinks. *Unasked* means always, unless a request turns thinking off. *Asked* means only if a \
+request turns thinking on. A budget is the range for the number of thinking tokens in a request |
+| refuses | options that the model refuses or ignores |
+| other facts | how the model differs from most models |
+| context | the largest number of tokens of a conversation, including the response |
+| output | the largest number of tokens of a response |
+| reads | what a request may contain |
+| sources | where the facts are from ([the list](#sources)), and when they were read there |
+
+Some words in the column *other facts* need an explanation:
+
+- A *cache mark* is a member of a request. It asks the provider to keep the request's beginning for some time, so that later
+  requests with the same beginning cost less.
+- A *prefill* is text of the assistant at the end of a request, which the model continues.
+- A *deferred tool* is a tool whose definition the model gets only after it has searched for the tool.
+- A *signature* is a text with which the provider recognises an earlier tool call of the model.
+- A *phase* says whether a message of the model is a comment or the final answer."""
 VENDORS = {
     "anthropic": "Anthropic",
     "openai": "OpenAI",
@@ -26,28 +51,28 @@ VENDORS = {
     "amazon": "Amazon",
     "": "Others",
 }
-HEAD = ("names", "efforts", "thinks", "refuses", "also", "context", "output", "reads", "sources")
+HEAD = ("names", "efforts", "thinks", "refuses", "other facts", "context", "output", "reads", "sources")
 #: What a row says in a few words, by the member and the value that differs from the default.
 WORDS = {
-    ("words", False): "a budget in place of efforts",
-    ("both", False): "`temperature` or `top_p`, not both",
-    ("prefill", False): "no prefill",
-    ("compacts", False): "no compaction",
-    ("cache_marks", "short"): "cache marks of 5 minutes",
-    ("cache_marks", "long"): "cache marks of an hour",
-    ("cached_tools", False): "no cache marks on tools",
-    ("signatures", True): "the history needs signatures of calls",
-    ("media_in_results", False): "no media in results",
-    ("off", "between_tools"): "thinking is turned off with `between_tools`",
-    ("legacy_chat", True): "in Chat no effort `max`, and no tools while it thinks",
-    ("phases", True): "labels messages with a `phase`",
-    ("forced_calls", "always"): "a call can be required even while it thinks",
-    ("forced_calls", "never"): "a call cannot be required",
+    ("words", False): "streamkit converts an effort to a number of thinking tokens",
+    ("both", False): "refuses a request with both `temperature` and `top_p`",
+    ("prefill", False): "refuses a prefill",
+    ("compacts", False): "cannot summarise its conversation",
+    ("cache_marks", "short"): "accepts cache marks for 5 minutes",
+    ("cache_marks", "long"): "accepts cache marks for up to an hour",
+    ("cached_tools", False): "refuses cache marks on tools",
+    ("signatures", True): "refuses a history in which a turn's first tool call has no signature",
+    ("media_in_results", False): "refuses media in tool results",
+    ("off", "between_tools"): "the value `between_tools` of `thinking.type` turns thinking off",
+    ("legacy_chat", True): "Chat Completions refuses the effort `max`, and refuses tools while the model thinks",
+    ("phases", True): "labels its messages with a `phase`",
+    ("forced_calls", "always"): "a request may require a tool call even while the model thinks",
+    ("forced_calls", "never"): "a request cannot require a tool call",
     ("finds_tools", True): "can search deferred tools",
-    ("parallel_option", False): "no `parallel_tool_calls`",
-    ("forms", ()): "no JSON formats",
-    ("forms", ("json",)): "JSON without a schema",
-    ("form_with_tools", False): "either tools or a JSON format",
+    ("parallel_option", False): "refuses the option `parallel_tool_calls`",
+    ("forms", ()): "refuses JSON response formats",
+    ("forms", ("json",)): "accepts a JSON response format, but no schema",
+    ("form_with_tools", False): "refuses a request with both tools and a JSON response format",
 }
 
 
@@ -61,9 +86,10 @@ def page() -> str:
         INTRO,
         *vendors,
         "## Providers with other words for the effort",
+        "For some models, these providers accept other efforts than the vendor of the model.",
         reference.table(("provider", "models", "efforts", "sources"), map(server_cells, SERVERS)),
         "## Sources",
-        "The date is the day on which the facts were read in the source.",
+        "A source is a page, a file of a package, or a GitHub issue. The date is the day on which its facts were read.",
         reference.table(
             ("source", "title", "place", "date"), ((f"`{key}`", s.title, s.place, s.date) for key, s in SOURCES.items())
         ),
@@ -72,11 +98,13 @@ def page() -> str:
 
 def cells(row: ModelInfo) -> Iterator[str]:
     yield code(row.names.split())
-    yield code(row.efforts) or "none"
-    yield row.thinks + (f", {budget(row.budget)}" if row.efforts and row.budget not in {None, UNKNOWN.budget} else "")
+    yield code(row.efforts) or "not accepted"
+    yield row.thinks + (
+        f"; a budget of {budget(row.budget)}" if row.efforts and row.budget not in {None, UNKNOWN.budget} else ""
+    )
     refused = code(row.refuses) if row.refuses else ""
-    thinking = f"while it thinks: {code(row.refuses_thinking)}" if row.refuses_thinking else ""
-    least = f" (`top_p` from {row.least_top_p} is accepted)" if row.least_top_p is not None else ""
+    thinking = f"while the model thinks: {code(row.refuses_thinking)}" if row.refuses_thinking else ""
+    least = f" (a `top_p` of {row.least_top_p} or more is accepted)" if row.least_top_p is not None else ""
     yield "; ".join(filter(None, (refused, thinking + least)))
     members = dict.fromkeys(member for member, _ in WORDS if member != "words" or row.efforts)
     values = ((name, getattr(row, name)) for name in members)
@@ -89,8 +117,9 @@ def cells(row: ModelInfo) -> Iterator[str]:
 
 def server_cells(server: ServerWords) -> Iterator[str]:
     yield f"`{server.provider}`"
-    yield f"`*{server.part}*`" if server.part else "all others"
-    yield code(server.efforts) or "none"
+    alone = [other.provider for other in SERVERS].count(server.provider) == 1
+    yield f"`*{server.part}*`" if server.part else "all" if alone else "all others"
+    yield code(server.efforts) or "not accepted"
     yield sources(server.sources)
 
 

@@ -41,16 +41,22 @@ SOURCES: Final[Mapping[str, Source]] = {
     ),
     "openai-latest": Source("Using GPT-6", f"{_OPENAI_DOCS}guides/latest-model", "2026-11-27"),
     "openai-tools": Source(
-        "Tool search", f"{_OPENAI_DOCS}guides/tools-tool-search; of mini and nano: Oaklight/llm-rosetta#394", "2026-11-29"
+        "Tool search",
+        f"{_OPENAI_DOCS}guides/tools-tool-search; for mini and nano models: Oaklight/llm-rosetta#394",
+        "2026-11-29",
     ),
     "openai-efforts": Source(
-        "Refused efforts", "anomalyco/opencode#26268 and #36141, openai/codex#6647, The-PR-Agent/pr-agent#2120", "2026-11-27"
+        "Efforts that models refuse",
+        "anomalyco/opencode#26268 and #36141, openai/codex#6647, The-PR-Agent/pr-agent#2120",
+        "2026-11-27",
     ),
     "openai-chat": Source(
-        "Refused by Chat", "openai/openai-openapi#541, BerriAI/litellm#34569, livekit/agents#5088 and #7169", "2026-11-28"
+        "Options that Chat Completions refuses",
+        "openai/openai-openapi#541, BerriAI/litellm#34569, livekit/agents#5088 and #7169",
+        "2026-11-28",
     ),
     "openai-parallel": Source(
-        "Refused parallel_tool_calls", "evalstate/fast-agent#279, microsoft/semantic-kernel#10365", "2026-11-28"
+        "Models that refuse `parallel_tool_calls`", "evalstate/fast-agent#279, microsoft/semantic-kernel#10365", "2026-11-28"
     ),
     "google-thinking": Source("Gemini thinking", f"{_GEMINI_DOCS}thinking", "2026-11-27"),
     "google-signatures": Source("Thought signatures", f"{_GEMINI_DOCS}thought-signatures", "2026-11-27"),
@@ -60,8 +66,10 @@ SOURCES: Final[Mapping[str, Source]] = {
     "cohere": Source("Reasoning", "https://docs.cohere.com/docs/reasoning", "2026-11-27"),
     "groq": Source("Reasoning", "https://console.groq.com/docs/reasoning", "2026-11-27"),
     "openrouter": Source("Reasoning tokens", "https://openrouter.ai/docs/use-cases/reasoning-tokens", "2026-11-27"),
-    "vllm": Source("Refused efforts", "router-for-me/CLIProxyAPI#1572, bytedance/deer-flow#1673", "2026-11-27"),
-    "pydantic-ai": Source("Profiles, tried on the vendors' servers", "pydantic-ai-slim 2.68.0: profiles/", "2026-11-28"),
+    "vllm": Source("Efforts that servers refuse", "router-for-me/CLIProxyAPI#1572, bytedance/deer-flow#1673", "2026-11-27"),
+    "pydantic-ai": Source(
+        "Profiles that were tested on the vendors' servers", "pydantic-ai-slim 2.68.0: profiles/", "2026-11-28"
+    ),
     "litellm": Source(
         "Sizes and capabilities", "litellm 1.110.2: model_prices_and_context_window_backup.json", "2026-11-28"
     ),
