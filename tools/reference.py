@@ -392,8 +392,9 @@ def lint_page() -> str:
         own = {name: text for name, text in rules.items() if COMMON_RULES.get(name) != text}
         parts += [f"## {dialect.name}", kinds(own, "rule")]
     intro = (
-        "`streamkit lint` checks these rules.\nA broken rule is an *error*, or a *note* if every known client reads the "
-        "stream anyway. A stream with only notes is clean."
+        "`streamkit lint` checks these rules. Each rule describes a correct stream.\nIf a stream breaks a rule, lint reports "
+        "an *error*, or a *note* if every known client reads the stream anyway.\nA stream with only notes is clean.\n"
+        "In the rules, *the client* is the official client of the dialect."
     )
     return page("Lint rules", intro, *parts)
 

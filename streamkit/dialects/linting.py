@@ -251,9 +251,9 @@ INPUT_CHARS = DEFAULT_LIMITS.arguments_chars  #: the most characters of a call's
 
 #: Rules of every dialect (dialects.md §0.3). Each dialect includes them in its own table.
 COMMON_RULES: Mapping[str, str] = {
-    "not_utf8": "A payload is UTF-8: strict clients raise at the first other byte (§0.4).",
-    "not_json": "A payload is one whole JSON text, without `NaN` or `Infinity` (§0.3).",
-    "not_object": "A payload is a JSON object, not a list or a bare value (§0.3).",
+    "not_utf8": "A payload is UTF-8 text: strict clients raise an error at the first invalid byte (§0.4).",
+    "not_json": "A payload is exactly one JSON value, without `NaN` or `Infinity` (§0.3).",
+    "not_object": "A payload is a JSON object, not a list, text or number (§0.3).",
     "truncated": "The stream reaches its completion point, or an error frame reports why it does not (§7.6).",
 }
 

@@ -29,22 +29,41 @@ from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "unterminated": "LF LF ends each event, also the last one; clients read an event without it (§2.1).",
-    "blank": "A `data:` line has a JSON payload: clients raise an error for an empty payload and for `[DONE]` (§2.1).",
-    "event_type": "An event has a `type` that version 0.0.59 of the client knows: it raises for an unknown type (§2.2).",
+    "unterminated": (
+        "Two line feeds end each event, including the last. Clients also read an event without them (§2.1)."
+    ),
+    "blank": (
+        "Each `data:` line has a JSON payload: clients raise an error for an empty payload and for `[DONE]` (§2.1)."
+    ),
+    "event_type": (
+        "Each event has a `type` that version 0.0.59 of the client knows: "
+        "for other types, the client raises an error (§2.2)."
+    ),
     "member": "Members have the types of AG-UI's schema, and no member is null (§2.2).",
-    "run_started": "The first event is RUN_STARTED, with a `threadId` and a `runId`, or RUN_ERROR (§2.3).",
+    "run_started": "The first event is RUN_ERROR, or RUN_STARTED with a `threadId` and a `runId` (§2.3).",
     "after_finished": "Only RUN_STARTED or RUN_ERROR may follow RUN_FINISHED (§2.3).",
     "after_error": "Only RUN_STARTED may follow RUN_ERROR (§2.3).",
     "not_open": "A message or call starts before it continues or ends, and does not start again while it is open (§2.3).",
     "left_open": "At RUN_FINISHED, no message, call, reasoning, step or subagent is open (§2.3).",
-    "chunks": "No message or call is sent in `_CHUNK` events: clients then take a truncated call for a finished one (§2.4).",
-    "version_0": "A stream has no `THINKING_` event: version 0.0.59 of the client does not show it (§2.2).",
-    "arguments": "The arguments of an ended call are one JSON object, or a result says that the call was not run (§2.5).",
-    "unanswered": "At RUN_ERROR, each call has a result: clients run calls without one, even if they are truncated (§2.5).",
+    "chunks": (
+        "No message or call is sent in `_CHUNK` events: "
+        "in such events, clients take a truncated call for a finished call (§2.4)."
+    ),
+    "version_0": "A stream has no `THINKING_` events: version 0.0.59 of the client does not show them (§2.2).",
+    "arguments": (
+        "The arguments of an ended call are one JSON object. "
+        "If they are not, a result says that the call was not run (§2.5)."
+    ),
+    "unanswered": (
+        "Before RUN_ERROR, each call gets a result: "
+        "clients run a call without a result, even if the call is truncated (§2.5)."
+    ),
     "hidden_error": "The `code` of RUN_ERROR is not `abort`: CopilotKit does not show such an error (§2.5).",
-    "outcome": "`outcome` has the type `success` or `interrupt`: version 0.0.59 of the client raises for others (§2.2).",
-    "usage": "`usage` is a list of objects, whose counts are integers from 0 (§2.2).",
+    "outcome": (
+        "`outcome` has the type `success` or `interrupt`: "
+        "version 0.0.59 of the client raises an error for other types (§2.2)."
+    ),
+    "usage": "`usage` is a list of objects, and their counts are non-negative integers (§2.2).",
 }
 HINTS: Hints = {
     **COMMON_HINTS,

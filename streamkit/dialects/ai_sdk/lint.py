@@ -23,21 +23,46 @@ from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "unterminated": "A blank line ends each event, also the last one: the client drops an event without it (§1.1).",
-    "empty_data": "Each event has data: otherwise the client ends the stream with an error. A keep-alive is a comment (§1.1).",
-    "chunk_type": "Readers know the `type` of each chunk: an unknown type ends the stream with an error (§1.2).",
+    "unterminated": (
+        "A blank line ends each event, including the last: the client drops an event without this line (§1.1)."
+    ),
+    "empty_data": (
+        "Each event has data: otherwise the client ends the stream with an error. "
+        "A keep-alive must be a comment (§1.1)."
+    ),
+    "chunk_type": (
+        "Each chunk has a `type` that readers know: at an unknown type, a reader ends the stream with an error (§1.2)."
+    ),
     "member": "Members have the type that readers require, and no member is null (§1.2, §1.7).",
     "part": "Each delta or end of a part has the id of an open part of the same kind (§1.7).",
-    "part_again": "The id of an open part is not used for another part: the first part would never end (§1.7).",
+    "part_again": (
+        "The id of an open part is not used for another part: otherwise the first part would never end (§1.7)."
+    ),
     "part_open": "Parts end before `finish`: clients show an open part as still streaming (§1.7).",
     "call": "Each delta or output of a call has the id of a call that started (§1.7).",
-    "call_twice": "A call becomes available only once: clients run it each time that it becomes available (§1.7).",
+    "call_twice": (
+        "Each call has only one `tool-input-available` chunk: clients run the call at each such chunk (§1.7)."
+    ),
     "finish_reason": "`finishReason` is a word that readers know (§1.2).",
-    "proto_key": "No key is `__proto__`, or `constructor` with a `prototype` inside: readers refuse the chunk (§1.3).",
-    "step": "A step starts before its parts: otherwise a client that sent a result may repeat its request endlessly (§1.6).",
-    "empty_step": "A step has a part: otherwise a client that sent a result repeats its request endlessly (§1.6).",
-    "run_and_failed": "No call becomes available in a stream that fails: clients run it and do not show the error (§1.6).",
-    "failed_success": "A failure is an `error` chunk: `abort` and the `finishReason` `error` look like a success (§1.6).",
+    "proto_key": (
+        "No key is `__proto__`, and no key `constructor` contains a key `prototype`: "
+        "readers refuse such a chunk (§1.3)."
+    ),
+    "step": (
+        "A step starts before its parts: "
+        "otherwise a client that sent a tool result may repeat its request endlessly (§1.6)."
+    ),
+    "empty_step": (
+        "Each step has a part: otherwise a client that sent a tool result repeats its request endlessly (§1.6)."
+    ),
+    "run_and_failed": (
+        "A stream that fails has no `tool-input-available` chunk: "
+        "clients would run the call and not show the error (§1.6)."
+    ),
+    "failed_success": (
+        "A failure is sent as an `error` chunk: "
+        "clients take `abort`, or the `finishReason` `error`, for a success (§1.6)."
+    ),
     "after_end": "Only `[DONE]` may follow `finish` or `error` (§1.6).",
 }
 HINTS: Hints = {

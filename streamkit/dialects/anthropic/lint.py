@@ -34,23 +34,37 @@ from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "unterminated": "A blank line ends each event, including the last: clients drop an event without it (§0.3).",
-    "event": "Each event has a `type` and an `event:` line with the same name: clients drop other events (§0.4).",
-    "message_start": "`message_start` is sent once, before all events except pings and an error (§3.1).",
-    "message": "The message starts with an `id`, its `model`, the role `assistant` and `content: []` (§3.1).",
-    "usage": "`usage` has `input_tokens` in `message_start`, and `output_tokens` there and in `message_delta` (§0.4).",
-    "block_index": "Blocks have the `index` 0, 1, 2 … in the order they start (§0.4, §3.1).",
-    "block_order": "Only one block is open at a time. Deltas and its stop have its index; it stops before the message (§3.1).",
+    "unterminated": "A blank line ends each event, including the last: clients drop an event without this line (§0.3).",
+    "event": "Each event has a `type`, and an `event:` line with the same value: clients drop other events (§0.4).",
+    "message_start": "`message_start` is sent once. Only a ping or an error may precede it (§3.1).",
+    "message": "At its start, the message has an `id`, a `model`, the role `assistant` and `content: []` (§3.1).",
+    "usage": (
+        "In `message_start`, `usage` has `input_tokens` and `output_tokens`. "
+        "In `message_delta`, `usage` has `output_tokens` (§0.4)."
+    ),
+    "block_index": "Blocks have the `index` 0, 1, 2 … in the order in which they start (§0.4, §3.1).",
+    "block_order": (
+        "Only one block is open at a time, and its deltas and its stop have its index. "
+        "No block is open when the message stops (§3.1)."
+    ),
     "block": "`content_block` is an object with a `type`; a text block has a string `text` (§3.1).",
     "tool_use": "A `tool_use` block has an `id` and a name that are not blank, and starts with `input: {}` (§3.1).",
-    "tool_id": "Each `tool_use` block has a different `id`: otherwise a result cannot name its call (§3.2).",
-    "delta": "A delta is an object whose `type` fits its block, with the member that belongs to the type (§3.1).",
-    "signature": "A signature is sent whole and once, directly before the block stops: clients keep only the last (§0.4).",
+    "tool_id": "Each `tool_use` block has a different `id`: otherwise a tool result could belong to two calls (§3.2).",
+    "delta": (
+        "Each delta is an object. Its `type` fits the block, and the delta has the member that belongs to "
+        "the type (§3.1)."
+    ),
+    "signature": (
+        "A signature is sent once and in one piece, directly before its block stops: "
+        "clients keep only the last piece (§0.4)."
+    ),
     "empty_text": "No text block is empty: the API refuses an empty block when a client sends it back (§3.2).",
-    "input_unparsable": "The joined fragments of a call are empty or one JSON object; a model may write other text (§3.1).",
+    "input_unparsable": (
+        "The joined fragments of a call are empty or one JSON object. Other text may be the model's mistake (§3.1)."
+    ),
     "message_delta": "`message_delta` has an object `delta`, whose `stop_reason` is a string or null (§3.1).",
-    "stop_reason": "A `message_delta` has a stop reason before `message_stop` (§3.1, §7.6).",
-    "message_stop": "`message_stop` ends a message that has a stop reason (§7.6).",
+    "stop_reason": "Before `message_stop`, a `message_delta` has the stop reason (§3.1, §7.6).",
+    "message_stop": "If a message has a stop reason, `message_stop` follows (§7.6).",
     "after_stop": "Nothing follows `message_stop` (§3.1).",
     "error": "An error event has an object `error` with the strings `type` and `message` (§3.1).",
     "after_error": "Nothing follows an error event (§3.1).",

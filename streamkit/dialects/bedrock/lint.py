@@ -47,26 +47,31 @@ from streamkit.framing.frame import Frame
 RULES: dict[str, str] = {
     **COMMON_RULES,
     "torn": "The last message is whole: readers drop a truncated message, or stop at it (§6.1).",
-    "headers": "Each message has a `:message-type` and a name: `:event-type` or `:exception-type` (§6.1).",
-    "content_type": "`:content-type` is `application/json` (§6.1).",
-    "kind": "All events of a stream are chunks, or none is (§6.1).",
-    "message_start": "`messageStart` is sent once, first, with the role `assistant` (§6.1).",
-    "block_index": "Blocks have the `contentBlockIndex` 0, 1, 2 … in the order they begin (§6.1).",
-    "block_order": "Only one block is open at a time, and it stops before the message (§6.1).",
-    "start": "`start` is an object with one member; a call has a `toolUseId` and a name that are not blank (§6.1).",
-    "tool_id": "Each call has a different `toolUseId`: otherwise a result cannot name its call (§7.3).",
-    "delta": "`delta` is an object with one member, which fits its block and has the right type (§6.1).",
-    "redacted": "`redactedContent` is base64, which clients decode (§6.1).",
-    "signature": "A signature is sent whole and once, after the reasoning that it proves (§6.1).",
-    "input_unparsable": "The joined fragments of a call are empty or one JSON object; a model may write other text (§6.1).",
+    "headers": (
+        "Each message has the header `:message-type`, and a name in the header `:event-type` or "
+        "`:exception-type` (§6.1)."
+    ),
+    "content_type": "The header `:content-type` is `application/json` (§6.1).",
+    "kind": "Either all events of a stream are chunks, or none of them is a chunk (§6.1).",
+    "message_start": "`messageStart` is the first event. It is sent once, and has the role `assistant` (§6.1).",
+    "block_index": "Blocks have the `contentBlockIndex` 0, 1, 2 … in the order in which they begin (§6.1).",
+    "block_order": "Only one block is open at a time, and no block is open when the message stops (§6.1).",
+    "start": "`start` is an object with one member. A call has a `toolUseId` and a name that are not blank (§6.1).",
+    "tool_id": "Each call has a different `toolUseId`: otherwise a tool result could belong to two calls (§7.3).",
+    "delta": "`delta` is an object with one member, which fits the block and has the right type (§6.1).",
+    "redacted": "`redactedContent` is base64 text: clients decode it (§6.1).",
+    "signature": "A signature is sent once and in one piece, after the reasoning that it signs (§6.1).",
+    "input_unparsable": (
+        "The joined fragments of a call are empty or one JSON object. Other text may be the model's mistake (§6.1)."
+    ),
     "message_stop": "`messageStop` has a stop reason (§6.1, §7.6).",
-    "after_stop": "Only `metadata`, once, follows `messageStop` (§6.1).",
-    "metadata": "`metadata` follows `messageStop` (§6.1).",
+    "after_stop": "Only one event may follow `messageStop`: `metadata` (§6.1).",
+    "metadata": "`metadata` is sent after `messageStop`, not before it (§6.1).",
     "usage": "`usage` has `inputTokens`, `outputTokens` and `totalTokens` (§6.1).",
     "metrics": "`metrics` has the latency in milliseconds (§6.1).",
-    "error": "An exception has a `message` that is not blank; an error has its message in a header (§6.1).",
+    "error": "An exception has a `message` that is not blank. An error has its code and its message in headers (§6.1).",
     "after_error": "Nothing follows an exception (§6.1).",
-    "chunk": "A chunk has `bytes`: an event of the model as JSON in base64 (§6.1).",
+    "chunk": "A chunk has the member `bytes`, which is an event of the model's own dialect, as JSON in base64 (§6.1).",
     "native": "The events in chunks follow the rules of the model's own dialect (§3.1, §6.1).",
 }
 #: How to report violations in events of InvokeModel: the message begins with the rule of Anthropic's checker.

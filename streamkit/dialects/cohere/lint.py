@@ -30,24 +30,34 @@ from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "unterminated": "A blank line ends each event, including the last: clients drop an event without it (§0.3).",
-    "event": "Each event has a `type` and an `event:` line with the same name; clients read the type (§0.4, §6.2).",
-    "message_start": "`message-start` is sent once, before all events except an end with an error (§6.2).",
-    "message": "The message starts with an `id` and the role `assistant` (§6.2).",
-    "block_index": "Blocks of content have the `index` 0, 1, 2 … in the order they start (§6.2).",
-    "call_index": "Calls have the `index` 0, 1, 2 … in the order they start, counted apart from blocks (§6.2).",
-    "block_order": "One block or call is open at a time. Deltas and end have its index; it ends before the message (§6.2).",
-    "content": "`content` is an object; in a start it has a `type`, and its text or thinking is a string (§6.2).",
-    "content_kind": "A delta has only the member of its block: text or thinking (§6.2).",
-    "tool_plan": "`tool_plan` in a delta is a string (§6.2).",
-    "tool_call": "`tool_calls` is an object, not a list, with an object `function` (§6.2).",
-    "call_start": "A call starts with an `id` and a name that are not blank, and the type `function` (§6.2).",
-    "call_id": "Each call has a different `id`: otherwise a result cannot name its call (§6.2).",
-    "arguments": "`arguments` is a string: a piece of JSON text (§6.2).",
-    "citation": "A citation is an object, and its end has the same `index` (§6.2).",
+    "unterminated": "A blank line ends each event, including the last: clients drop an event without this line (§0.3).",
+    "event": (
+        "Each event has a `type`, and an `event:` line with the same value; clients read only the type (§0.4, §6.2)."
+    ),
+    "message_start": "`message-start` is sent once. Only a `message-end` with an error may be sent without it (§6.2).",
+    "message": "At its start, the message has an `id` and the role `assistant` (§6.2).",
+    "block_index": "Blocks of content have the `index` 0, 1, 2 … in the order in which they start (§6.2).",
+    "call_index": (
+        "Calls have the `index` 0, 1, 2 … in the order in which they start. Blocks are numbered separately (§6.2)."
+    ),
+    "block_order": (
+        "Only one block or call is open at a time, and its deltas and its end have its index. "
+        "No block or call is open when the message ends (§6.2)."
+    ),
+    "content": (
+        "`content` is an object, and its text or thinking is a string. "
+        "In the start of a block, it also has a `type` (§6.2)."
+    ),
+    "content_kind": "A delta has only the member that fits its block: `text` or `thinking` (§6.2).",
+    "tool_plan": "In a delta, `tool_plan` is a string (§6.2).",
+    "tool_call": "`tool_calls` is an object with an object `function`. It is not a list (§6.2).",
+    "call_start": "At its start, a call has the type `function`, and an `id` and a name that are not blank (§6.2).",
+    "call_id": "Each call has a different `id`: otherwise a tool result could belong to two calls (§6.2).",
+    "arguments": "`arguments` is a string with a piece of JSON text (§6.2).",
+    "citation": "A citation is an object. Its start and its end have the same `index` (§6.2).",
     "message_end": "`message-end` has an object `delta` with a `finish_reason` that is not blank (§6.2, §7.6).",
-    "usage": "`usage` is an object; its counts are numbers (§6.2).",
-    "error": "`error` in `message-end` is a string, and the finish reason is `ERROR` or `TIMEOUT` (§6.2).",
+    "usage": "`usage` is an object, and its counts are numbers (§6.2).",
+    "error": "If `message-end` has an `error`, it is a string, and the finish reason is `ERROR` or `TIMEOUT` (§6.2).",
     "after_end": "Only `[DONE]` may follow `message-end` (§0.3).",
 }
 HINTS: Hints = {

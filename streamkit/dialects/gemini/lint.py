@@ -33,24 +33,33 @@ from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "unterminated": "A blank line ends each event, also the last one; the client reads an event without it (§0.3).",
-    "event": "Events have only `data`, and no name: the client reads an `event:` line as invalid JSON (§0.4).",
-    "done": "A stream has no sentinel: the client reads `[DONE]` as invalid JSON (§0.4).",
+    "unterminated": (
+        "A blank line ends each event, including the last. "
+        "The client also reads an event without this line (§0.3)."
+    ),
+    "event": "Events have no name: the client reads an `event:` line as invalid JSON (§0.4).",
+    "done": "A stream does not end with `[DONE]`: the client reads this text as invalid JSON (§0.4).",
     "chunk": "A chunk has `candidates`, `promptFeedback`, `usageMetadata` or other fields of a response (§5.2).",
-    "candidates": "`candidates` is a list of objects, each with an `index` from 0 or without one (§5.2).",
-    "content": "`content` is an object of the role `model`; its `parts`, if any, are a list of objects (§5.2).",
-    "text": "`text` is a string and `thought` a boolean (§5.2).",
+    "candidates": (
+        "`candidates` is a list of objects. "
+        "If an object has an `index`, it is a non-negative integer (§5.2)."
+    ),
+    "content": "`content` is an object with the role `model`. If it has `parts`, they are a list of objects (§5.2).",
+    "text": "`text` is a string, and `thought` is a boolean (§5.2).",
     "signature": "`thoughtSignature` is base64 text: the client decodes it (§5.2).",
-    "call": "A call has an object `functionCall` with a name that is not blank, or continues an open call (§5.3).",
-    "args": "`args`, if any, is an object (§5.3).",
+    "call": "A `functionCall` is an object. It has a name that is not blank, unless it continues an open call (§5.3).",
+    "args": "If a call has `args`, they are an object (§5.3).",
     "partial_args": "Each entry of `partialArgs` has a `jsonPath` and at most one value (§5.3).",
     "call_open": "A call with `willContinue` ends before the candidate's `finishReason` (§5.3).",
     "finish_reason": "Each candidate has one `finishReason`, a string that is not blank (§5.2).",
     "after_finish": "No content follows the `finishReason` of a candidate (§5.1).",
-    "prompt_feedback": "`promptFeedback` is an object; its `blockReason`, if any, is a string (§5.2).",
-    "usage": "`usageMetadata` is an object, and its counts are integers from 0 (§5.2).",
+    "prompt_feedback": "`promptFeedback` is an object. If it has a `blockReason`, that is a string (§5.2).",
+    "usage": "`usageMetadata` is an object, and its counts are non-negative integers (§5.2).",
     "identity": "`responseId` and `modelVersion` are strings, and the same in every chunk (§5.2).",
-    "error": "The first key of an error is `error`, with an integer `code` and a `message`: clients notice no other (§0.4).",
+    "error": (
+        "The first key of an error chunk is `error`, with an integer `code` and a `message`: "
+        "clients do not notice other errors (§0.4)."
+    ),
     "after_error": "Nothing follows an error (§5.1).",
 }  # fmt: skip
 HINTS: Hints = {

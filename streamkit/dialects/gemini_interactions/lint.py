@@ -34,20 +34,37 @@ from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "unterminated": "A blank line ends each event, also the last one; the client reads an event without it (§5.5).",
-    "event": "An event has an `event_type`, and an `event:` line with the same value (§5.5).",
-    "created": "`interaction.created` comes once, before all events except an error or the end (§5.5).",
-    "interaction": "An interaction has the strings `id` and `status`, which the client's types require (§5.5).",
+    "unterminated": (
+        "A blank line ends each event, including the last. The client also reads an event without this line (§5.5)."
+    ),
+    "event": "Each event has an `event_type`, and an `event:` line with the same value (§5.5).",
+    "created": (
+        "`interaction.created` is sent once. Only an error or `interaction.completed` may be sent without it (§5.5)."
+    ),
+    "interaction": "An interaction has the strings `id` and `status`: the client's types require both (§5.5).",
     "step_index": "Steps have the `index` 0, 1, 2 … in the order in which they start (§5.5).",
-    "step_order": "Deltas and stops name an open step, and no step is open when the interaction ends (§5.5).",
-    "step": "A step has a `type`; a call has an `id` and a `name` that are not blank; deltas have the content (§5.5).",
-    "call_id": "No two calls have the same `id`: otherwise a result could not name its call (§5.5).",
-    "delta": "A delta is an object whose `type` belongs in its step, and has the member of that type (§5.5).",
-    "input_unparsable": "A call's joined fragments are empty or one JSON object; a model may write other text (§5.5).",
-    "usage": "`usage` is an object whose counts are integers from 0 (§5.5).",
-    "status": "`interaction.completed` has the status of an ended interaction (§5.5).",
+    "step_order": (
+        "Each delta and each stop has the index of an open step. No step is open when the interaction ends (§5.5)."
+    ),
+    "step": (
+        "A step has a `type`. A call also has an `id` and a `name` that are not blank. "
+        "Deltas have the content of a step (§5.5)."
+    ),
+    "call_id": "No two calls have the same `id`: otherwise a tool result could belong to either call (§5.5).",
+    "delta": (
+        "Each delta is an object. Its `type` fits the step, and the delta has the member that belongs to the "
+        "type (§5.5)."
+    ),
+    "input_unparsable": (
+        "The joined fragments of a call are empty or one JSON object. Other text may be the model's mistake (§5.5)."
+    ),
+    "usage": "`usage` is an object, and its counts are non-negative integers (§5.5).",
+    "status": "In `interaction.completed`, the status does not say that the interaction is still running (§5.5).",
     "after_completed": "Nothing follows `interaction.completed` (§5.5).",
-    "error": "An error event has an object `error` with a string `message` and, if any, a string `code` (§5.5).",
+    "error": (
+        "An error event has an object `error` with a string `message`. "
+        "If `error` has a `code`, that is a string (§5.5)."
+    ),
     "after_error": "Nothing follows an error event (§5.5).",
 }
 HINTS: Hints = {

@@ -31,22 +31,32 @@ from streamkit.text.identifiers import NINE
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "unterminated": "A blank line ends each event, also the last one; the client reads an event without it (§0.3).",
-    "empty_data": "No event has an empty payload: the client cannot read a chunk from it and raises (§0.4).",
+    "unterminated": (
+        "A blank line ends each event, including the last. The client also reads an event without this line (§0.3)."
+    ),
+    "empty_data": "No event has an empty payload: the client cannot parse it and raises an error (§0.4).",
     "identity": "`id` and `model` are strings, and the same in all chunks (§1.2, §6.3).",
     "choices": "`choices` is a list of objects, each with a non-negative integer `index` (§6.3).",
-    "delta": "A choice has an object `delta` (§6.3).",
+    "delta": "Each choice has a `delta`, which is an object (§6.3).",
     "content": "`content` is a string, null, or a list of objects that each have a `type` (§6.3).",
-    "part": "A part of type `text` has a string `text`; a part of type `thinking` has a list of such parts (§6.3).",
-    "finish_reason": "Each choice has `finish_reason`, which is null in all chunks of a choice except one (§0.4, §6.3).",
+    "part": "A part of type `text` has a string `text`. A part of type `thinking` has a list of text parts (§6.3).",
+    "finish_reason": "Each chunk of a choice has a `finish_reason`. It is null in all chunks except one (§0.4, §6.3).",
     "tool_calls": "`tool_calls` is a list of objects, each with an object `function` (§6.3).",
-    "call_index": "Calls have the `index` 0, 1, 2 … in order of appearance; a missing index counts as 0 (§0.4, §6.3).",
+    "call_index": (
+        "Calls have the `index` 0, 1, 2 … in the order in which they appear. A missing index counts as 0 (§0.4, §6.3)."
+    ),
     "call_id": "A call has an `id` of nine letters and digits, and no other call has the same `id` (§6.3).",
-    "call_name": "An entry has a name that is not blank: it is a whole call, not a fragment (§0.4).",
+    "call_name": (
+        "Each entry of `tool_calls` has a name that is not blank: an entry is a whole call, not a fragment (§0.4)."
+    ),
     "arguments": "`arguments` is an object or a string (§6.3).",
-    "arguments_unparsable": "Arguments in a string are empty or one JSON object; a model may write other text (§6.3).",
+    "arguments_unparsable": (
+        "If `arguments` is a string, it is empty or one JSON object. Other text may be the model's mistake (§6.3)."
+    ),
     "usage": "`usage` is an object, and its counts are integers or null (§6.3).",
-    "error": "An error frame has `object: error`, or an `error`; the client raises for both (§1.4).",
+    "error": (
+        "An error frame has the member `object: error` or a member `error`: the client raises an error for both (§1.4)."
+    ),
     **CHUNK_RULES,
 }
 HINTS: Hints = {

@@ -31,21 +31,31 @@ from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "unterminated": "LF ends each line, including the last; clients also read a last line without it (§0.3).",
-    "separator": "No line contains a raw U+0085, U+2028, U+2029 or CR: ollama-python splits it there (§0.4).",
-    "head": "A line has a string `model`, an RFC 3339 `created_at` and a boolean `done` (§4.1).",
-    "kind": "Every line has a `message` (chat), or every line has a `response` (generate) (§4.1, §4.2).",
+    "unterminated": (
+        "A line feed ends each line, including the last. Clients also read a last line without a line feed (§0.3)."
+    ),
+    "separator": (
+        "No line contains a raw U+0085, U+2028, U+2029 or CR: "
+        "ollama-python would split the line at this character (§0.4)."
+    ),
+    "head": "Each line has a string `model`, a time `created_at` in the form of RFC 3339, and a boolean `done` (§4.1).",
+    "kind": (
+        "Either all lines have a `message` (`/api/chat`), or all lines have a `response` (`/api/generate`) "
+        "(§4.1, §4.2)."
+    ),
     "message": "`message` is an object with a string `role` and a string `content` (§4.1).",
     "response": "`response` is a string (§4.2).",
-    "thinking": "`thinking`, if present, is a string (§4.1, §4.2).",
-    "tool_calls": "`tool_calls` is a list of objects, each with only an object `function` (§0.4, §4.1).",
-    "call_id": "A call has no `id`: Ollama writes one, but strict readers of late 2025 refuse it (§4.1).",
+    "thinking": "If a line has `thinking`, it is a string (§4.1, §4.2).",
+    "tool_calls": "`tool_calls` is a list of objects. The only member of each is an object `function` (§0.4, §4.1).",
+    "call_id": (
+        "A call has no `id`: Ollama itself writes an `id`, but strict clients of late 2025 refuse the `id` (§4.1)."
+    ),
     "call_name": "A call has a name that is not blank (§4.1).",
-    "arguments": "`arguments` is an object, not a string: clients that require an object raise an error (§0.4).",
-    "counts": "Counts and durations are integers from 0 (§4.1).",
+    "arguments": "`arguments` is an object, not a string: some clients raise an error for a string (§0.4).",
+    "counts": "Counts and durations are non-negative integers (§4.1).",
     "done_reason": "The line with `done: true` has a `done_reason` that is not blank (§4.1, §7.6).",
-    "after_done": "No line follows the one with `done: true` (§4.1).",
-    "error": "An error line has a string `error` that is not blank: clients read no other form (§4.1).",
+    "after_done": "No line follows the line with `done: true` (§4.1).",
+    "error": "An error line has a string `error` that is not blank: clients do not recognize other errors (§4.1).",
     "after_error": "No line follows an error line (§4.1).",
 }
 HINTS: Hints = {

@@ -38,7 +38,7 @@ DONE = b"[DONE]"
 #: Rules of both dialects. Each dialect's table has its own rules first, and then these.
 CHUNK_RULES: Mapping[str, str] = {
     "after_finish": "A choice has no content after its finish reason (§1.1).",
-    "after_error": "Nothing but `[DONE]` follows an error frame (§1.1).",
+    "after_error": "Only `[DONE]` may follow an error frame (§1.1).",
     "done": "A stream ends with `[DONE]`, unless an error frame ended it (§1.1).",
     "after_done": "Nothing follows `[DONE]` (§1.1).",
 }
@@ -167,23 +167,39 @@ class ChunkChecker(GrammarChecker, Generic[C]):
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "unterminated": "A blank line ends each event, also the last one: openai-python drops an event without it (§0.4).",
-    "empty_data": "No event has an empty payload: openai-python parses each payload as JSON and raises (§0.4).",
-    "object": 'A chunk has `"object": "chat.completion.chunk"` (§1.2).',
+    "unterminated": (
+        "A blank line ends each event, including the last: openai-python drops an event without this line (§0.4)."
+    ),
+    "empty_data": "No event has an empty payload: openai-python cannot parse it as JSON and raises an error (§0.4).",
+    "object": 'Each chunk has `"object": "chat.completion.chunk"` (§1.2).',
     "identity": "`id` and `model` are strings, and the same in all chunks (§1.2).",
     "choices": "`choices` is a list of objects, each with a non-negative integer `index` (§1.2).",
-    "delta": "A choice has an object `delta` (§0.4, §1.2).",
+    "delta": "Each choice has a `delta`, which is an object (§0.4, §1.2).",
     "text": "`content` and `refusal` are strings or null (§1.2).",
-    "role": "Only the first delta of a choice has the role: openai-python's `.stream()` joins repeated roles (§0.4).",
-    "finish_reason": "`finish_reason` is a string or null, and at most one per choice is not null (§1.1).",
+    "role": (
+        "Only the first delta of a choice has a `role`: "
+        "openai-python's `.stream()` joins repeated roles into one text (§0.4)."
+    ),
+    "finish_reason": "`finish_reason` is a string or null. Only one chunk of a choice has a string (§1.1).",
     "tool_calls": "`tool_calls` is a list of objects, and each `function` is an object (§1.2).",
-    "call_index": "A fragment has an `index`; new calls have 0, 1, 2 … in order of appearance (§0.4).",
-    "call_start": "The first fragment of a call has an `id`, the type `function` and a name, none of them blank (§1.8).",
+    "call_index": (
+        "Each fragment has an `index`. Calls have the `index` 0, 1, 2 … in the order in which they appear (§0.4)."
+    ),
+    "call_start": (
+        "The first fragment of a call has the type `function`, and an `id` and a name that are not blank (§1.8)."
+    ),
     "call_id": "No two calls of a choice have the same `id` (§1.8).",
-    "call_repeat": "Later fragments of a call repeat neither the `id` nor the name, and their type is not null (§0.4, §1.8).",
-    "arguments": "`arguments` is a string, a piece of JSON text (§1.2).",
-    "usage": "`usage` is an object in a separate chunk with `choices: []`, and null or absent in other chunks (§1.1).",
-    "after_usage": "No chunk without usage follows the usage chunk: openai-python's `.stream()` would forget it (§0.4).",
+    "call_repeat": (
+        "Later fragments of a call do not repeat its `id` or its name, and their type is not null (§0.4, §1.8)."
+    ),
+    "arguments": "`arguments` is a string with a piece of JSON text (§1.2).",
+    "usage": (
+        "The object `usage` is in a separate chunk with `choices: []`. "
+        "In other chunks, `usage` is null or absent (§1.1)."
+    ),
+    "after_usage": (
+        "No chunk without usage follows the usage chunk: openai-python's `.stream()` would forget the usage (§0.4)."
+    ),
     "error": "An error frame has an object `error` with a string `message` (§1.4).",
     **CHUNK_RULES,
 }

@@ -42,32 +42,56 @@ from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
-    "unterminated": "A blank line ends each event, also the last one: the client drops an event without it (§0.3).",
-    "event": "An event has a `type`, and its `event:` line, if there is one, has the same value (§0.3).",
-    "event_line": "An event has an `event:` line, as OpenAI writes it; current clients ignore it (§0.3).",
-    "sequence": "`sequence_number` counts the events from 0: clients use it to resume (§2.1, §2.2).",
-    "created": "`response.created` is sent once, before all events except an error: else openai-python raises (§0.4, §2.2).",
-    "response": "A response has its `id`, `model` and `object`, a list `output`, and the status of its event (§2.2).",
-    "identity": "The `id` of the response does not change: openai-python raises otherwise (§0.4).",
+    "unterminated": (
+        "A blank line ends each event, including the last: "
+        "the client drops an event without this line (§0.3)."
+    ),
+    "event": "Each event has a `type`. If the event has an `event:` line, this line has the same value (§0.3).",
+    "event_line": (
+        "Each event has an `event:` line, as in OpenAI's own streams; current clients ignore this line "
+        "(§0.3)."
+    ),
+    "sequence": "`sequence_number` counts the events from 0: clients use the number to resume a stream (§2.1, §2.2).",
+    "created": (
+        "`response.created` is sent once, and only an error may precede it: "
+        "otherwise openai-python raises an error (§0.4, §2.2)."
+    ),
+    "response": (
+        'A `response` has an `id`, a `model`, `"object": '
+        '"response"`, a list `output`, and the status that fits its event (§2.2).'
+    ),
+    "identity": "The `id` of the response does not change: otherwise openai-python raises an error (§0.4).",
     "usage": "A completed response has token counts, or `usage: null` (§2.2).",
     "output_index": "Items have the `output_index` 0, 1, 2 … in the order in which they are added (§2.2).",
-    "item": "An item is an object with a `type`; a message, a reasoning item and a call have an `id` (§2.2).",
-    "item_order": "The first event of an item adds it, and the last one reports it as done (§0.4, §2.2).",
+    "item": "Each item is an object with a `type`. Messages, reasoning items and calls also have an `id` (§2.2).",
+    "item_order": (
+        "The first event of an item says that the item is added. "
+        "The last event says that the item is done (§0.4, §2.2)."
+    ),
     "interleaved": "Only one item is open at a time, as in OpenAI's own streams (§2.2).",
-    "item_id": "`item_id` is the id of the item at that `output_index` (§2.2).",
-    "part_order": "A part is added before its text is sent, at the next free index (§0.4, §2.2).",
-    "part": "A part is an object with a `type` that fits its item (§2.1).",
-    "delta": "A delta is a string, and fits its item (§2.1).",
-    "whole": "The event that ends a part or a call repeats the whole text of its deltas, if it had deltas (§2.1, §2.4).",
-    "call": "A call has a `call_id` and a name, neither of them blank, and a string as its input (§2.2).",
-    "call_id": "No two calls have the same `call_id`: otherwise a result cannot name its call (§2.2).",
-    "arguments_unparsable": "The arguments of a call are empty or one JSON object; a model may write other text (§2.2).",
-    "output": "`output` of the last response has all finished items: clients read the items from there (§0.4, §2.2).",
-    "unfinished": "Each added item is done before the response is completed: openai-python raises otherwise (§0.4).",
+    "item_id": "The `item_id` of an event is the id of the item at the event's `output_index` (§2.2).",
+    "part_order": "A part is added at the next free index, before its text is sent (§0.4, §2.2).",
+    "part": "Each part is an object, and its `type` fits the type of its item (§2.1).",
+    "delta": "Each delta is a string, and its event fits the type of its item (§2.1).",
+    "whole": "If a part or a call has deltas, its last event repeats the whole text of the deltas (§2.1, §2.4).",
+    "call": "Each call has a `call_id` and a name that are not blank. Its input is a string (§2.2).",
+    "call_id": "No two calls have the same `call_id`: otherwise a tool result could belong to either call (§2.2).",
+    "arguments_unparsable": (
+        "The arguments of a call are empty or one JSON object. "
+        "Other text may be the model's mistake (§2.2)."
+    ),
+    "output": (
+        "The `output` of the last response has all finished items, because clients read the items there "
+        "(§0.4, §2.2)."
+    ),
+    "unfinished": "Each item is done before the response is completed: otherwise openai-python raises an error (§0.4).",
     "incomplete": "An incomplete response has the reason in `incomplete_details` (§2.2).",
-    "error": "An error has a string `message` and an object `error`: clients raise only if `error` is present (§0.4, §2.1).",
+    "error": (
+        "An error has a string `message` and an object `error`: "
+        "clients raise the error only if `error` is present (§0.4, §2.1)."
+    ),
     "after_end": "Nothing follows the event that ends the response (§2.2).",
-    "after_error": "Nothing except `response.failed` follows an error (§2.2).",
+    "after_error": "Only `response.failed` may follow an error (§2.2).",
 }  # fmt: skip
 HINTS: Hints = {
     **COMMON_HINTS,
