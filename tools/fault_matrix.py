@@ -19,39 +19,78 @@ HEAD = """\
 # When the upstream fails
 
 This page says what a client of the gateway gets for each fault of an upstream.
-`tools/fault_matrix.py` causes each fault at the only upstream of a gateway and reads the client's response. A test does the
-same and compares the results with this page.
+`tools/fault_matrix.py` starts a gateway that has only one upstream, causes each fault at this upstream, and reads the
+client's response. A test repeats these runs and compares their results with this page.
 
-- A number is an HTTP status: the response had not begun, so the client gets this status and the error body of its dialect.
-- *frame*: the response had begun with status 200. The client gets everything that had arrived, and then the error frame of its
-  dialect instead of the success terminator.
-- *frame, no end*: the client gets the same, but the HTTP body has no end. When the client leaves, or after `server.linger_s`,
-  the gateway closes the connection without the last chunk. So clients that ignore the error frame notice a failure too.
+In the next three sections, the tables have a column for each dialect of a client. A cell of such a column has one of three
+values:
 
-The messages are the same in every dialect, and `one` in them is the upstream's name. *Its own message* means that the client
-gets the upstream's message, without text that looks like a secret. Over a WebSocket, a client gets the status in a message
-`error`, or the error frame as the last message of its response. The socket stays open. If a route has several upstreams and
-one fails before the response begins, the gateway tries the next one. The client does not notice the failure ([two
-upstreams](#two-upstreams)).
+- A number is an HTTP status. The response had not begun, so the client gets this status and the error body of its dialect.
+- *frame*: the response had begun with status 200. The client gets everything that had arrived. Then the client gets the error
+  frame of its dialect instead of the success terminator.
+- *frame, no end*: the client gets the same, but the gateway does not end the HTTP body. When the client leaves, or after
+  `server.linger_s`, the gateway closes the connection without the last chunk. Because this chunk is missing, clients that
+  ignore the error frame notice a failure, too.
+
+One column is for clients that use a WebSocket. If a cell in this column has a number, the client gets a message of the type
+`error` with this status. Otherwise, the error frame is the last message of the response. The socket stays open.
+
+The column *kind* has the [kind of the error](http-surface.md#errors). The column *message* has the message that the client
+gets, which is the same in every dialect. In a message, `one` is the name of the upstream. *The upstream's message*
+means that the client gets the message that the upstream sent, without text that looks like a secret.
+
+If a route has several upstreams and an upstream fails before the response begins, the gateway tries the next upstream. In
+that case, the client does not notice the failure ([two upstreams](#two-upstreams)).
 
 """
 NEXT = """\
 ## Two upstreams
 
-A route tries the upstream in the first column, and then a second one, which is healthy. Clients of all five dialects send some
-requests one after another, for streams and for whole responses. The results are the same in all dialects. For each request of
-a client, the column *requests* says how many attempts were made at the first and at the second upstream: `0+1` means that the
-gateway skipped the first one because it [rests](../how-to/choose-upstreams.md#upstreams-that-fail). The column *delay* says
-how much longer a request took than with a healthy first upstream, if that is more than a few milliseconds. If failures follow
-one another faster than in these runs, each failure counts less.
+In these runs, a route has two upstreams. The first upstream has the fault in the first column, and the second upstream is
+healthy. Clients of all five dialects send several requests, one after another, for streams and for whole responses. The
+results are the same in all dialects.
+
+For each request of a client, the column *attempts* has the number of attempts at the first upstream and at the second
+upstream. `0+1` means that the gateway skipped the first upstream because it
+[rests](../how-to/choose-upstreams.md#upstreams-that-fail). The column *delay* says how much longer a request took than with a
+healthy first upstream. Delays of a few milliseconds do not count. The column *setting* has a setting of the route or of the
+first upstream.
+
+A failure within 0.2 s after another failure counts only as a quarter of a failure. So an upstream that fails faster than in
+these runs rests only after more failures.
 """
+#: How the page describes the faults: what the upstream does.
+TITLES = {
+    "refused": "refuses the connection",
+    "never connects": "never accepts the connection",
+    "untrusted certificate": "has an untrusted certificate",
+    "no TLS": "does not use TLS, but its URL begins with `https`",
+    **{f"status {code}": f"responds with status {code}" for code in (401, 404, 429, 500)},
+    "200 with HTML": "responds with status 200 and an HTML page",
+    "200 with an error first": "responds with status 200, but sends only an error",
+    "error mid-stream": "sends an error during the response",
+    "reset mid-line": "resets the connection in the middle of a line",
+    "truncated chunked body": "ends a chunked body too early",
+    "silence before headers": "sends no headers",
+    "silence mid-stream": "stops sending during the response",
+    "bad gzip": "sends invalid gzip data",
+    "redirect": "responds with a redirect",
+}
+#: How the page describes the moments at which a client leaves.
+MOMENTS = {
+    "before its headers": "before the upstream sends its headers",
+    "before its first byte": "after the upstream's headers, but before the first byte of the body",
+    "before the model spoke": "after the first byte of the upstream's body, but before any output of the model",
+    "within the response": "during the response",
+}
 #: Messages that are the upstream's.
 THEIRS = "the evil upstream says: "
 TEXTS = {
-    "one": "the text of the first",
-    "two": "the text of the second",
-    "nothing": "the empty response of the first",
-    "its refusal": "the refusal of the first",
+    "one": "the text of the first upstream",
+    "two": "the text of the second upstream",
+    "nothing": "the empty response of the first upstream",
+    "its refusal": "the refusal of the first upstream",
+    "400 too_large": "an error with status 400 (`too_large`)",
 }
 
 
@@ -72,18 +111,19 @@ def page(
         lines += table(found, stream=stream)
     lines.append("## An upstream over a WebSocket\n")
     lines.append(
-        'Here, the upstream has `transport = "websocket"`, and the gateway closes its connection in each case. '
-        "A client that requests a stream gets:\n"
+        'In these runs, the upstream has `transport = "websocket"`. In each case, the gateway closes its connection to the\n'
+        "upstream.\n\nA client that requests a stream gets:\n"
     )
     lines += table(over_sockets, stream=True)
     lines.append("A client that requests a whole response gets:\n")
     lines += table(over_sockets, stream=False)
     lines.append("## When a client over a WebSocket leaves\n")
     lines.append(
-        "The gateway closes the upstream's connection in each case. The log and the metrics name the outcome by these words:\n"
+        "In each case, the gateway closes its connection to the upstream. The log and the metrics use these words for the\n"
+        "outcome:\n"
     )
     lines.append("| the client | outcome |\n|---|---|")
-    lines += [f"| {way} | `{outcome}` |" for way, outcome in left.items()]
+    lines += [f"| {way_in_words(way)} | `{outcome}` |" for way, outcome in left.items()]
     lines += ["", *next_table()]
     return "\n".join(lines).rstrip("\n") + "\n"
 
@@ -97,19 +137,19 @@ def table(found: dict[str, dict[tuple[str, bool], Result]], *, stream: bool) -> 
         if not results:
             continue
         told = results[0].message
-        told = "*its own message*" if told.startswith(THEIRS) else told.partition(" ('")[0]
+        told = "*the upstream's message*" if told.startswith(THEIRS) else told.partition(" ('")[0]
         cells = " | ".join(cell([cases[client, stream]]) for client in clients)
-        lines.append(f"| {fault} | {cells} | {results[0].kind} | {told} |")
+        lines.append(f"| {TITLES.get(fault, fault)} | {cells} | {results[0].kind} | {told} |")
     return [*lines, ""]
 
 
 def next_table() -> list[str]:
     """What becomes of requests to two upstreams. A test runs each row and compares."""
-    lines = [NEXT, "| the first upstream | setting | requests | the client gets | delay |", "|---|---|---|---|---|"]
+    lines = [NEXT, "| the first upstream | setting | attempts | the client gets | delay |", "|---|---|---|---|---|"]
     for fault, row in WITH_NEXT.items():
         asked = in_words(f"`{seen.asked}`" for seen in row.seen)
         got = in_words(TEXTS.get(seen.got, seen.got) for seen in row.seen)
-        lost = in_words(f"`{seen.lost}`" if seen.lost else "nothing" for seen in row.seen)
+        lost = in_words(f"`{seen.lost}`" if seen.lost else "none" for seen in row.seen)
         lines.append(f"| {fault} | {row.setting} | {asked} | {got} | {lost} |")
     return [*lines, ""]
 
@@ -119,7 +159,12 @@ def in_words(values: Iterable[str]) -> str:
     runs = [(value, len([*run])) for value, run in groupby(values)]
     if len(runs) == 1:
         return runs[0][0]
-    return ", then ".join(value if times == 1 else f"{times} times {value}" for value, times in runs)
+    return ", then ".join(value if times == 1 else f"{value} ({times} requests)" for value, times in runs)
+
+
+def way_in_words(way: str) -> str:
+    how, _, window = way.partition(" while the upstream is ")
+    return f"{how} {MOMENTS[window]}" if window else way
 
 
 if __name__ == "__main__":

@@ -163,35 +163,39 @@ def listed(reason: str, first: Leg) -> WithNext:
 
 WITH_NEXT: Mapping[str, WithNext] = {
     "is healthy": WithNext(faulty(ONE), [SERVES] * 2),
-    "hangs: no headers": WithNext(
+    "sends no headers": WithNext(
         faulty(Script((Hang(),)), timeouts=Timeouts(connect_s=60.0, first_byte_s=LOST_S["first_byte_s"], idle_s=60.0)),
         [SLOW, SLOW, RESTS],
     ),
     "refuses connections": WithNext(faulty(FAULTS["refused"]("")), [*[MOVES] * 5, *[RESTS] * 2], pauses=APART),
-    "status 503": WithNext(faulty(status(503)), [*[MOVES] * 5, *[RESTS] * 2], pauses=APART),
+    "responds with status 503": WithNext(faulty(status(503)), [*[MOVES] * 5, *[RESTS] * 2], pauses=APART),
     "closes each connection without a response": WithNext(faulty(Script((Fin(),))), [MOVES] * 2),
-    "closes a kept connection": WithNext(faulty(ONE, Script((Fin(),)), ONE), [SERVES, Seen("2+0", "one"), SERVES]),
-    "429 with `Retry-After`": WithNext(faulty(LIMITED, ONE), [MOVES, RESTS]),
-    "429 to the first of two keys": WithNext(
+    "closes a connection that was kept open": WithNext(
+        faulty(ONE, Script((Fin(),)), ONE), [SERVES, Seen("2+0", "one"), SERVES]
+    ),
+    "responds with status 429 and `Retry-After`": WithNext(faulty(LIMITED, ONE), [MOVES, RESTS]),
+    "responds with status 429 to the first of two keys": WithNext(
         faulty(LIMITED, ONE, **KEYS), [Seen("2+0", "one"), SERVES], "`keys = [{ … }, { … }]`"
     ),
-    "full context, OpenAI's code": listed("context_length", faulty(FULL)),
-    "full context, Anthropic's words": listed(
+    "reports with OpenAI's code that the context is full": listed("context_length", faulty(FULL)),
+    "reports in Anthropic's words that the context is full": listed(
         "context_length", faulty(status(400, "anthropic", message="prompt is too long"), dialect="anthropic")
     ),
-    "full context, Gemini's words": listed(
+    "reports in Gemini's words that the context is full": listed(
         "context_length", faulty(status(400, "gemini", message=SPENT), dialect="gemini")
     ),
-    "full context, not listed": WithNext(faulty(FULL), [TOO_LONG] * 2),
-    "refuses before any output": listed("refusal", faulty(ends("refusal", REFUSAL))),
-    "refuses before any output, not listed": WithNext(
+    "reports that the context is full, and `next_on` does not list this reason": WithNext(faulty(FULL), [TOO_LONG] * 2),
+    "sends a refusal before any output": listed("refusal", faulty(ends("refusal", REFUSAL))),
+    "sends a refusal before any output, and `next_on` does not list this reason": WithNext(
         faulty(ends("refusal", REFUSAL)), [Seen("1+0", "its refusal")] * 2
     ),
-    "a content filter, Azure's error": listed("content_filter", faulty(coded(400, "content_filter"))),
-    "a content filter, Gemini's stop": listed("content_filter", faulty(blocked, dialect="gemini")),
-    "no output": listed("no_output", faulty(ends("stop"))),
-    "no output, not listed": WithNext(faulty(ends("stop")), [Seen("1+0", "nothing")] * 2),
-    "a slow first byte": WithNext(
+    "reports a content filter with Azure's error": listed("content_filter", faulty(coded(400, "content_filter"))),
+    "reports a content filter with Gemini's stop reason": listed("content_filter", faulty(blocked, dialect="gemini")),
+    "sends no output": listed("no_output", faulty(ends("stop"))),
+    "sends no output, and `next_on` does not list this reason": WithNext(
+        faulty(ends("stop")), [Seen("1+0", "nothing")] * 2
+    ),
+    "sends its first byte late": WithNext(
         faulty(Script((Hang(),))), [HEDGED] * 3, "`hedge_after_s`", {"hedge_after_s": LOST_S["hedge_after_s"]}
     ),
     "fails, rests and recovers": WithNext(
@@ -270,20 +274,26 @@ def _error(**members: object) -> str:
 
 #: What an upstream does that is asked over a WebSocket: to the handshake, and to the message that asks.
 SOCKET_FAULTS: dict[str, tuple[int, SocketScript]] = {
-    "opens no WebSocket (426)": (426, saying([])),
-    "refuses the handshake (401)": (401, saying([])),
-    "an error with status 429 instead of a response": (0, saying([_error(status=429)])),
-    "an error without a status instead of a response": (0, saying([_error()])),
-    "closes at once": (0, _closing(1000, 0)),
-    "an error mid-stream": (0, saying([*events()[:8], _error(status=429)])),
-    "closes mid-stream (1000)": (0, _closing(1000, 8)),
-    "closes mid-stream (1011)": (0, _closing(1011, 8)),
-    "its connection breaks mid-stream": (0, _breaking),
-    "a message that is too long mid-stream": (0, saying([*events()[:8], "x" * (DEFAULT_LIMITS.event_bytes + 1)])),
-    "silence after the handshake": (0, saying([])),
-    "silence mid-stream": (0, saying(events()[:8])),
+    "opens no WebSocket (status 426)": (426, saying([])),
+    "refuses the handshake (status 401)": (401, saying([])),
+    "sends an error with status 429 instead of a response": (0, saying([_error(status=429)])),
+    "sends an error without a status instead of a response": (0, saying([_error()])),
+    "closes the connection before it responds": (0, _closing(1000, 0)),
+    "sends an error during the response": (0, saying([*events()[:8], _error(status=429)])),
+    "closes the connection during the response (code 1000)": (0, _closing(1000, 8)),
+    "closes the connection during the response (code 1011)": (0, _closing(1011, 8)),
+    "loses its connection during the response": (0, _breaking),
+    "sends too long a message during the response": (
+        0,
+        saying([*events()[:8], "x" * (DEFAULT_LIMITS.event_bytes + 1)]),
+    ),
+    "sends nothing after the handshake": (0, saying([])),
+    "stops sending during the response": (0, saying(events()[:8])),
 }
-SOCKET_CLOCKS = {"silence after the handshake": {"first_byte_s": 2.0}, "silence mid-stream": {"idle_s": 2.0}}
+SOCKET_CLOCKS = {
+    "sends nothing after the handshake": {"first_byte_s": 2.0},
+    "stops sending during the response": {"idle_s": 2.0},
+}
 
 
 async def socket_suffered(fault: str, client: str, *, stream: bool) -> Result:
@@ -336,7 +346,7 @@ async def departed(window: str, how: str) -> str:
             assert (await socket.receive()).type is WSMsgType.TEXT
         else:
             await asyncio.sleep(0.02)  # until the gateway has read what the upstream wrote
-        if how == "closes":
+        if how == "closes the socket":
             await socket.close()
         else:
             socket._response.close()
@@ -373,11 +383,11 @@ async def stalled() -> str:
 
 async def departures() -> dict[str, str]:
     """Each way to leave in each window, and not to read."""
-    ways = [(window, how) for window in WINDOWS for how in ("closes", "loses its connection")]
+    ways = [(window, how) for window in WINDOWS for how in ("closes the socket", "loses its connection")]
     found = await asyncio.gather(*(departed(window, how) for window, how in ways), stalled())
     return dict(
         zip(
-            [*(f"{how} while the upstream is {window}" for window, how in ways), "reads nothing of a long response"],
+            [*(f"{how} while the upstream is {window}" for window, how in ways), "does not read a long response"],
             found,
             strict=True,
         )

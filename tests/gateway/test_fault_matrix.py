@@ -8,16 +8,17 @@ import pytest
 from streamkit.dialects import DIALECTS
 from tests.gateway.fault_matrix import WITH_NEXT, departures, matrix, socket_matrix, suffered, with_next
 from tests.web.faults import FAULTS
-from tools.fault_matrix import PAGE, THEIRS, cell, next_table, page
+from tools.fault_matrix import PAGE, THEIRS, TITLES, cell, next_table, page
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 #: Faults in which the model has spoken already, and those of an upstream over a WebSocket.
 SOCKET_WITHIN = {
-    "an error mid-stream",
-    "closes mid-stream (1000)",
-    "closes mid-stream (1011)",
-    "its connection breaks mid-stream",
-    "a message that is too long mid-stream",
+    "sends an error during the response",
+    "closes the connection during the response (code 1000)",
+    "closes the connection during the response (code 1011)",
+    "loses its connection during the response",
+    "sends too long a message during the response",
+    "stops sending during the response",
 }
 WITHIN = {
     "error mid-stream",
@@ -50,7 +51,8 @@ async def test_of_each_fault_the_page_says_what_two_clients_get():
     ):
         for fault, cases in results.items():
             for (client, stream), result in cases.items():
-                assert (streams if stream else whole_answers)[fault][client] == cell([result]), (fault, client, stream)
+                row = (streams if stream else whole_answers)[TITLES.get(fault, fault)]
+                assert row[client] == cell([result]), (fault, client, stream)
 
 
 @pytest.mark.exhaustive

@@ -316,8 +316,8 @@ async def error_of(
     if 300 <= response.status < 400:
         # The message omits the location: it may have secrets, and clients may not know hosts. The operator can look it up.
         message = (
-            f"the upstream responded with a redirect (status {response.status}), which is not followed; "
-            "the gateway's operator must correct its base_url: https instead of http, another host or path"
+            f"the upstream responded with a redirect (status {response.status}), which is not followed. "
+            "The gateway's operator must correct the scheme, the host or the path of the upstream's base_url"
         )
         return evolve(failed, type="server", message=message, code=REDIRECTED, vendor="", raw=None)
     return failed if whole else evolve(failed, message=f"{failed.message} (the rest of its body did not arrive)")
@@ -433,7 +433,10 @@ async def _sent_over_socket(
             recording.response(answer.status, answer.headers.items())
         failed = await error_of(answer, upstream, recording=recording)
         if answer.status < 300 or answer.status in _NO_SOCKET:
-            message = f"the upstream has no WebSocket at this URL (status {answer.status}); set its transport to http"
+            message = (
+                f"the upstream has no WebSocket at this URL (status {answer.status}); "
+                "set the upstream's transport to http"
+            )
             failed = evolve(
                 failed, type="not_found", message=message, http_status=None, raw=None, vendor="", native_type=None
             )

@@ -213,7 +213,7 @@ async def test_where_no_socket_is_opened_the_operator_is_told_what_to_write(sess
     async with socket_upstream(saying([]), handshake=lambda _: web.Response(status=status, text="hello")) as server:
         failed = await refusal_of(session, upstream(server.url))
     assert failed.type == "not_found"
-    assert failed.message.endswith(f"(status {status}); set its transport to http")
+    assert failed.message.endswith(f"(status {status}); set the upstream's transport to http")
 
 
 async def test_a_redirect_is_not_followed(session):
