@@ -300,19 +300,26 @@ def groups_of_repairs() -> dict[str, dict[str, str]]:
 
 
 QUIRKS = """\
-A quirk changes a conforming response so that a reader has to repair it in exactly one way.
-Each quirk has the name of the [repair](repairs.md) that it makes necessary. There is a quirk for each kind of repair that a
-response can need.
+[`streamkit mock`](../how-to/mock-a-provider.md) can break a rule of the dialect in each response. Such a change is called a
+*quirk*. A reader of the changed response must repair the response in exactly one way.
+The quirk has the name of this [repair](repairs.md). There is a quirk for each kind of repair that a response can need.
 
-The column *holds* says what a response must contain. The quirk changes every response that contains all of it. In some
-dialects, it also changes other responses.
-`call` means a call with arguments, and `calls` at least two such calls. `no call` means a text with a natural stop, and
-`length` a stop at the token limit. `end` means a stop without an error. `body` means a whole response; all other quirks are
-for streams.
+The column *response contains* says which responses the quirk changes: all responses that contain everything in the cell. In
+some dialects, the quirk also changes other responses. Some words in this column need an explanation:
 
-A dialect is not listed if its readers have nothing to repair. Either the dialect lacks the member that the quirk
-changes (Ollama's calls have no index), or the change makes no difference (a whole response of Ollama is a stream of one
-line)."""
+| word | meaning |
+| --- | --- |
+| `call` | a call with arguments |
+| `calls` | at least two calls with arguments |
+| `custom call` | a call of a custom tool |
+| `no call` | a text that the model ended by itself, without a call |
+| `length` | a stop at the token limit |
+| `end` | a stop without an error |
+| `body` | a whole response; quirks without this word change only streams |
+
+The column *dialects* lists the dialects in which the quirk makes the repair necessary. A quirk is not possible in a dialect
+without the member that the quirk changes: Ollama's calls have no index. A dialect is also left out if the change makes no
+difference: in Ollama's dialect, a whole response is also a stream of one line."""
 
 
 def quirks_page() -> str:
@@ -322,14 +329,14 @@ def quirks_page() -> str:
         rows = []
         for kind in group:
             meaning = mock_quirks.KINDS[kind]
-            beside = [f"repaired with {meaning.reader}"] if meaning.reader else []
-            beside += [f"counted with `{other}`" for other in meaning.also]
-            what = meaning.what + (f" ({', '.join(beside)})" if beside else "")
+            beside = [f"a reader repairs this only with {meaning.reader}"] if meaning.reader else []
+            beside += [f"also counts as `{other}`" for other in meaning.also]
+            what = meaning.what + (f" ({'; '.join(beside)})" if beside else "")
             named = [f"`{name}`" for name, quirks in have.items() if kind in quirks]
             dialects = "all" if len(named) == len(have) else ", ".join(named)
             holds = ", ".join(need for need in meaning.needs if need != "stream")
             rows.append((f"`{kind}`", what, holds, dialects))
-        parts.append(f"## {title}\n\n{table(['kind', 'what is changed', 'holds', 'dialects'], rows)}")
+        parts.append(f"## {title}\n\n{table(['kind', 'change', 'response contains', 'dialects'], rows)}")
     return page("Quirks", QUIRKS, *parts)
 
 

@@ -65,30 +65,30 @@ KINDS: Final[Mapping[str, Meaning]] = {
     # framing
     "sse_field_unknown": Meaning("a line before the first event has an unknown SSE field"),
     "sse_error_field": Meaning("the error is in an `error:` field instead of `data:`", ("stream", "text", "error")),
-    "sse_bare_json": Meaning("the error has no `data:` before it", ("stream", "text", "error")),
-    "body_for_stream": Meaning("the whole response is one JSON body", ("stream", "end")),
-    "stream_for_body": Meaning("the response is a stream although the request asks for a whole response", ("body",)),
+    "sse_bare_json": Meaning("the JSON of the error is sent without `data:` before it", ("stream", "text", "error")),
+    "body_for_stream": Meaning("the response is one JSON body instead of a stream", ("stream", "end")),
+    "stream_for_body": Meaning("the response is a stream, although the request asks for a whole response", ("body",)),
     "continued": Meaning("the connection closes after the first text", ("stream", "text"), reader='`on_cut = "continue"`'),
-    "array_unclosed": Meaning("the stream is an array that is never closed"),
-    "comment_as_data": Meaning("a comment is sent as data after the first event"),
-    "last_event_unterminated": Meaning("the end of the last event is missing"),
-    "event_name_missing": Meaning("no event has its `event:` line"),
-    "event_type_missing": Meaning("no payload has its type", ("stream", "end")),
-    "invalid_utf8": Meaning("a byte that is not UTF-8 follows the first text", ("stream", "text")),
-    "lone_surrogate": Meaning("half of a surrogate pair follows the first text", ("stream", "text")),
+    "array_unclosed": Meaning("the stream is a JSON array without its closing bracket"),
+    "comment_as_data": Meaning("after the first event, a comment is sent as data"),
+    "last_event_unterminated": Meaning("the blank line after the last event is missing"),
+    "event_name_missing": Meaning("no event has an `event:` line"),
+    "event_type_missing": Meaning("no payload has the type of its event", ("stream", "end")),
+    "invalid_utf8": Meaning("after the first text, a byte is sent that is not UTF-8", ("stream", "text")),
+    "lone_surrogate": Meaning("after the first text, half of a surrogate pair is sent", ("stream", "text")),
     "character_cut": Meaning("a character after the first text is sent in two halves", ("stream", "text")),
     "number_out_of_range": Meaning("a payload contains a number of 401 digits", ("stream", "text")),
     # decoding
-    "payload_no_object": Meaning("a payload `null` follows the first frame"),
-    "payload_in_list": Meaning("a payload is the only item of a list", ("stream", "text", "end")),
-    "field_invalid": Meaning("a field has a value of another type", ("stream", "text", "usage", "end")),
-    "error_shape": Meaning("the error has another form", ("stream", "error")),
-    "calls_unanswered": Meaning("no call before the error gets its result", ("stream", "call", "error")),
-    "foreign_terminator": Meaning("`[DONE]` follows the end"),
-    "choice_index_missing": Meaning("no choice has its index"),
-    "index_invalid": Meaning("indices are text", ("stream", "text", "call")),
-    "boolean_invalid": Meaning("booleans are text", ("stream", "reasoning")),
-    "delta_missing": Meaning("a choice without a delta precedes the first text", ("stream", "text")),
+    "payload_no_object": Meaning("after the first frame, a payload `null` is sent"),
+    "payload_in_list": Meaning("a payload is sent inside a list", ("stream", "text", "end")),
+    "field_invalid": Meaning("a field has a value of a wrong type", ("stream", "text", "usage", "end")),
+    "error_shape": Meaning("the error does not have the form that the dialect requires", ("stream", "error")),
+    "calls_unanswered": Meaning("the calls before the error have no results", ("stream", "call", "error")),
+    "foreign_terminator": Meaning("`[DONE]` is sent after the end, although the dialect has no `[DONE]`"),
+    "choice_index_missing": Meaning("no choice has an index"),
+    "index_invalid": Meaning("indices are text instead of numbers", ("stream", "text", "call")),
+    "boolean_invalid": Meaning("booleans are text instead of `true` and `false`", ("stream", "reasoning")),
+    "delta_missing": Meaning("before the first text, a choice without a delta is sent", ("stream", "text")),
     "thinking_in_text": Meaning(
         "reasoning is in the text, between `<think>` and `</think>`", ("stream", "reasoning"), reader='`think_tags = "on"`'
     ),
@@ -96,65 +96,90 @@ KINDS: Final[Mapping[str, Meaning]] = {
         "calls are in the text, between `<tool_call>` and `</tool_call>`",
         ("stream", "call"), reader='`text_calls = ["hermes"]`'
     ),
-    "text_as_object": Meaning("a text is an object that contains the text", ("stream", "text", "reasoning")),
-    "list_missing": Meaning("the only object of a list is sent without the list", ("stream", "call", "usage", "end")),
-    "list_unasked": Meaning("an object is the only item of a list", ("stream", "text", "call")),
-    "object_missing": Meaning("an object is replaced by the text in it", ("stream", "text", "reasoning")),
+    "text_as_object": Meaning("a text is replaced by an object with the text", ("stream", "text", "reasoning")),
+    "list_missing": Meaning("a list with one object is replaced by the object", ("stream", "call", "usage", "end")),
+    "list_unasked": Meaning("an object is replaced by a list with this object", ("stream", "text", "call")),
+    "object_missing": Meaning("an object with a text is replaced by the text", ("stream", "text", "reasoning")),
     "content_as_list": Meaning("the text is a list of parts", ("stream", "text")),
-    "said_twice": Meaning("calls or texts are in two members with the same meaning", ("stream", "text", "call")),
-    "arguments_not_text": Meaning("the arguments of a call are an object", ("stream", "call")),
-    "arguments_not_object": Meaning("the arguments of a call are text", ("stream", "call")),
+    "said_twice": Meaning(
+        "calls or texts are sent twice, in two members with the same meaning", ("stream", "text", "call")
+    ),
+    "arguments_not_text": Meaning("the arguments of a call are an object instead of text", ("stream", "call")),
+    "arguments_not_object": Meaning("the arguments of a call are text instead of an object", ("stream", "call")),
     "block_unopened": Meaning("the start of a text is missing, or its end is sent twice", ("stream", "text", "end")),
     "block_unclosed": Meaning("the end of the last block or call is missing", ("stream", "text", "calls", "end")),
     "block_mismatch": Meaning("a text is in a block of another kind", ("stream", "text", "reasoning", "call")),
     "block_reopened": Meaning("the start of a block or call is sent twice", ("stream", "text", "call")),
-    "response_bare": Meaning("the members of a response are in its events directly"),
+    "response_bare": Meaning("events have the members of the response directly, not in the object `response`"),
     "response_restarted": Meaning("the start of the response is sent twice"),
     # identity of tool calls
-    "identity_blank": Meaning("the id of a call is blank, or each of its fragments has a blank one", ("stream", "call")),
+    "identity_blank": Meaning("a call, or each fragment of a call, has a blank id", ("stream", "call")),
     "index_missing": Meaning("calls or blocks have no index", ("stream", "text", "call")),
-    "index_reused": Meaning("all calls or blocks have one index", ("stream", "reasoning", "calls")),
-    "index_changed": Meaning("the start of a call has another index than its fragments", ("stream", "call")),
+    "index_reused": Meaning("all calls or blocks have the same index", ("stream", "reasoning", "calls")),
+    "index_changed": Meaning(
+        "the start of a call has a different index from the fragments of the call", ("stream", "call")
+    ),
     "id_missing": Meaning("no call has an id", ("stream", "call")),
-    "id_repeated": Meaning("each fragment of a call has its id", ("stream", "call")),
-    "id_changed": Meaning("the first fragment of a call has another id", ("stream", "call")),
-    "id_duplicate": Meaning("all calls have one id", ("stream", "calls")),
-    "id_late": Meaning("a call has no id before its last fragment", ("stream", "call"), also=("id_missing",)),
-    "name_repeated": Meaning("each fragment of a call has its name", ("stream", "call")),
+    "id_repeated": Meaning("each fragment of a call repeats the id of the call", ("stream", "call")),
+    "id_changed": Meaning(
+        "the first fragment with arguments has a different id from the start of the call", ("stream", "call")
+    ),
+    "id_duplicate": Meaning("all calls have the same id", ("stream", "calls")),
+    "id_late": Meaning("only the last fragment of a call has an id", ("stream", "call"), also=("id_missing",)),
+    "name_repeated": Meaning("each fragment of a call repeats the name of the call", ("stream", "call")),
     "name_pieces": Meaning("the name of a call is sent in two pieces", ("stream", "call")),
-    "name_changed": Meaning("a later fragment of a call has another name", ("stream", "call")),
+    "name_changed": Meaning("a later fragment of a call has a different name", ("stream", "call")),
     "objects_split": Meaning(
-        "the arguments of the second call follow those of the first, without an id or a name",
+        "the second call has no start, so its arguments look like more arguments of the first call",
         ("stream", "calls"), also=("id_missing",), reader='`policy = "lenient"`',
     ),
-    "call_ghost": Meaning("there is one more call, with neither a name nor arguments", ("stream", "call")),
+    "call_ghost": Meaning("there is an additional call without a name and without arguments", ("stream", "call")),
     "call_nameless": Meaning("the first call has no name", ("stream", "call")),
     # arguments
-    "arguments_repeated": Meaning("all arguments of a call, or a whole call, are sent again", ("stream", "call", "end")),
-    "arguments_cumulative": Meaning("each fragment of a call has all its arguments so far", ("stream", "call")),
-    "arguments_replaced": Meaning("a call is first sent with other arguments", ("stream", "call", "end")),
-    "empty_object_prefix": Meaning("`{}` precedes the arguments of a call", ("stream", "call")),
-    "fragments_missing": Meaning("the last delta is missing from a text that is later sent whole", ("stream", "no call")),
-    "whole_differs": Meaning("the whole text after the deltas differs from them", ("stream", "no call")),
-    "whole_misplaced": Meaning("the whole text after the deltas has another index", ("stream", "text", "end")),
-    "text_repeated": Meaning("a text is also sent with the start or the end of its block", ("stream", "text", "end")),
-    "arguments_late": Meaning("a fragment of a call follows its end", ("stream", "call", "end")),
+    "arguments_repeated": Meaning(
+        "all arguments of a call are sent again, or the whole call is sent again", ("stream", "call", "end")
+    ),
+    "arguments_cumulative": Meaning(
+        "each fragment of a call repeats all earlier arguments of the call", ("stream", "call")
+    ),
+    "arguments_replaced": Meaning(
+        "a call is first sent with other arguments, and then with the right ones", ("stream", "call", "end")
+    ),
+    "empty_object_prefix": Meaning("`{}` is sent before the arguments of a call", ("stream", "call")),
+    "fragments_missing": Meaning(
+        "the last delta of a text is missing, although the whole text is sent later", ("stream", "no call")
+    ),
+    "whole_differs": Meaning(
+        "the whole text, which is sent after the deltas, differs from the deltas", ("stream", "no call")
+    ),
+    "whole_misplaced": Meaning(
+        "the whole text, which is sent after the deltas, has another index", ("stream", "text", "end")
+    ),
+    "text_repeated": Meaning("a text is sent again with the start or the end of its block", ("stream", "text", "end")),
+    "arguments_late": Meaning("a fragment of a call is sent after the end of the call", ("stream", "call", "end")),
     "arguments_gap": Meaning("the arguments are sent in parts that skip items of an array", ("stream", "call")),
-    "arguments_out_of_order": Meaning("the arguments are sent in parts, one of them out of order", ("stream", "call")),
+    "arguments_out_of_order": Meaning(
+        "the arguments are sent in parts, and one part is out of order", ("stream", "call")
+    ),
     "custom_input_bare": Meaning(
-        "the arguments of a custom tool are only its text", ("stream", "custom call"), reader="a custom tool in the request"
+        "the arguments of a custom tool's call are only the text, without the object around it",
+        ("stream", "custom call"), reader="a custom tool in the request",
     ),
     # the end
-    "stop_with_calls": Meaning("the stop reason after calls is the natural one", ("stream", "call", "end")),
-    "stop_unknown_with_calls": Meaning("the stop reason after calls is unknown", ("stream", "call", "end")),
-    "calls_without_call": Meaning("the stop reason is that of calls, but there are none", ("stream", "no call")),
-    "stop_reason_foreign": Meaning("the stop reason is another dialect's word", ("stream", "length")),
-    "stop_conflict": Meaning("a weaker stop reason is sent first", ("stream", "length")),
+    "stop_with_calls": Meaning(
+        "after calls, the stop reason is the one for a text without calls", ("stream", "call", "end")
+    ),
+    "stop_unknown_with_calls": Meaning("after calls, the stop reason is an unknown word", ("stream", "call", "end")),
+    "calls_without_call": Meaning(
+        "the stop reason says that there are calls, but there are none", ("stream", "no call")
+    ),
+    "stop_reason_foreign": Meaning("the stop reason is a word of another dialect", ("stream", "length")),
+    "stop_conflict": Meaning("the response has two different stop reasons", ("stream", "length")),
     "finish_derived": Meaning("there is no stop reason", ("stream", "call", "end")),
-    "terminal_renamed": Meaning("the last event is `response.done`", ("stream", "no call")),
-    "after_error": Meaning("more content follows the error", ("stream", "text", "error")),
-    "fault_after_end": Meaning("the connection is reset after the end", ("stream", "end")),
-    "after_end": Meaning("more content follows the end", ("stream", "text", "end")),
+    "terminal_renamed": Meaning("the last event has the name `response.done`", ("stream", "no call")),
+    "after_error": Meaning("after the error, more content is sent", ("stream", "text", "error")),
+    "fault_after_end": Meaning("after the end, the connection is reset", ("stream", "end")),
+    "after_end": Meaning("after the end, more content is sent", ("stream", "text", "end")),
 }  # fmt: skip
 
 
