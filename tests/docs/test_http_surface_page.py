@@ -34,7 +34,8 @@ def test_each_path_of_the_inventory_has_a_row():
 def test_figures_are_those_of_the_code():
     for said in (
         f"`{ESTIMATED}: estimate; method=…`",
-        f"`{VOCABULARY}`. Without it, and for more than {MOST_CHARS:,} characters, {TOKEN_BYTES} bytes count as a token.",
+        f"`{VOCABULARY}`. Without this extra, or if a request has more than {MOST_CHARS:,} characters",
+        f"{TOKEN_BYTES} bytes count as one token.",
         f"An image counts as {IMAGE_TOKENS:,} tokens, and any other file as {FILE_TOKENS:,}.",
         f"may take {BODY_S:g} s to arrive",
         f"`{VERSION}`, because clients refuse",
