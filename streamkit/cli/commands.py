@@ -29,11 +29,11 @@ STATUSES = """\
 exit status:
   0  done
   1  failed: the input could not be read to its end, the request is invalid, or the output was closed
-  2  usage
+  2  usage: the options or arguments are wrong
   3  the stream ended before its completion point, or the input was empty
   4  the provider reported an error
-  5  not this dialect
-  6  lint: not clean, but streamkit would repair it
+  5  the input is not in the expected dialect
+  6  lint: the stream is not clean, but streamkit would repair it
 """
 
 

@@ -17,7 +17,7 @@ DETAIL = """\
 Prints a script for a shell. After the script is loaded, Tab completes commands, options, dialects, providers and files. Print
 the script again after you update streamkit or install another dialect.
 
-Needs the extra `cli`: pip install 'streamkit-llm[cli]'.
+The command needs the extra `cli`: pip install 'streamkit-llm[cli]'.
 
 examples:
   bash:  streamkit completion bash > ~/.local/share/bash-completion/completions/streamkit

@@ -34,24 +34,27 @@ from streamkit.tool_calls.accumulate import accumulate_tool_calls
 HELP = "translate a stream into another dialect"
 DETAIL = f"""\
 Reads a recorded or live stream (curl -N … | streamkit convert …) and writes the output while the input arrives. If both
-dialects are the same, frames are copied byte for byte; --reencode decodes and encodes them, which repairs the provider's
-errors. `streamkit dialects` lists the dialects. Without --from, the dialect is detected from the first frames, and the report
-names it. If streams of two dialects begin in the same way, the detected dialect may be wrong: use --from.
+dialects are the same, frames are copied byte for byte. With --reencode, frames are decoded and encoded even then, which
+repairs the provider's errors. `streamkit dialects` lists the dialects. Without --from, the command detects the input's dialect
+from the first frames, and reports the dialect. If streams of two dialects begin in the same way, the detected dialect may be
+wrong. In this case, use --from.
 
---out writes a file instead of standard output. If its PATH is a folder (one that exists, or a name that ends in /), or if FILE
-is a folder or several files, it writes one file for each input. The output's dialect decides whether answer.stream.jsonl
-becomes answer.sse, answer.ndjson or answer.bin. Subfolders are kept, and hidden files are skipped. If an output file exists,
-nothing is converted; --force overwrites such files. The exit status is the highest of all files.
+With --out PATH, the output is a file instead of standard output. The command writes one file for each input if PATH is a
+folder (an existing folder, or a name that ends in /), if FILE is a folder, or if there are several files. The output's dialect
+decides whether answer.stream.jsonl becomes answer.sse, answer.ndjson or answer.bin. Subfolders are kept, and hidden files are
+skipped. If an output file exists, nothing is converted, unless --force allows the command to overwrite files. The exit status
+is the highest exit status of all files.
 
-If the input is interrupted or fails, everything that arrived is written, and then an error frame of the output dialect
-instead of its success terminator. Repairs and losses are reported on standard error.
+If the input is interrupted or fails, the command writes everything that arrived. After that, it writes an error frame of the
+output's dialect instead of the success terminator. Repairs and losses are reported on standard error.
 
---stage passes the events through a stage before they are encoded. Name a stage of a package or of a module in this
-directory, or a function that returns a stage. If the function needs arguments, write a table of TOML, as in the last
-example.
+--stage passes the events through a stage before they are encoded. The value is the name of a stage, or of a function that
+returns a stage, in a package or in a module in this directory. If the function needs arguments, write a table of TOML instead
+of the name, as in the last example.
 
 A recording (*.stream.jsonl) states its dialect. If the recorded response failed (an interrupted connection, a timeout, an
-error status), the command fails in the same way. Recordings are recognised by their first bytes, also on standard input.
+error status), the command fails in the same way. The command recognises a recording by its first bytes, so a recording may
+also come from standard input.
 
 examples:
   streamkit convert --to {OTHER} answer.sse
@@ -68,19 +71,21 @@ IDS_ON_REQUEST = ", ".join(name for name, dialect in DIALECTS.built_in.items() i
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of ``streamkit convert``."""
     add = command.add_argument
-    what = "the input's dialect, or the provider (default: the recording's dialect, else auto)"
+    what = "the input's dialect, or its provider; auto detects the dialect (default: the dialect in a recording, or else auto)"
     add("--from", dest="source", default=AUTO, type=source_or_auto, metavar="DIALECT", help=what)
     add(
-        "--to", dest="target", required=True, type=client, metavar="DIALECT", help="the output's dialect, or the client"
+        "--to", dest="target", required=True, type=client, metavar="DIALECT", help="the output's dialect, or its client"
     )
     add("--reencode", action="store_true", help="decode and encode even if both dialects are the same")
     add(
-        "--no-usage", action="store_true", help=f"{USAGE_ON_REQUEST}: omit usage, as for clients that do not request it"
+        "--no-usage",
+        action="store_true",
+        help=f"{USAGE_ON_REQUEST}: leave usage out, as for clients that do not request it",
     )
     add(
         "--call-ids",
         action="store_true",
-        help=f"{IDS_ON_REQUEST}: write ids of tool calls (strict readers refuse them)",
+        help=f"{IDS_ON_REQUEST}: write ids of tool calls (strict clients refuse these ids)",
     )
     add_stage(command)
     add_policy(command)

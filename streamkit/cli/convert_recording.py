@@ -15,13 +15,13 @@ from streamkit.report import Status
 
 HELP = "write recordings from raw streams and from files of other tools"
 DETAIL = f"""\
-Reads the bytes of a stream (server-sent events, JSON Lines, Amazon's event stream), cassettes of reel-vcr (JSON Lines) and
-fixtures of aimock (JSON). Writes each response as a recording, *{SUFFIX}, which the other commands read, and prints the
-paths of the new files. If a file exists already, it is not changed, and the command fails.
+Reads the bytes of streams (server-sent events, JSON Lines, Amazon's event stream), cassettes of the program reel-vcr (JSON
+Lines) and fixtures of the program aimock (JSON). Writes each response to a recording (*{SUFFIX}), which the other commands can
+read. Prints the paths of the new files. If such a file exists already, the command does not change it, and fails.
 
 The recordings are marked as not exact, because raw bytes have no times, and a cassette has events instead of the received
-bytes. A fixture has only the content, which is written in the named dialect. Cassettes contain requests, so `streamkit replay`
-can match requests with their recordings.
+bytes. A fixture has only the content of a response. The command writes this content in the dialect of the option --dialect.
+Cassettes also contain the requests, so `streamkit replay` can compare new requests with them.
 
 examples:
   streamkit convert-recording -o recordings cassette.jsonl
@@ -32,7 +32,13 @@ examples:
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of ``streamkit convert-recording``."""
     add = command.add_argument
-    add("--out", "-o", required=True, metavar="DIR", help="the folder for the recordings; made if missing")
+    add(
+        "--out",
+        "-o",
+        required=True,
+        metavar="DIR",
+        help="the folder for the recordings, which is created if it does not exist",
+    )
     add(
         "--dialect",
         type=source_or_auto,

@@ -19,12 +19,13 @@ from streamkit.translation.bodies import decode_request, drop_unreadable, encode
 
 HELP = "translate one request body for a provider of another dialect"
 DETAIL = f"""\
-Reads a client's request body and writes the body for a provider: messages, tools, tool choice, options. Anything that the
-provider's dialect cannot express is a loss, and is named on standard error. Numbers in arguments keep their digits.
+Reads a client's request body and writes the request body for a provider, with its messages, tools, tool choice and options.
+Anything that the provider's dialect cannot express is lost, and each loss is reported on standard error. Numbers in arguments
+keep all their digits.
 
-An invalid request is refused with exit status 1 and one line with the path of the fault. A call without a result is a fault,
-and so is a result without a call, unless --repair repairs them. A feature that the dialect lacks (such as a required tool
-call) is also a fault, unless --emulate imitates the feature.
+If a request is invalid, the command prints one line with the path of the fault, and the exit status is 1. A call without a
+result is a fault, and so is a result without a call. --repair repairs these faults. If the dialect lacks a feature of the
+request, such as a required tool call, this is a fault, too. --emulate imitates such features.
 
 examples:
   streamkit convert-request --from {ONE} --to {OTHER} request.json
@@ -35,48 +36,53 @@ examples:
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of ``streamkit convert-request``."""
     add = command.add_argument
-    add_dialects(command, client, "the client's dialect", source, "the provider's dialect, or the provider")
-    add("--model", help="the model's name at the provider (default: the request's model)")
+    add_dialects(command, client, "the client's dialect", source, "the provider's dialect or name")
+    add("--model", help="the name of the model at the provider (default: the model in the request)")
     add(
         "--model-like",
         metavar="MODEL",
-        help="a known model that accepts the same requests, if the model's name says nothing",
+        help="a known model that accepts the same requests, if streamkit does not know the model's name",
     )
     add(
         "--max-tokens",
         type=_positive,
         default=DEFAULT_MAX_TOKENS,
         metavar="N",
-        help=f"the token limit, if the dialect requires one and the request has none (default: {DEFAULT_MAX_TOKENS})",
+        help=f"the token limit, if the dialect requires a limit and the request has none (default: {DEFAULT_MAX_TOKENS})",
     )
     add("--repair", action="store_true", help="repair calls that have no result, and results that have no call")
-    add("--emulate", action="store_true", help="imitate features that the dialect lacks instead of refusing")
+    add(
+        "--emulate",
+        action="store_true",
+        help="imitate features that the dialect lacks, instead of refusing the request",
+    )
     add(
         "--assistant-first",
         choices=get_args(AssistantFirst),
         default="bridge",
-        help="if the dialect refuses a history that begins with the assistant: add a short user turn before it (bridge), or "
-        "fail (default: bridge)",
+        help="what to do if a history begins with the assistant and the dialect refuses this. bridge: add a short user turn "
+        "at the beginning; refuse: fail (default: bridge)",
     )
     add(
         "--assistant-last",
         choices=get_args(AssistantLast),
         default="bridge",
-        help="if the model cannot continue a history that ends with the assistant's text: add a short user turn after it "
-        "(bridge), or fail (default: bridge)",
+        help="what to do if a history ends with the assistant's text and the model cannot continue this text. bridge: add a "
+        "short user turn at the end; refuse: fail (default: bridge)",
     )
     add(
         "--linked-media",
         choices=get_args(LinkedMedia),
         default="refuse",
-        help="if the dialect takes no media at a URL: fail, or drop such media (default: refuse)",
+        help="what to do if the request has media at a URL and the dialect refuses this. refuse: fail; drop: drop the media "
+        "(default: refuse)",
     )
     add(
         "--unreadable",
         choices=get_args(UnreadableParts),
         default="refuse",
-        help="if only another provider can read a part (files by id, containers, prompts by id, vector stores): fail, or "
-        "drop it (default: refuse)",
+        help="what to do with parts that only another provider can read (files by id, containers, prompts by id, vector "
+        "stores). refuse: fail; drop: drop these parts (default: refuse)",
     )
     add_body(command)
     add_outputs(command, "request bodies")

@@ -23,8 +23,8 @@ DETAIL = f"""\
 Reads the body of a provider's response that was not streamed, and writes the body for a client. Repairs and losses are
 reported on standard error.
 
-A provider's error becomes an error body of the client's dialect, with exit status 4. An incomplete response becomes an error
-body too, with exit status 3. The model's output then counts as lost.
+A provider's error becomes an error body of the client's dialect, and the exit status is 4. An incomplete response also becomes
+an error body, and the exit status is 3. The output in an incomplete response counts as lost.
 
 A recording (*.stream.jsonl) of such a response states the dialect and the status of the response.
 
@@ -36,8 +36,8 @@ examples:
 
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of ``streamkit convert-response``."""
-    provider = "the provider's dialect, or the provider"
-    add_dialects(command, source, provider, client, "the client's dialect, or the client", recordings=True)
+    provider = "the provider's dialect or name"
+    add_dialects(command, source, provider, client, "the client's dialect or name", recordings=True)
     add_policy(command)
     add_in_text(command)
     add_body(command)

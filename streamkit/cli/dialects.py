@@ -15,20 +15,21 @@ from streamkit.report import Status
 
 HELP = "list the dialects, and the providers and clients whose names can replace a dialect's name"
 DETAIL = """\
-Lists every dialect with its title and its origin: built in, or the installed distribution whose entry point provides it. If
-an entry point cannot be used, it is listed with the reason, and the exit status is 1. The other dialects still work.
+Lists every dialect with its title and its origin. A dialect is built in, or an installed package provides it by an entry
+point. If an entry point cannot be used, the command lists it with the reason, and the exit status is 1. The other dialects
+still work.
 
-Then the command lists the providers and the clients. You may name a provider instead of an input's dialect, and a client
-instead of an output's dialect. A provider's name is never needed to read a stream.
+Then the command lists the providers and the clients. You may use the name of a provider instead of an input's dialect, and the
+name of a client instead of an output's dialect. A stream can be read without the name of its provider.
 
 With a NAME, the command describes that dialect, provider or client: the media type of the streams, the repairs that a
-provider's streams usually need, the fields that the provider adds, and the changes that a client gets.
+provider's streams usually need, the fields that the provider adds, and the changes that streamkit makes for a client.
 
 --json prints one object on one line for each dialect:
   {"name", "title", "media_type", "directions": ["in", "out"], "distribution", "version", "entry_point", "error",
    "providers": [{"name", "title", "habits": {repair: how}, "adds": {field: what}}],
    "clients": [{"name", "title", "changes": {setting: value}}]}
-"distribution", "version" and "entry_point" are null for built-in dialects, and "error" is null for usable dialects.
+"distribution", "version" and "entry_point" are null for built-in dialects. "error" is null if the dialect can be used.
 
 examples:
   streamkit dialects

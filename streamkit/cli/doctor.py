@@ -27,20 +27,23 @@ if TYPE_CHECKING:
 BADGE_COLOURS = {"clean": "brightgreen", "repairable": "yellow"}
 HELP = "check a server: send a few small requests, and check each response with its dialect's grammar"
 DETAIL = """\
-Sends at most 10 requests, for at most 2,000 tokens. The requests ask for a text, for the same text with usage, for the same
-text as a whole response, for a tool call, for two calls at once, and for a required call. Other requests send a tool's result,
-set a token limit that is too low, abandon a response, or are malformed. Before the first request, the command prints the
-highest possible cost and asks for consent, except with --yes or for a server on loopback. If standard input is no terminal,
---yes is required. No request is repeated, no redirect is followed, and status 401, 403, 404 or 429 ends the check.
+Sends at most 10 requests, which cost at most 2,000 tokens. The requests ask for a text, for the same text with usage, for the
+same text as a whole response, for a tool call, for two calls in one response, and for a required call. Other requests send a
+tool's result, set a token limit that is too low, or are malformed. In one case, the command closes the connection before the
+response ends. Before the first
+request, the command prints the highest possible cost and asks for consent. It does not ask with --yes, or if the server is on
+loopback. If standard input is not a terminal, --yes is required. The command repeats no request and follows no redirect. The
+status 401, 403, 404 or 429 ends the check.
 
-URL is the base URL, as for the dialect's official client. A key is sent to the server only if an option names it. The key is
-never printed or written, and no report contains the host.
+URL is the base URL, in the form that the dialect's official client expects. A key is sent to the server only if an option says
+where the key is. The key is never printed or written, and no report contains the host.
 
 The command checks each stream against the grammar, as lint does. It also checks whether the status, content type, stop reason,
-calls and token counts fit the request, and whether events arrive one by one. If they arrive together, the report has only a
-note, since the server may just be fast.
+calls and token counts fit the request, and whether events arrive one by one. If events arrive together, this is only a note in
+the report, because a fast server may send them together.
 
-exit status: 0 clean, 1 broken or no response, 6 not clean but streamkit would read it, 5 not this dialect.
+exit status: 0 clean; 1 broken, or no response; 6 not clean, but streamkit would read the stream; 5 not in the expected
+dialect.
 
 --json prints one object: {"dialect", "model", "verdict", "requests", "most_tokens", "left_out": {probe: reason}, "probes":
   [{"probe", "verdict", "status", "end", "bytes", "reads", "frames", "headers_s", "first_s", "last_s", "greatest_gap_s",
@@ -61,33 +64,37 @@ STATUSES = ""  #: ``DETAIL`` has the exit statuses of this command
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of ``streamkit doctor``."""
     add = command.add_argument
-    add("url", metavar="URL", help="the base URL, as https://host/v1")
-    add("--dialect", required=True, type=source, metavar="DIALECT", help="the server's dialect, or its provider")
+    add("url", metavar="URL", help="the base URL, such as https://host/v1")
+    add("--dialect", required=True, type=source, metavar="DIALECT", help="the server's dialect, or the provider's name")
     add("--model", required=True, help="the model to request")
     keys = command.add_mutually_exclusive_group()
     keys.add_argument("--key-env", metavar="NAME", help="the environment variable that contains the key")
     keys.add_argument("--key-file", metavar="PATH", help="the file that contains the key and nothing else")
     add(
         "--auth",
-        help="how to send the key: a value of `auth` in the gateway's configuration (default: the dialect's way; "
-        "without a key, none)",
+        help="how to send the key, as in the setting `auth` of the gateway's configuration (default: as the dialect "
+        "requires; none without a key)",
     )
     add("--region", help="the region for AWS signatures (--auth sigv4)")
-    add("--service", help="the service for AWS signatures, such as execute-api (default: the dialect's)")
+    add("--service", help="the service for AWS signatures, such as execute-api (default: the service of the dialect)")
     add("--proxy", metavar="URL", help="an HTTP proxy to send the requests through")
-    add("--ca-file", metavar="PATH", help="the root certificates to accept, instead of the system's")
-    add("--client-cert", metavar="PATH", help="the certificate to show to the server")
-    add("--client-key", metavar="PATH", help="the key of --client-cert, unless it is in the same file")
+    add(
+        "--ca-file",
+        metavar="PATH",
+        help="a file with the root certificates to accept, instead of the system's certificates",
+    )
+    add("--client-cert", metavar="PATH", help="a file with the certificate to send to the server")
+    add("--client-key", metavar="PATH", help="a file with the key of --client-cert, unless the key is in the same file")
     add("--yes", action="store_true", help="send the requests without asking for consent")
     add(
         "--timeout",
         type=float,
         default=TIMEOUT_S,
         metavar="SECONDS",
-        help=f"the longest time for a response (default: {TIMEOUT_S:g})",
+        help=f"the longest time for a response, in seconds (default: {TIMEOUT_S:g})",
     )
     add("--keep", metavar="DIR", help="save each response in DIR as a recording, which lint can read")
-    add("--badge", metavar="FILE", help="write the verdict as a badge, in the form of a shields.io endpoint (JSON)")
+    add("--badge", metavar="FILE", help="write the verdict to FILE, as JSON for an endpoint badge of shields.io")
     forms = command.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print one JSON object")
     forms.add_argument("--markdown", action="store_true", help="print a report to paste into an issue")

@@ -11,11 +11,12 @@ from streamkit.report import Status
 
 HELP = "write the gateway's configuration from that of another gateway (LiteLLM)"
 DETAIL = """\
-Reads the configuration of another gateway and writes one for `streamkit serve`. Lists everything that the new configuration
-cannot express, with the place in the old file and what to do instead. Keys are not copied: they stay in the environment, and
-the command prints the names of their variables.
+Reads the configuration of another gateway, and writes a configuration for `streamkit serve`. Lists everything that the new
+configuration cannot express, with the place in the old file and what to do instead. The command does not copy keys. The keys
+stay in environment variables, and the command prints the names of these variables.
 
-Only LiteLLM's proxy is known so far (its config.yaml). Needs the extra `import`: pip install 'streamkit-llm[import]'.
+So far, the command reads only the file config.yaml of LiteLLM's proxy. The command needs the extra `import`: pip
+install 'streamkit-llm[import]'.
 
 examples:
   streamkit import litellm config.yaml > gateway.toml
@@ -34,9 +35,9 @@ EXTRA = "streamkit import needs the extra `import`: pip install 'streamkit-llm[i
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of ``streamkit import``."""
     command.add_argument("format", choices=["litellm"], help="the other gateway")
-    command.add_argument("file", metavar="FILE", help="its configuration")
+    command.add_argument("file", metavar="FILE", help="the configuration file of the other gateway")
     command.add_argument(
-        "--out", "-o", metavar="FILE", help="the new file (default: standard output); it must not exist"
+        "--out", "-o", metavar="FILE", help="the new file, which must not exist (default: standard output)"
     )
 
 

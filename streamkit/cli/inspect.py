@@ -31,34 +31,35 @@ from streamkit.tool_calls.schema import ToolSchemas
 HELP = "show the content of a stream"
 DETAIL = """\
 Reads one or more streams and shows a timeline of what arrived, the tool calls with their verdicts, the stop reason, the usage,
-and the repairs. The dialect is detected unless --from names it. With several files, the exit status is the highest of all
-files.
+and the repairs. Without --from, the command detects the dialect. With several files, the exit status is the highest exit
+status of all files.
 
---timings adds a table of the stages. It shows the time of each stage alone, its share of the work, and the number of reads,
-frames and events that went in and out. The time of the source is the wait for the input, which is not part of the work. The
-times are those of one run, so repeat the command if the machine is busy.
+--timings adds a table with one row for each stage. A row has the time of the stage alone, its share of the work, and the
+number of reads, frames or events that went in and out. The time of the source is the time of waiting for the input, which is
+not part of the work. The times are from one run. If the machine is busy, repeat the command.
 
---tools names a JSON file with the request's tools, or the whole request. Arguments are then checked against the schemas of
-their tools.
+--tools FILE checks the arguments of each call against the schema of its tool. FILE is JSON with the tools of the request, or
+with the whole request.
 
---output json checks that the text is one JSON value; --output FILE checks it against the JSON schema in a file.
+--output json checks that the text is one JSON value. --output FILE checks the text against the JSON schema in FILE.
 
 --json prints one object on one line for each file:
   {"file", "dialect", "choices": [{"index", "text", "reasoning", "refusal", "tool_calls": [{"index", "id", "name",
    "arguments", "verdict"}], "stop_reason", "native_stop_reason", "media": [{"kind", "media_type", "url", "file_id", "name",
    "data_chars"}]}], "usage", "clean", "error", "repairs": {kind: count}, "losses": {kind: count}}
-With --output, each choice whose text was checked has "verdict". If the verdict is bad, it also has "reason" and "position".
-A recording or a live stream has times, so the object then has "times": {"first_output_s", "last_output_s",
-   "greatest_gap_s", "stalls"}, in seconds since the request was sent or the command began. Gaps above 5 s are stalls.
+With --output, each choice whose text was checked has "verdict". If the verdict is bad, the choice also has "reason" and
+"position". If the input is a recording or a live stream, the object has:
+  "times": {"first_output_s", "last_output_s", "greatest_gap_s", "stalls"}
+The times are in seconds, since the request was sent or the command began. A gap above 5 s is a stall.
 With --timings, the object has "timings": [{"stage", "seconds", "items_in", "items_out"}]; the first entry is the source.
 "arguments" is the text as received, and "data_chars" is the length of the base64 text of an image or file.
 
---web instead serves a page on loopback until Ctrl-C, and prints its address. The page shows which bytes led to which events,
-repairs and losses. With --to, it also shows the stream in that dialect. A stream on standard input is shown live, with its
-times.
+With --web, the command does not print the content. It serves a page on loopback until Ctrl-C, and prints the page's address.
+The page shows which bytes led to which events, repairs and losses. With --to, the page also shows the stream in that dialect.
+A stream on standard input is shown live, with its times.
 
 A recording (*.stream.jsonl) states its dialect and its times. If the recorded response failed, the command fails in the same
-way. Recordings are recognised by their first bytes, also on standard input.
+way. The command recognises a recording by its first bytes, so a recording may also come from standard input.
 
 examples:
   curl -N … | streamkit inspect
@@ -80,11 +81,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
         default=AUTO,
         type=source_or_auto,
         metavar="DIALECT",
-        help="the dialect (default: the recording's dialect, else auto)",
+        help="the input's dialect, or its provider; auto detects the dialect (default: the dialect in a recording, or "
+        "else auto)",
     )
     add_policy(command)
     add_in_text(command)
-    add("--tools", metavar="TOOLS", help="a JSON file with the request's tools, or with the request")
+    add("--tools", metavar="TOOLS", help="a JSON file with the tools of the request, or with the whole request")
     add("--output", metavar="SCHEMA", help="'json', or a JSON file with the schema that the text must match")
     add("--json", action="store_true", help="print one JSON object for each file")
     add("--timings", action="store_true", help="show the time of each stage")
@@ -93,12 +95,18 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--color",
         choices=["auto", "always", "never"],
         default="auto",
-        help="whether to color the picture (default: on a terminal, unless NO_COLOR is set)",
+        help="when to use colors. auto: on a terminal, unless NO_COLOR is set (default: auto)",
     )
     add("--web", action="store_true", help="serve a page with the streams for a browser on this machine")
     add("--to", dest="target", type=client, metavar="DIALECT", help="with --web: also show the stream in this dialect")
-    add("--port", type=int, default=0, metavar="N", help="with --web: the page's port (default: any free one)")
-    add("files", nargs="*", default=[STDIN], metavar="FILE", help="recordings; standard input by default")
+    add("--port", type=int, default=0, metavar="N", help="with --web: the port of the page (default: any free port)")
+    add(
+        "files",
+        nargs="*",
+        default=[STDIN],
+        metavar="FILE",
+        help="recordings, or bytes of streams (default: standard input)",
+    )
 
 
 async def run(options: argparse.Namespace) -> Status:

@@ -15,19 +15,20 @@ from streamkit.report import Status, describe
 
 HELP = "check a stream against its dialect's grammar"
 DETAIL = """\
-Reports each rule of the dialect that a stream breaks, and in which byte and frame. Also reports which known failure of other
-software each violation resembles, and what streamkit would do. A violation is an error if it breaks the grammar or a client.
-It is a note if it is common and every client can read it; a stream with only notes is clean. Repeated violations are printed
-once. With several files, the exit status is the highest of all files.
+Reports each rule of the dialect that a stream breaks, with the byte and the frame. For each violation, the report also says
+which known failure of other software the violation resembles, and what streamkit would do. A violation is an error if it
+breaks the grammar, or if a client cannot read it. A violation is a note if it is common and every client can read it. A stream
+with only notes is clean. A repeated violation is printed once. With several files, the exit status is the highest exit status
+of all files.
 
-exit status: 0 clean, 1 broken, 6 not clean but streamkit would read it to a clean end, 5 not this dialect.
+exit status: 0 clean; 1 broken; 6 not clean, but streamkit would read the stream to a clean end; 5 not in the expected dialect.
 
 --json prints one object on one line for each file:
   {"file", "dialect", "verdict": "clean" | "repairable" | "broken", "violations": [{"rule", "message", "offset", "frame",
    "severity", "case": number | null, "streamkit": [repair] | text}], "repairs": {kind: count},
    "other_repairs": [{"repair", "offset", "frame", "case"}]}
-"case" is a number on the page of field failures. "streamkit" has the kinds of repair that the frame needed, or a text that
-says what streamkit would do. "other_repairs" are repairs that no broken rule explains.
+"case" is the number of a failure on the page "Field failures". "streamkit" has the kinds of repair that the frame needed, or a
+text that says what streamkit would do. "other_repairs" has the repairs that belong to no violation.
 
 A recording (*.stream.jsonl) states its dialect. A stream that was interrupted while it was recorded counts as broken. If the
 status of the recorded response is not 200, the recording has no stream, and the exit status is 4.
@@ -47,10 +48,16 @@ def add_options(command: argparse.ArgumentParser) -> None:
         default=AUTO,
         type=dialect_or_auto,
         metavar="DIALECT",
-        help="the dialect (default: the recording's dialect, else auto)",
+        help="the input's dialect; auto detects the dialect (default: the dialect in a recording, or else auto)",
     )
     add("--json", action="store_true", help="print one JSON object for each file")
-    add("files", nargs="*", default=[STDIN], metavar="FILE", help="recordings; standard input by default")
+    add(
+        "files",
+        nargs="*",
+        default=[STDIN],
+        metavar="FILE",
+        help="recordings, or bytes of streams (default: standard input)",
+    )
 
 
 async def run(options: argparse.Namespace) -> Status:

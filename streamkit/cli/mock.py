@@ -16,26 +16,26 @@ from streamkit.report import STREAM_REPAIRS, Status
 
 HELP = "respond like a provider, by a script, and report the client's faults"
 DETAIL = """\
-Serves clients of any dialect on loopback, with streamed and whole responses, from the turns of a script in TOML:
+Serves clients of any dialect on loopback. The responses are streamed or whole, and come from the turns of a script in TOML:
 
   [[turn]]
   steps = [{ say = "Let me look." }, { call = { name = "weather", arguments = { city = "Berlin" } } }]
   [[turn]]
   steps = [{ say = "It rains" }, { wait = 0.2 }, { cut = true }]
 
-The steps: say, think, call, wait, usage, stop, error, status, stall, cut, reset, raw, comment. A turn may have a match: a part
-of the user's text (text), an offered tool (tool), or the number of the request in its conversation (turn). Without a script, a
-demo model answers: it calls the offered tools and quotes their results. With the same seed and the same requests, the
-responses have the same bytes.
+These steps exist: say, think, call, wait, usage, stop, error, status, stall, cut, reset, raw, comment. A turn may have a
+match, which selects requests: by a part of the user's text (text), by an offered tool (tool), or by the number of the request
+in its conversation (turn). Without a script, a demo model responds, which calls the offered tools and quotes their results.
+With the same seed and the same requests, the responses have the same bytes.
 
-Keys are ignored. GET /verdict returns the client's faults so far, as JSON. Ctrl-C ends the mock and prints the faults. A
-client has a fault if it takes an interrupted stream for a whole response, executes a call that was never finished, or ignores
-Retry-After. It also has a fault if it repeats a request that was refused for good, has no timeout for a stall, or keeps a
-connection open after the end of the stream.
+The mock ignores keys. GET /verdict returns the faults of the client until now, as JSON. Ctrl-C ends the mock and
+prints the faults. It is a fault if the client takes an interrupted stream for a whole response, executes a call that was never
+finished, or ignores Retry-After. It is also a fault if the client repeats a request that was refused permanently, has no
+timeout for a stall, or keeps a connection open after the end of the stream.
 
---stage passes the events of every response through a stage, as in streamkit convert; the stage must not wait. --quirk changes
-the bytes of every response in a way in which some provider changes them. KIND is the kind of repair that a reader then needs.
---list-quirks prints what each quirk changes, and what a response must contain to be changed.
+--stage passes the events of every response through a stage, as in streamkit convert. The stage must not wait. --quirk KIND
+changes the bytes of every response, as some providers do. KIND is the kind of repair that the response then needs.
+--list-quirks prints what each quirk changes, and which responses it can change.
 
 A script needs the extra `gateway`: pip install 'streamkit-llm[gateway]'. The exit status is 1 if the client has faults.
 
@@ -52,9 +52,14 @@ PORTS = 65535
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of ``streamkit mock``."""
     add = command.add_argument
-    add("script", nargs="?", metavar="SCRIPT.toml", help="the turns to send; without a script a demo model answers")
+    add(
+        "script",
+        nargs="?",
+        metavar="SCRIPT.toml",
+        help="the script with the turns (default: none, so a demo model responds)",
+    )
     add("--dialect", default="any", metavar="NAME", help="serve clients of this dialect (default: any)")
-    add("--port", type=int, default=8090, metavar="N", help="the port; 0 is any free one (default: 8090)")
+    add("--port", type=int, default=8090, metavar="N", help="the port; 0 means any free port (default: 8090)")
     add(
         "--quirk",
         action="append",
@@ -62,12 +67,30 @@ def add_options(command: argparse.ArgumentParser) -> None:
         metavar="KIND",
         help="change every response so that it needs this kind of repair; may be repeated",
     )
-    add("--list-quirks", action="store_true", help="list all kinds, or those of --dialect, and exit")
+    add("--list-quirks", action="store_true", help="list all quirks, or only the quirks of --dialect, and exit")
     add_stage(command)
-    add("--seed", type=int, default=0, metavar="N", help="the seed of ids and pace (default: 0)")
-    add("--speed", type=float, default=1.0, metavar="F", help="2 is twice as fast; 0 never waits (default: 1)")
-    add("--tokens-per-s", type=float, default=40.0, metavar="N", help="0 is as fast as possible (default: 40)")
-    add("--first-token-s", type=float, default=0.4, metavar="S", help="seconds before the first token (default: 0.4)")
+    add("--seed", type=int, default=0, metavar="N", help="the seed for ids and waiting times (default: 0)")
+    add(
+        "--speed",
+        type=float,
+        default=1.0,
+        metavar="F",
+        help="the speed: 2 is twice as fast, and 0 never waits (default: 1)",
+    )
+    add(
+        "--tokens-per-s",
+        type=float,
+        default=40.0,
+        metavar="N",
+        help="the tokens in a second; 0 means as fast as possible (default: 40)",
+    )
+    add(
+        "--first-token-s",
+        type=float,
+        default=0.4,
+        metavar="S",
+        help="the seconds before the first token (default: 0.4)",
+    )
 
 
 async def run(options: argparse.Namespace) -> Status:

@@ -76,8 +76,9 @@ def add_policy(command: argparse.ArgumentParser) -> None:
         "--policy",
         choices=POLICIES,
         default="tolerant",
-        help="which faults to tolerate: strict repairs none; lenient also accepts more streams without a stop "
-        "reason, and splits merged calls (default: tolerant)",
+        help="which faults of a stream to tolerate. strict: no fault; tolerant: every fault that streamkit can repair; "
+        "lenient: like tolerant, but also accept more streams without a stop reason, and split merged calls (default: "
+        "tolerant)",
     )
 
 
@@ -86,16 +87,16 @@ def add_in_text(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--think-tags",
         choices=get_args(ThinkTags),
-        help="read text between thinking tags (<think>…</think>) at the start of a response as reasoning. auto: if "
-        "the provider is known to send them; on: always; opened: the prompt already has the opening tag (default: "
-        "auto, off with --policy strict)",
+        help="when to read text between thinking tags (<think>…</think>) at the start of a response as reasoning. auto: if "
+        "the provider is known to send such tags; on: always; opened: always, for a prompt that already has the opening "
+        "tag; off: never (default: auto, or off with --policy strict)",
     )
     command.add_argument(
         "--text-calls",
         action="append",
         choices=get_args(TextCalls),
         metavar="GRAMMAR",
-        help="turn calls that the model writes as text in this form into tool calls; may be repeated: "
+        help="the form in which the model writes calls as text; these calls become tool calls; may be repeated: "
         f"{', '.join(get_args(TextCalls))}",
     )
 
@@ -113,7 +114,7 @@ def add_stage(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="MODULE:NAME",
-        help="a stage that the events pass; may be repeated",
+        help="a stage through which the events pass; may be repeated",
     )
 
 

@@ -51,7 +51,7 @@ class Output:
 def add_outputs(command: Any, what: str) -> None:
     """Add ``--out``, ``--force`` and the input files. ``what`` describes the files in the help."""
     add = command.add_argument
-    add("--out", "-o", metavar="PATH", help="the file, or the folder, to write (default: standard output)")
+    add("--out", "-o", metavar="PATH", help="the file to write, or the folder for the files (default: standard output)")
     add("--force", action="store_true", help="with --out: overwrite files")
     add(
         "files",

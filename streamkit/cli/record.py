@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 HELP = "record the exchanges with a provider through a proxy"
 DETAIL = f"""\
-Serves a reverse proxy for one provider, and writes each exchange into a file *.stream.jsonl. The file has the request, the
-received pieces of the response with their times, and how the response ended. Bytes are forwarded unchanged, as they arrive.
-Configure your client with its usual key, and with the printed address instead of the provider's. Keys are forwarded, but never
-written to disk. Prompts and responses are written to disk.
+Starts a reverse proxy for one provider, and writes each exchange into a file *.stream.jsonl. The file has the request, the
+received pieces of the response with their times, and how the response ended. The proxy forwards bytes unchanged, as soon as
+they arrive. Configure your client with its usual key, and with the printed address instead of the provider's address. The
+proxy forwards keys, but never writes them to disk. Prompts and responses are written to disk.
 
-The command prints one line for each exchange: its status, how many pieces, bytes and milliseconds it had, how it ended, and
-its file. SIGTERM and SIGINT end the command and close all files.
+The command prints one line for each exchange: its status, the number of pieces, bytes and milliseconds, how it ended, and its
+file. SIGTERM and SIGINT end the command and close all files.
 
 examples:
   streamkit record --to https://api.example.com --dir recordings
@@ -40,22 +40,32 @@ DEFAULTS = RecorderLimits()
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of ``streamkit record``."""
     add = command.add_argument
-    add("--to", required=True, metavar="URL", help="the provider: scheme and host, optionally a path")
-    add("--dir", required=True, metavar="DIR", help="the folder for the recordings; made if missing")
+    add(
+        "--to",
+        required=True,
+        metavar="URL",
+        help="the URL of the provider: the scheme and the host, and optionally a path",
+    )
+    add(
+        "--dir",
+        required=True,
+        metavar="DIR",
+        help="the folder for the recordings, which is created if it does not exist",
+    )
     add("--host", default="127.0.0.1", help="the interface to listen on (default: 127.0.0.1)")
-    add("--port", type=int, default=8090, metavar="N", help="the port; 0 is any free one (default: 8090)")
+    add("--port", type=int, default=8090, metavar="N", help="the port; 0 means any free port (default: 8090)")
     add(
         "--dialect",
         type=source,
         metavar="DIALECT",
-        help="the provider's name, or its dialect (default: each path decides, or else the response)",
+        help="the provider's name, or its dialect (default: detected from the path of each request, or from the response)",
     )
     add(
         "--bodies",
         choices=get_args(Bodies),
         default="full",
-        help="what to keep of request bodies: everything, member names with types as values, or nothing (default: "
-        "full)",
+        help="what to keep of request bodies. full: everything; shape: the names of members, with types instead of values; "
+        "none: nothing (default: full)",
     )
     add(
         "--max-file-bytes",

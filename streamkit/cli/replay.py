@@ -15,24 +15,25 @@ if TYPE_CHECKING:
 
 HELP = "serve recordings as they were recorded"
 DETAIL = """\
-Serves the responses in recordings (*.stream.jsonl, written by `streamkit record`) to requests that match the recorded ones.
-Responses have the recorded status, headers, pieces with their times, and end. A response may end with an interruption, a reset
-or silence. The network is not used.
+Serves the responses in recordings (*.stream.jsonl, written by `streamkit record`) to requests that match the
+recorded requests. A response has the recorded status and headers. Its pieces arrive at the recorded times, and it ends like
+the recorded response, even if this was an interruption, a reset or silence. The network is not used.
 
-A request matches a recording if method, path and body are equal. With --match canonical (the default), the order of the
-members in JSON bodies does not matter, and paths named by --ignore are not compared. With --match exact, the bytes must be the
-same. If several recordings match one request, each is sent once, in the order of their times. After that, the last recording
-is sent again, unless --once is set. A request that matches no recording gets an error in its dialect, which names the first
-difference from the most similar recording.
+A request matches a recording if the method, the path and the body are equal. With --match canonical (the default), the order
+of the members in JSON bodies does not matter, and the values at the paths of --ignore are not compared. With --match exact,
+the bodies must have the same bytes. If several recordings match the same request, repeated requests get these recordings one
+after the other, in the order of their times. After that, the last recording is sent again, unless --once is set. If no
+recording matches, the client gets an error in its dialect. The error has the first difference from the most similar recording.
 
 PATH may also be a file with the bytes of a stream (recording.sse). The command sends these bytes as the response to each POST
-that no recording matches, all at once or split by --cut.
+that no recording matches. The bytes are sent in one piece, or in the pieces of --cut.
 
---speed 2 is twice as fast, and with 0 the command never waits. --cut says where responses are split: as recorded (`reads`),
-after each event (`events`), into pieces of N bytes (`bytes=N`), or at random places (`random=SEED`).
+With --speed 2, responses are twice as fast. With --speed 0, the command never waits. --cut says where responses are split: as
+recorded (`reads`), after each event (`events`), into pieces of N bytes (`bytes=N`), or at random places (`random=SEED`).
 
-The command prints its address, its recordings, and one line for each request, and serves until Ctrl-C. On loopback, it accepts
-only IP addresses and localhost as host names, since a web page could point its own host name to this machine.
+The command prints its address and its recordings, and then one line for each request. It serves until Ctrl-C. On loopback, the
+command accepts only IP addresses and localhost in the header Host, because a web page could point its own host name to this
+machine.
 
 examples:
   streamkit replay recordings/
@@ -47,16 +48,27 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("paths", nargs="+", metavar="PATH", help="recordings, or folders with them")
     add("--host", default="127.0.0.1", help="the interface to listen on (default: 127.0.0.1)")
-    add("--port", type=int, default=PORT, metavar="N", help=f"the port; 0 is any free one (default: {PORT})")
-    add("--speed", type=float, default=1.0, metavar="N", help="2 is twice as fast; 0 never waits (default: 1)")
+    add("--port", type=int, default=PORT, metavar="N", help=f"the port; 0 means any free port (default: {PORT})")
+    add(
+        "--speed",
+        type=float,
+        default=1.0,
+        metavar="N",
+        help="the speed: 2 is twice as fast, and 0 never waits (default: 1)",
+    )
     add("--cut", default="reads", metavar="CUT", help="where to split responses: reads, events, bytes=N or random=SEED")
-    add("--match", choices=["exact", "canonical"], default="canonical", help="how bodies match (default: canonical)")
+    add(
+        "--match",
+        choices=["exact", "canonical"],
+        default="canonical",
+        help="how bodies are compared (default: canonical)",
+    )
     add(
         "--ignore",
         action="append",
         default=[],
         metavar="PATH",
-        help="a path in JSON bodies to skip when comparing, such as messages[*].id; may be repeated",
+        help="a path in JSON bodies that is not compared, such as messages[*].id; may be repeated",
     )
     add("--once", action="store_true", help="send each recording only once")
     add(
@@ -64,7 +76,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         type=float,
         default=600.0,
         metavar="S",
-        help="seconds of silence in place of a recorded timeout, unless the client leaves before (default: 600)",
+        help="the seconds of silence where a timeout was recorded, unless the client leaves earlier (default: 600)",
     )
 
 

@@ -25,27 +25,38 @@ HELP = "run the gateway: it translates between clients and providers of any dial
 CLIENTS = ", ".join(name for name, dialect in DIALECTS.built_in.items() if dialect.http.surface is not None)
 KEY_VARIABLE = "STREAMKIT_INSPECT_KEY"
 DETAIL = f"""\
-Serves clients from the upstreams in a configuration file, with streamed and whole responses, in these dialects: {CLIENTS}.
-Routes in that file may have `stages`, which change responses: they redact text, end responses, or run your own code. Without a
-file, the gateway prints three commands to try, and a built-in demo upstream answers, which needs no key and no network. The
-demo has these models: demo answers and calls the offered tools, demo-reasoning thinks first, demo-slow is silent for a minute,
-demo-cut is interrupted, and demo-error answers with status 500. Any other model name is the same as demo.
+Starts the gateway, which sends the requests of clients to the upstreams in a configuration file. The clients get streamed or
+whole responses in these dialects: {CLIENTS}. Routes in the file may have `stages`, which change responses: a stage redacts
+text, ends a response, or runs your own code. The command needs the extra `gateway`: pip install 'streamkit-llm[gateway]'.
 
-The log is on standard error, as text on a terminal and as JSON elsewhere, unless `log_format` of the file says otherwise.
+Without a file, a built-in demo upstream responds, which needs no key and no network. The gateway then prints three commands to
+try. The demo has these models:
+  demo            responds, and calls the offered tools
+  demo-reasoning  thinks first
+  demo-slow       is silent for a minute
+  demo-cut        is interrupted
+  demo-error      responds with status 500
+Any other model name means the model demo.
 
-SIGTERM and SIGINT stop the gateway. Live streams then have 30 seconds (`grace_s` of the file) to end. After that, they end
-with an error in their dialect. A second signal ends the gateway at once. SIGHUP loads the file and its key files again. With
---watch, the gateway also loads them when one of them has changed. Later requests use the new configuration, and streams in
-progress finish with the old one. If the file has an error, or changes a setting that needs a restart (such as the port), the
-old configuration stays in use, and the log has the reason. Without a file, SIGHUP stops the gateway.
+The log is on standard error, as text on a terminal and as JSON elsewhere. The setting `log_format` of the file changes the
+format.
 
-On loopback, the gateway accepts only IP addresses, localhost and the names in `hosts` of the file as host names, since a web
-page could point its own host name to this machine. The gateway's metrics are at /metrics on a separate listener, by default on
-loopback, at the next higher port. That listener checks host names, too. Responses that clients ask to resume later are kept in
-memory, unless the table [resume] of the file says otherwise. Needs the extra `gateway`: pip install 'streamkit-llm[gateway]'.
+SIGTERM and SIGINT stop the gateway. Streams in progress then have 30 seconds to end (the setting `grace_s` of the file). After
+this time, they end with an error in their dialect. A second signal ends the gateway immediately.
 
---inspect keeps the last 100 streams in memory, without headers and requests, and prints the address of a page that shows them
-live. The address contains a token. If the page is not on loopback, you must set the token in {KEY_VARIABLE}.
+SIGHUP loads the file and its key files again. With --watch, the gateway also loads these files when one of them has changed.
+Later requests use the new configuration. Streams in progress finish with the old configuration. If the file has an error, or
+changes a setting that needs a restart (such as the port), the old configuration stays in use, and the log has the reason.
+Without a file, SIGHUP stops the gateway.
+
+On loopback, the gateway checks the header Host, because a web page could point its own host name to this machine. The gateway
+accepts IP addresses, localhost and the names in the setting `hosts` of the file. The metrics are at /metrics on a separate
+listener, by default on loopback at the next higher port. That listener checks the header Host, too. If a client asks to
+resume a response later, the gateway keeps the response in memory, unless the table [resume] of the file says otherwise.
+
+--inspect keeps the last 100 streams in memory, without headers and requests, and serves a page that shows them live. The
+gateway prints the address of the page, which contains a token. If the page is not on loopback, you must set the token in
+{KEY_VARIABLE}.
 
 examples:
   streamkit serve
@@ -63,15 +74,20 @@ EXTRA = "streamkit serve needs the extra `gateway`: pip install 'streamkit-llm[g
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of ``streamkit serve``."""
     add = command.add_argument
-    add("--config", metavar="FILE", help="the configuration, in TOML; without one a demo upstream answers")
+    add("--config", metavar="FILE", help="the configuration in TOML (default: none, so a demo upstream responds)")
     add("--check-config", action="store_true", help="print the configuration's errors, or its meaning, and exit")
     add("--watch", action="store_true", help="load the configuration again when its file or a key file has changed")
-    add("--host", help="the interface to listen on (default: the file's, or 127.0.0.1)")
-    add("--port", type=int, metavar="N", help="the port; 0 is any free one (default: the file's, or 8080)")
-    add("--workers", type=int, metavar="N", help="processes for that port (default: the file's, or 1)")
-    add("--timings", action="store_const", const=True, help="log the time of each stage of a stream")
+    add("--host", help="the interface to listen on (default: as in the file, or 127.0.0.1)")
+    add("--port", type=int, metavar="N", help="the port; 0 means any free port (default: as in the file, or 8080)")
+    add(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="the number of processes that serve the port (default: as in the file, or 1)",
+    )
+    add("--timings", action="store_const", const=True, help="log the time of each stage, for each stream")
     add_renamed(command, "--profile", "--timings")
-    add("--record", metavar="DIR", help="record each exchange with an upstream into DIR (default: the file's)")
+    add("--record", metavar="DIR", help="record each exchange with an upstream into DIR (default: as in the file)")
     add(
         "--inspect",
         nargs="?",

@@ -125,13 +125,15 @@ _OPENERS, _CLOSERS = frozenset((b"{", b"[")), frozenset((b"}", b"]"))
 
 def add_body(command: Any) -> None:
     """Add ``--indent`` and ``--quiet``."""
-    command.add_argument("--indent", action="store_true", help="write the body over several lines, for people")
+    command.add_argument(
+        "--indent", action="store_true", help="write the body in several lines, so that people can read it"
+    )
     add_quiet(command)
 
 
 def add_quiet(command: Any) -> None:
     """Add ``--quiet``."""
-    command.add_argument("--quiet", "-q", action="store_true", help="no report on standard error")
+    command.add_argument("--quiet", "-q", action="store_true", help="write no report on standard error")
 
 
 async def body_of(path: str) -> bytes:
