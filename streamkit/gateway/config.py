@@ -8,6 +8,7 @@ Source: limits.md §1 (defaults), §3 (T5, T6, T8); clients.md §10.3; resume.md
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import parse_qsl, urlsplit
 
-from attrs import Attribute, field, frozen
+from attrs import Attribute, AttrsInstance, Factory, field, fields, frozen, has
 from attrs.validators import ge, gt, le
 
 from streamkit.dialects.profiles import KeepAliveForm
@@ -392,7 +393,7 @@ def _overlap(one: tuple[str, int], other: tuple[str, int]) -> bool:
 
 
 def describe(config: Config) -> str:
-    """Return the configuration as a few lines: addresses, upstreams, routes, warnings. It shows no keys."""
+    """Return the configuration as a few lines: addresses, upstreams, routes, changed settings, warnings. It shows no keys."""
     return "\n".join(_lines(config))
 
 
@@ -415,10 +416,12 @@ def _lines(config: Config) -> Iterator[str]:
     width = max(map(len, config.upstreams), default=0)
     for name, upstream in config.upstreams.items():
         yield f"  {name:{width}}  {upstream.dialect}, {upstream.base_url}, {_access(upstream)}"
+        yield from (f"    {setting}" for setting in _changed(upstream))
     yield "routes:"
     for route in config.routes:
         stages = "".join(f", through {stage.use}" for stage in route.stages)
         yield f"  {', '.join(route.models)} -> {', then '.join(_groups(route))}{stages}"
+        yield from (f"    {setting}" for setting in _changed(route))
     if config.warnings:
         yield "warnings:"
         yield from (f"  {warning}" for warning in config.warnings)
@@ -458,6 +461,28 @@ def _groups(route: Route) -> Iterator[str]:
         else:
             equals = (f"{_target(each)}{'' if each.weight == 1 else f' (weight {each.weight:g})'}" for each in group)
             yield f"one of {', '.join(equals)} by {route.balance.replace('_', ' ')}"
+
+
+#: Members of upstreams and routes that are not listed as settings: their own lines show them, or they contain keys.
+_NOT_LISTED: Final = frozenset(
+    {"name", "dialect", "base_url", "auth", "key", "keys", "transport", "proxy", "client_cert", "client_key", "tools"}
+    | {"models", "targets", "balance", "stages"}
+)
+
+
+def _changed(settings: AttrsInstance, table: str = "") -> Iterator[str]:
+    """Yield the settings that differ from the defaults, as in the file. Values in tables are hidden: they may be keys."""
+    for member in fields(type(settings)):
+        value = getattr(settings, member.name)
+        default = member.default.factory() if isinstance(member.default, Factory) else member.default  # type: ignore[arg-type]
+        if member.name in _NOT_LISTED or value == default:
+            continue
+        if has(type(value)):
+            yield from _changed(value, f"{member.name}.")
+        elif isinstance(value, Mapping):
+            yield f"{member.name} = {{ {', '.join(f'{name} = …' for name in value)} }}"
+        else:
+            yield f"{table}{member.name} = {json.dumps(value, ensure_ascii=False)}"
 
 
 def _target(target: Target) -> str:
