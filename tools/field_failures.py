@@ -17,19 +17,24 @@ GENERATED = (
 TEST = "tests/test_field_failures.py"
 INTRODUCTION = f"""\
 Each row of these tables is a failure that people reported in other software that streams model output, or that was found in
-streamkit. The row says what causes the failure, and what streamkit does when it meets this cause.
+streamkit. The row says what causes the failure, and what streamkit does in this case.
 The second column names each report as `repository#number`, as on GitHub. If a name has no number, the failure was seen
 when that software was run.
 
 The tables use these words:
 
-- **Chat** and **Responses** are the two APIs of OpenAI, and **Interactions** is the newer API of Gemini. **Anthropic**,
-  **Gemini**, **Ollama** and other vendors' names also stand for the API of the vendor. The format of an API is a
-  **dialect**. streamkit reads a response in one dialect, and can write it in another, which is the dialect of the client.
-  If both dialects are the same, streamkit forwards the bytes, or reads them and **writes them again**.
-- A **call** is a tool call. A **fragment** is a part of the arguments of a call, in one chunk of the stream.
-- A **repair** is a fault of the server that streamkit corrects, and a **loss** is something that the client's dialect has
-  no place for. streamkit counts both by kind in the **report** on the stream (`StreamReport`).
+- **Chat** is OpenAI's Chat Completions API, **Responses** is OpenAI's Responses API, and **Interactions** is the newer API
+  of Gemini. **Anthropic**, **Gemini**, **Ollama** and other vendors' names also stand for the API of the vendor.
+- A **dialect** is the format of one of these APIs. streamkit reads a response in the dialect of the server, and writes the
+  response in the dialect of the client. If both dialects are the same, streamkit forwards the bytes, or it reads the
+  response and **writes it again**.
+- A **read** is the bytes that the network delivers at one time. A **frame** is one event of a stream, or one line in
+  Ollama's dialect. The **terminator** is the frame that says that a stream is complete (`[DONE]`, `message_stop`).
+- A **member** is a name with its value in a JSON object.
+- A **call** is a tool call. A **fragment** is the part of a call in one chunk of the stream: a piece of the arguments, and
+  perhaps the id and the name.
+- A **repair** is a fault that streamkit corrects, and a **loss** is something that the dialect of the output has no place
+  for. streamkit counts both by kind in the **report** on the stream (`StreamReport`).
 - A **verdict** is the result of checking the arguments of a call, for example `complete`, `empty`, `truncated` or
   `malformed`. If streamkit **withholds** a call, the client does not get the call, and its arguments are in the report.
 - A stop reason is a **natural stop** if the model ended by itself (`stop`, `end_turn`). A stream is **interrupted** if it
@@ -103,7 +108,7 @@ def summary() -> Iterator[str]:
     shown = f"{streams} streams show {len(handled)} of them, and other tests show {len(covered)}"
     yield f"{len(handled) + len(covered)} are handled: {shown}"
     opened = [str(case.number) for case in CASES if case.open]
-    yield f"{len(opened)} open: {', '.join(opened) or 'streamkit does what the row says in every case with a stream'}"
+    yield f"{len(opened)} open: {', '.join(opened) or 'in every case with a stream, streamkit does what the row says'}"
     if waiting:
         yield f"{waiting.total()} wait"
     for what, times in sorted(waiting.items(), key=lambda item: (-item[1], item[0])):

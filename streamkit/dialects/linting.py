@@ -87,14 +87,17 @@ CASES: Final[Mapping[int, str]] = {
     80: "a Responses stream has deltas for an item that was never added",
     81: "text blocks without text stay in the history, and the server rejects every later request",
     82: "the indices of content blocks have gaps",
-    88: "a long signature is split between reads or deltas, or the input ends inside it",
+    88: "a long signature is split between reads or deltas, or the input ends inside the signature",
     94: "the JSON contains a raw U+2028, U+2029 or U+0085, where many line readers end a line",
     100: "some events have only `retry:`, `id:` or comment lines, or an empty `data:`",
     102: "a server sends comments as data",
     106: "reads split the events, or the last event has no blank line after it",
     111: "the stream contains the backend's error as raw JSON instead of an event",
-    112: "an error has an unusual form: without its envelope, with a null type, flat, or as text",
-    114: "the connection ends before any content, or without sending anything",
+    112: (
+        "an error has an unusual form, for example no type or a null type, a message outside an `error` "
+        "object, or a text as `error`"
+    ),
+    114: "the connection ends before any content, or before a single byte",
     115: "a frame cannot be read, and the terminator follows the frame",
     116: "a refusal has its own member, or the server cancels the stream",
     131: "a Responses stream lacks some of its events",

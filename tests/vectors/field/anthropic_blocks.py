@@ -25,7 +25,7 @@ CASES = (
     Case(
         number=75, refs="BerriAI/litellm#13373; decolua/9router#2225, #2248",
         cause="a delta arrives for a content block that never started",
-        does="The kind of the delta decides which kind of block streamkit starts for it. In its output, streamkit starts every block.",
+        does="The kind of the delta decides which kind of block streamkit starts for this delta. In its output, every block has a start event.",
         forms=(
             message(
                 am.delta(0, "text_delta", text="Hi"), am.stop(0), name="text", text="Hi", repairs={"block_unopened": 1},
@@ -40,7 +40,7 @@ CASES = (
     Case(
         number=76, refs="BerriAI/litellm#21128, #22504, #25212, #34433, #29518, #30043, #33224, #29600, #31495",
         cause="reasoning arrives while a text block is open, or one chunk has both reasoning and text",
-        does="In streamkit's output, a block has only one kind of content. streamkit closes the block before it starts a block of another kind. No text is lost at the change.",
+        does="In streamkit's output, a block has only one kind of content. streamkit closes the block before it starts a block of another kind. streamkit keeps the delta that causes the change.",
         forms=(
             chat(
                 chunk({"role": "assistant", "content": "", "reasoning_content": "hm"}), chunk({"reasoning_content": "m", "content": "Hi"}), STOP, DONE, name="both in one chunk",
@@ -88,7 +88,7 @@ CASES = (
     Case(
         number=79, refs="BerriAI/litellm#15307; new-api#6394; open-webui#25963",
         cause="nothing is wrong in the stream: the fragments of parallel calls alternate. The client's dialect does not allow content blocks to alternate",
-        does="streamkit writes one block at a time. It holds the arguments of later calls until the earlier calls are complete.",
+        does="streamkit writes one block at a time. streamkit holds the arguments of later calls until the earlier calls are complete.",
         forms=(
             calling(
                 calls(call(0, "a", "f", "")), calls(call(1, "b", "g", "")), calls(call(2, "c", "h", "")),
@@ -131,7 +131,7 @@ CASES = (
     Case(
         number=82, refs="big-AGI#917",
         cause="the indices of content blocks have gaps",
-        does="streamkit accepts gaps when it reads a stream. It writes indices without gaps.",
+        does="streamkit accepts gaps when it reads a stream. streamkit writes indices without gaps.",
         forms=(
             message(
                 *am.block(0, "Hi"), *am.tool(2, "a", "f", '{"x":1}'), *am.tool(5, "b", "g", '{"y":2}'), reason="tool_use",
@@ -146,7 +146,7 @@ CASES = (
     Case(
         number=83, refs="claude-worker-proxy#19",
         cause="a server sends one block per token, and no usage",
-        does="streamkit joins adjacent text deltas into one block. Blocks that arrive separately stay separate in Anthropic, and are joined in other dialects. streamkit always writes usage.",
+        does="streamkit joins adjacent text deltas into one block. Blocks that arrive separately stay separate for Anthropic's clients, and are joined for other clients. streamkit always writes usage.",
         forms=(
             chat(said("H"), said("i"), said("!"), STOP, DONE, name="tokens", text="Hi!", to={"anthropic": messages(Text("Hi!"), holds=(b'"usage":{"input_tokens":0,"output_tokens":0,',))}),
             message(

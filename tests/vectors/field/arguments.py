@@ -61,7 +61,7 @@ CASES = (
     Case(
         number=43, refs="pydantic/pydantic-ai#1654",
         cause="`arguments` is null, and no other arguments follow",
-        does="Null adds no text to the arguments. If they are still empty at the end, streamkit reads them as `{}`.",
+        does="Null adds no text to the arguments. If the arguments are still empty at the end, streamkit reads the arguments as `{}`.",
         forms=(
             calling(calls({"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": None}}), calls=(EMPTY,), to=NOTHING),
         ),

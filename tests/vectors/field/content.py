@@ -90,8 +90,8 @@ CASES = (
     ),
     Case(
         number=322, refs="BerriAI/litellm#35021; caozhiyuan/copilot-api#111",
-        cause="software does not read the names of Copilot's reasoning (`reasoning_text`, `cot_summary`). It also does not read the members that must be sent back with the reasoning (`reasoning_opaque`, `cot_id`)",
-        does="streamkit reads all these names. The part that only Copilot can read becomes a Copilot signature, which is sealed for clients of other vendors.",
+        cause="software does not read the members of Copilot's reasoning (`reasoning_text`, `cot_summary`), or the members that must be sent back with the reasoning (`reasoning_opaque`, `cot_id`)",
+        does="streamkit reads all these members. The part that only Copilot can read becomes a Copilot signature, which is sealed for clients of other vendors.",
         forms=(
             copilot({"reasoning_text": "Look "}, {"reasoning_text": "first."}, {"reasoning_opaque": "T1A="}, name="text, then the opaque"),
             copilot({"reasoning_text": "Look first.", "reasoning_opaque": "T1A="}, name="both at once"),

@@ -19,19 +19,19 @@ CASES = (
     ),
     Elsewhere(
         number=47, refs="openclaw#96441; asyar#513; jarvis#560",
-        cause="a conversation history has the arguments as an object for Chat, or as text for Ollama",
+        cause="a conversation history has the arguments as an object for Chat, or as text for Ollama, and the server rejects it",
         does="streamkit writes arguments in the form that the dialect requires, in responses and in requests.",
         covered_by="tests/seeds/test_s2.py::test_a_tool_message_is_a_result_of_the_user_and_the_ids_stay",
     ),
     Elsewhere(
         number=69, refs="traceloop/openllmetry#4394",
         cause="the end of the HTTP body stays unread after `[DONE]`, so the connection cannot be reused",
-        does="streamkit reads the body to its end, and uses the connection again. If the body does not end within one second, streamkit closes it.",
+        does="streamkit reads the body to its end, and uses the connection again. If the body does not end within one second, streamkit closes the body.",
         covered_by="tests/gateway/test_connections.py::test_a_connection_is_used_again_after_a_stream",
     ),
     Elsewhere(
         number=101, refs="theopenco/llmgateway#2334",
-        cause="a blank line follows a keep-alive comment, and old clients read this as an event",
+        cause="a blank line follows a keep-alive comment, and old clients take the blank line for the end of an event",
         does="streamkit writes a comment as one line, without a blank line after it.",
         covered_by="tests/framing/test_sse.py::test_a_comment_is_one_line_and_never_an_event",
     ),
@@ -43,20 +43,20 @@ CASES = (
     ),
     Elsewhere(
         number=110, refs="any-llm#847; Logos#706; mistral.rs#57",
-        cause="an exception in the middle of a stream closes the stream without a message",
+        cause="an exception in the middle of a stream closes the stream, and the client gets no message",
         does="streamkit writes the content that it received so far, then an error frame of the client's dialect. The report contains the exception.",
         covered_by="tests/laws/test_l7_prompt_close.py::test_a_failed_source_is_told_to_the_client_and_to_the_report",
     ),
     Elsewhere(
         number=117, refs="litellm#13774, #17364, #30244, #30245, #31499, #30223, #37140, #36123, #3341; 1rgs/claude-code-proxy#114",
         cause="the client disconnects, but the upstream continues its response",
-        does="streamkit closes the upstream connection immediately. This works before the headers, before the first byte and during the response, with and without streaming.",
+        does="streamkit closes the upstream connection immediately. This works before the response headers, before the first byte and during the response, with and without streaming.",
         covered_by="tests/gateway/test_cancel.py::test_the_upstream_hears_of_it",
     ),
     Elsewhere(
         number=118, refs="pydantic-ai#4204; mcp python-sdk#1271; simonw/llm#1659; LightRAG#3634, #3712",
         cause="nested generators are never closed, or they yield while they are being closed",
-        does="A pipe is a source with its stages. It closes the outermost stage first, in the task that leaves the pipe, and yields nothing after that.",
+        does="A pipe is a source with its stages. A pipe closes the outermost stage first, in the task that leaves the pipe, and yields nothing after that.",
         covered_by="tests/test_pipeline.py::test_everything_is_closed_outermost_first_in_the_callers_task",
     ),
     Elsewhere(
@@ -68,7 +68,7 @@ CASES = (
     Elsewhere(
         number=120, refs="aiohttp#7172, #3966, #7590, #2499; aiohttp-sse#370, #450; KiroCrew#7791",
         cause="writing to a disconnected client raises an exception, or the handler never learns that the client disconnected",
-        does="For streamkit, a disconnected client is a normal end. streamkit logs nothing as an error.",
+        does="For streamkit, a disconnected client is a normal end. streamkit logs no error for it.",
         covered_by="tests/web/test_reply.py::test_a_client_that_leaves_closes_the_source_at_once",
     ),
     Elsewhere(
@@ -92,7 +92,7 @@ CASES = (
     Elsewhere(
         number=124, refs="starlette#2753",
         cause="compression delays the events",
-        does="streamkit never compresses event streams. Its header `no-transform` tells proxies not to compress them.",
+        does="streamkit never compresses event streams. The value `no-transform` in the header `Cache-Control` tells proxies not to compress the stream.",
         covered_by="tests/web/test_reply.py::test_a_stream_goes_out_as_it_is_and_is_not_for_proxies_to_hold",
     ),
     Elsewhere(
@@ -158,13 +158,13 @@ CASES = (
     Elsewhere(
         number=186, refs="streamkit's own `parse_arguments`",
         cause="arguments with a number of 5,000 digits have the verdict `complete`, but cannot be parsed. Arguments with 129 levels of nesting do not have this verdict, but can be parsed",
-        does="The verdict and the parsed value agree. Both have the same limit of levels. An integer that is too long for `int` becomes a `Decimal`.",
+        does="The verdict and the parsed value agree. The same limit for levels of nesting applies to both. An integer that is too long for `int` becomes a `Decimal`.",
         covered_by="tests/tool_calls/test_check.py::test_the_value_agrees_with_the_verdict_however_many_digits",
     ),
     Elsewhere(
         number=187, refs="cc-switch#5093; vercel/ai#14760",
         cause="the name of a call never arrives. The call is withheld, and the turn ends as if the model had called nothing",
-        does="The response is an error in every dialect, with and without streaming. Within one dialect, streamkit does not forward the success terminator.",
+        does="The response is an error in every dialect, with and without streaming. If the client and the upstream have the same dialect, streamkit does not forward the success terminator.",
         covered_by="tests/dialects/test_failed_turns.py::test_a_call_whose_name_never_came_is_an_error_for_every_client",
     ),
     Elsewhere(
@@ -182,7 +182,7 @@ CASES = (
     Elsewhere(
         number=199, refs="BigPizzaV3/CodexPlusPlus#2156",
         cause="a tool search or `additional_tools` adds tools, but these tools are missing from the tools of the request",
-        does="If the conversation has no place for such tools in the target dialect, streamkit offers each tool once, next to the tools of the request.",
+        does="If the target dialect has no place for such tools inside the conversation, streamkit offers each tool once, next to the tools of the request.",
         covered_by="tests/requests/test_namespaces.py::test_tools_that_an_item_brings_are_offered_once_elsewhere_and_stay_in_it_here",
     ),
     Elsewhere(
@@ -200,7 +200,7 @@ CASES = (
     Elsewhere(
         number=202, refs="raine/claude-code-proxy#10; router-for-me/CLIProxyAPI#121, #883",
         cause="a web search goes to a provider with its own web search, but under a name that the provider does not know, or as a function",
-        does="streamkit treats the web searches of Anthropic, OpenAI and Google as one tool, with its options and its tool choice. It counts a loss for each option that the target does not have.",
+        does="streamkit treats the web searches of Anthropic, OpenAI and Google as one tool, with its options and its tool choice. streamkit counts a loss for each option that the target does not have.",
         covered_by="tests/requests/test_web_search.py::test_a_search_that_is_demanded_is_demanded_there",
     ),
     Elsewhere(
@@ -212,7 +212,7 @@ CASES = (
     Elsewhere(
         number=204, refs="router-for-me/CLIProxyAPI#121, #883; raine/claude-code-proxy#10",
         cause="the client shows `Did 0 searches` (Claude Code) and no links, although another provider ran a search",
-        does="streamkit writes a search that the provider ran in the client's dialect, with the pages that were found. It never writes such a search as a call that the client must run.",
+        does="In the client's dialect, streamkit writes the search that the provider ran, with the pages that were found. streamkit never writes such a search as a call that the client must run.",
         covered_by="tests/gateway/test_tools.py::test_claude_code_gets_its_search_from_another_provider",
     ),
     Elsewhere(
@@ -229,20 +229,20 @@ CASES = (
     ),
     Elsewhere(
         number=209, refs="pydantic-ai; a route to Claude at Anthropic's API, Bedrock and Vertex AI",
-        cause="software withholds Claude's signatures from one platform when it sends a request to Claude on another platform, or takes them for another vendor's signatures",
+        cause="a signature that Claude made on one platform is not sent to Claude on another platform. Or software takes it for the signature of another vendor",
         does="streamkit treats signatures and redacted thinking from Bedrock as Anthropic's own. Both platforms get them unchanged, in streams, whole responses and histories.",
         covered_by="tests/dialects/test_claude_signatures.py::test_a_history_has_them_as_they_are",
     ),
     Elsewhere(
         number=210, refs="pensarai/apex#890; askalf/dario#273; docker/docker-agent#3362; vellum-assistant#37276; aelix-ai#258; RooCodeInc/Roo-Code#11732",
         cause="a request has a reasoning effort for a model that takes token budgets, or a token budget for a model that takes efforts. Or the model does not allow the value",
-        does="streamkit converts efforts to token budgets and back, with one table for all dialects. The version of Claude or Gemini decides which form streamkit writes. It counts a loss for an inexact conversion.",
+        does="streamkit converts efforts to token budgets and back, with one table for all dialects. The version of Claude or Gemini decides which form streamkit writes. streamkit counts a loss for an inexact conversion.",
         covered_by="tests/requests/test_thinking.py::test_what_a_model_is_told",
     ),
     Elsewhere(
         number=211, refs="CLIProxyAPI; Anthropic's extended thinking",
         cause="the thinking budget of a request is not below the token limit of the response",
-        does="streamkit reduces the budget to half of the limit. If even the smallest allowed budget does not fit, streamkit turns thinking off. It counts both changes.",
+        does="streamkit reduces the budget to half of the limit. If even the smallest allowed budget does not fit, streamkit turns thinking off. streamkit counts a loss for both changes.",
         covered_by="tests/requests/test_thinking.py::test_a_budget_stays_below_the_bound_of_the_answer",
     ),
     Elsewhere(
@@ -254,7 +254,7 @@ CASES = (
     Elsewhere(
         number=213, refs="cline#230, #247; QwenLM/qwen-code#2318; BerriAI/litellm#6642; tailcallhq/forgecode#2008; openclaude#774",
         cause="the content of a message is a list of parts, but the provider accepts only strings (DeepSeek responds with 422, `invalid type: sequence`)",
-        does="The profile of such a provider says this, and streamkit joins the texts into one string. streamkit counts a loss for other parts.",
+        does="The profile of such a provider contains this rule, and streamkit joins the texts into one string. streamkit counts a loss for other parts.",
         covered_by="tests/requests/test_providers.py::test_deepseek_gets_strings",
     ),
     Elsewhere(
@@ -266,25 +266,25 @@ CASES = (
     Elsewhere(
         number=215, refs="Claude Code, the AI SDK and openai-agents send image URLs to Ollama and Bedrock",
         cause="software drops an image URL for a dialect without URLs, and the model describes an image that it has not seen",
-        does="The setting `linked_media` decides what happens. streamkit refuses the request with the path of the image, or drops the image and counts a loss, or fetches the image. It fetches only over https and from public addresses, with limits.",
+        does="The setting `linked_media` decides what happens. streamkit refuses the request with the path of the image, or drops the image and counts a loss, or fetches the image. streamkit fetches only over https and from public addresses, with limits.",
         covered_by="tests/requests/test_providers.py::test_an_image_at_a_url_is_refused_where_no_url_is_taken_unless_it_may_be_dropped",
     ),
     Elsewhere(
         number=216, refs="OWASP: server-side request forgery (SSRF); redirects and host names that lead into a private network",
         cause="a gateway fetches a URL that a client names, and so reaches addresses in the gateway's own network",
-        does="streamkit checks the address when it opens the socket, and again for each redirect. It limits the size, the type and the number of the files, and the time to fetch them.",
+        does="streamkit checks the address when it opens the socket, and again for each redirect. streamkit limits the size, the type and the number of the files, and the time to fetch them.",
         covered_by="tests/web/test_fetching.py::test_what_may_not_be_fetched_is_refused_with_its_place",
     ),
     Elsewhere(
         number=217, refs="Codex: shells, patches, computer use and approvals of MCP servers, in histories for another provider",
-        cause="the client itself runs certain items of Responses. Software takes them for tools of the provider, and loses the items and their outputs",
+        cause="the client itself runs certain items of Responses. Software takes these items for tools of the provider, and loses them and their outputs",
         does="For other dialects, streamkit writes such items as calls and results, named after what was run. Within Responses, the items stay unchanged.",
         covered_by="tests/requests/test_client_items.py::test_in_a_history_for_another_dialect_they_are_a_call_and_its_result",
     ),
     Elsewhere(
         number=218, refs="OpenAI Responses: `local_shell_call`, `shell_call`, `apply_patch_call`, `computer_call`, `mcp_approval_request`",
         cause="a turn ends as if it were complete, although it waits for the client to run or approve something",
-        does="The stop reason is `tool_calls`. Case 250 says how clients of other dialects get the item that waits.",
+        does="The stop reason is `tool_calls`. Case 250 says how clients of other dialects get the item that they must run or approve.",
         covered_by="tests/requests/test_client_items.py::test_a_stream_that_waits_for_the_client_ends_for_calls",
     ),
     Elsewhere(
@@ -314,7 +314,7 @@ CASES = (
     Elsewhere(
         number=240, refs="streamkit's own gateway",
         cause="the last turn of an agent has only text. The log calls this `no_tool_calls`, which looks like a fault",
-        does="The log now says `answered`. It says `tool_choice_ignored` only if the request demanded a call and the call is missing.",
+        does="The log now says `answered`. The log says `tool_choice_ignored` only if the request demanded a call and the call is missing.",
         covered_by="tests/gateway/test_attempts.py::test_five_models_two_calls_two_texts_a_404_and_a_429_are_each_counted",
     ),
     Elsewhere(
@@ -331,8 +331,8 @@ CASES = (
     ),
     Elsewhere(
         number=243, refs="openai/codex#19821, #43353; NVIDIA/NeMo-Relay#994; Soju06/codex-lb#1886; icebear0828/codex-proxy#681",
-        cause="a client tries a WebSocket first, and gets 404 or 405. It retries seven times before it uses HTTP",
-        does="The gateway serves the WebSocket, or refuses it with 426. After a 426, the client uses HTTP immediately. Any other `GET` on this path gets 405, as before.",
+        cause="a client tries a WebSocket first, and gets 404 or 405. The client retries seven times before it uses HTTP",
+        does="The gateway serves the WebSocket, or refuses it with 426. After a 426, the client uses HTTP immediately. Any other `GET` on this path gets 405.",
         covered_by="tests/gateway/test_app.py::test_a_websocket_is_refused_with_426_at_which_codex_goes_on_over_http",
     ),
     Elsewhere(
@@ -368,13 +368,13 @@ CASES = (
     Elsewhere(
         number=249, refs="caddyserver/caddy#6293, #7905, #4952; Wei-Shaw/sub2api#4757",
         cause="a proxy compresses the stream, and so delays the events (Caddy's `encode gzip`)",
-        does="streamkit sends `Cache-Control: no-transform` with every stream, and Caddy and other proxies respect this header. The deployment page has a Caddyfile, and says what must not be in it.",
+        does="streamkit sends `Cache-Control: no-transform` with every stream, and Caddy and other proxies respect this header. The deployment page has a Caddyfile, and says what to leave out of this file.",
         covered_by="tests/gateway/test_app.py::test_a_stream_is_told_to_pass_through_proxies_as_it_is",
     ),
     Elsewhere(
         number=254, refs="microsoft/vscode-copilot-chat#3740; Anthropic's `compact_20260112`, OpenAI's `compact_threshold` and `compaction_trigger`",
         cause="a client asks the provider to replace a long conversation with a summary. Software drops this option if the provider has another name for it",
-        does="streamkit translates the option between Anthropic and Responses, and sends the beta header that Anthropic requires. It counts a loss for every part that the target lacks. In other dialects, the whole option is a loss.",
+        does="streamkit translates the option between Anthropic and Responses, and sends the beta header that Anthropic requires. streamkit counts a loss for every part that the target lacks. In other dialects, the whole option is a loss.",
         covered_by="tests/web/test_exchange.py::test_anthropic_is_asked_for_a_compaction_under_its_beta_and_gets_its_block_back",
     ),
     Elsewhere(
@@ -391,7 +391,7 @@ CASES = (
     ),
     Elsewhere(
         number=266, refs="ASP.NET's `StreamWriter`; streamkit itself, which raised an exception of another library",
-        cause="a whole response begins with a byte order mark. Or the numbers of the calls in a response contain characters that are not digits",
+        cause="a whole response begins with a byte order mark. Or the calls of a response are numbered with characters that are not digits",
         does="streamkit ignores the mark, as it does in a stream. Calls with such numbers keep their order of arrival.",
         covered_by="tests/responses/test_openai_chat.py::test_a_byte_order_mark_before_a_body_is_passed_over",
     ),
@@ -404,13 +404,13 @@ CASES = (
     Elsewhere(
         number=283, refs="Yeachan-Heo/gajae-code#4807; farion1231/cc-switch#3047; openai/codex#8479; livekit/agents#1977; Oaklight/argo-proxy#69",
         cause="a message, or an image from a tool, is between calls and their results. Chat servers reject such a history",
-        does="streamkit writes all results directly after their calls, and then the messages that were between them. It counts each message that it moves.",
+        does="streamkit writes all results directly after their calls, and then the messages that were between them. streamkit counts each move.",
         covered_by="tests/requests/test_between_calls_and_results.py::test_results_stand_right_behind_their_calls",
     ),
     Elsewhere(
         number=284, refs="caozhiyuan/copilot-api#162; BerriAI/litellm#22878; BerriAI/litellm#38251; router-for-me/CLIProxyAPI#4765",
         cause="a block that only Anthropic has contains text, but software drops it. Such blocks are search results, found tools, or documents in blocks or plain text",
-        does="streamkit writes the text of the block, in messages and in tool results. It counts a loss for the form of the block.",
+        does="streamkit writes the text of the block, in messages and in tool results. streamkit counts a loss for the form of the block.",
         covered_by="tests/dialects/bodies/test_blocks_as_text.py::test_its_text_is_written_and_its_form_counted",
     ),
     Elsewhere(
@@ -422,7 +422,7 @@ CASES = (
     Elsewhere(
         number=286, refs="UKGovernmentBEIS/inspect_ai#3721; BerriAI/litellm#9524, #10106; danny-avila/LibreChat#10737; BittnerPierre/AI-Agent-Casebook#133; maximhq/bifrost#1000; looplj/axonhub#1669; ujisati/claude-code-provider-proxy#11; router-for-me/CLIProxyAPI#193; EleutherAI/lm-evaluation-harness#3822; ding113/claude-code-hub#1257; mnfst/llm-gateway#2782; musistudio/claude-code-router#1380; QuantumNous/new-api#6538; decolua/9router#3216, #3733; BerriAI/litellm#33195; JiuliNuoyi/CodexRosetta#1",
         cause="a request has options that the other model rejects (sampling with reasoning, stop sequences, long user ids). Other options have the opposite meaning there (an effort next to disabled thinking) or another name",
-        does="streamkit leaves out rejected options and counts each. Disabled thinking stays disabled. streamkit translates the members that OpenAI's two dialects share.",
+        does="streamkit leaves out rejected options and counts a loss for each. Disabled thinking stays disabled. streamkit translates the members that OpenAI's two dialects share.",
         covered_by="tests/dialects/bodies/test_option_limits.py::test_models_that_always_reason_get_no_temperature",
     ),
     Elsewhere(
@@ -469,7 +469,7 @@ CASES = (
     ),
     Elsewhere(
         number=294, refs="earendil-works/pi#5930; jundot/omlx#26; anomalyco/opencode#17746, #50574; kortix-ai/suna#5986",
-        cause="a server of the client's own dialect says in its own words that the conversation is too long. It uses a number as the error code, or status 500",
+        cause="a server of the client's own dialect says in its own words that the conversation is too long. The server uses a number as the error code, or status 500",
         does="As in case 282, Anthropic's clients get `prompt is too long` and OpenAI's clients get `context_length_exceeded`, with a status below 500. Anthropic's own message stays unchanged.",
         covered_by="tests/dialects/vocabulary/test_context_overflow.py::test_a_server_that_speaks_the_clients_dialect_and_says_it_in_its_own_words_is_understood",
     ),
@@ -529,14 +529,14 @@ CASES = (
     ),
     Elsewhere(
         number=328, refs="BerriAI/litellm#34802",
-        cause="a response contains only code that the provider ran, and the output of the code. It arrives empty and without an error",
-        does="If the client's dialect has no form for code, and the response has no other text, streamkit writes the code and its output as fenced text. It counts a loss for the form.",
+        cause="a response contains only code that the provider ran, and the output of the code. The response arrives empty and without an error",
+        does="If the client's dialect has no form for code, and the response has no other text, streamkit writes the code and its output as fenced text. streamkit counts a loss for the form.",
         covered_by="tests/translation/test_spoken.py::test_a_response_of_nothing_but_code_says_the_code_and_its_output",
     ),
     Elsewhere(
         number=329, refs="HKUDS/nanobot#1555; zeroclaw-labs/zeroclaw#2136; ericc-ch/copilot-api#81",
         cause="a whole Copilot response has its text in one choice and its calls in another. Both choices have the reason `tool_calls`, and the calls are lost",
-        does="If all choices have the reason `tool_calls` and one of them has no call, streamkit joins them into one message and counts this. Choices that are alternatives stay separate.",
+        does="If all choices have the reason `tool_calls` and one of them has no call, streamkit joins the choices into one message and counts a repair. Choices that are alternatives stay separate.",
         covered_by="tests/responses/test_openai_chat.py::test_a_response",
     ),
     Elsewhere(
@@ -553,8 +553,8 @@ CASES = (
     ),
     Elsewhere(
         number=337, refs="googleapis/python-genai#867; symfony/ai#803; openai/openai-agents-python#656; snailyp/gemini-balance#264; vercel/ai#16540",
-        cause="a request has tools and also a JSON response format. Gemini before version 3, Cohere and Groq reject this",
-        does="streamkit keeps the tools, leaves out the format and counts a loss. If no tool may be called, streamkit keeps the format and leaves out the tools.",
+        cause="a request has tools and also a JSON response format. Gemini before version 3, Cohere and Groq reject such a request",
+        does="streamkit keeps the tools, leaves out the format and counts a loss. If the request forbids all tool calls, streamkit keeps the format and leaves out the tools.",
         covered_by="tests/requests/test_vendors_limits.py::test_the_tools_stay_where_an_answer_in_json_is_refused_next_to_them",
     ),
     Elsewhere(
@@ -565,14 +565,14 @@ CASES = (
     ),
     Elsewhere(
         number=339, refs="musistudio/llms#68; microsoft/vscode#325672",
-        cause="a file has no name, and OpenAI rejects it",
+        cause="a file has no name, and OpenAI rejects the file",
         does="streamkit makes a name from the media type of the file, and counts a repair.",
         covered_by="tests/requests/test_vendors_limits.py::test_a_file_without_a_name_is_given_one_of_its_type",
     ),
     Elsewhere(
         number=340, refs="maximhq/bifrost#5884",
-        cause="a dialect takes no URLs, and the URL of a document was dropped for it",
-        does="For every target, streamkit treats this URL like the URL of an image (case 215). It refuses the request with the path of the document, or fetches the document, or drops it.",
+        cause="the URL of a document was dropped for a dialect that takes no URLs",
+        does="For every target, streamkit treats this URL like the URL of an image (case 215). streamkit refuses the request with the path of the document, or fetches the document, or drops it.",
         covered_by="tests/requests/test_media_elsewhere.py::test_a_linked_document_is_taken_or_refused_or_dropped_as_a_linked_image_is",
     ),
     Elsewhere(
@@ -596,31 +596,31 @@ CASES = (
     Elsewhere(
         number=344, refs="router-for-me/CLIProxyAPI#5482; looplj/axonhub#2105",
         cause="a Responses item without content, such as `additional_tools`, becomes an empty message",
-        does="streamkit writes no message for such an item, and offers its tools. Empty turns of other dialects also become no message.",
+        does="streamkit writes no message for such an item, and offers the item's tools. Empty turns of other dialects also become no message.",
         covered_by="tests/requests/test_silent_turns.py::test_an_item_that_says_nothing_makes_no_message",
     ),
     Elsewhere(
         number=345, refs="pydantic/pydantic-ai#5154; vercel/ai#9968",
-        cause="two parts of a UI message have the same `toolCallId`. In one part the call is approved, and in the other it is done",
+        cause="two parts of a UI message of the AI SDK have the same `toolCallId`. In one part the call is approved, and in the other it is done",
         does="streamkit reads both parts as one call in its most advanced state, and counts a repair.",
         covered_by="tests/requests/test_silent_turns.py::test_several_states_of_a_call_are_one_call",
     ),
     Elsewhere(
         number=346, refs="variants of pydantic/pydantic-ai#5154",
         cause="a client repeats a call or its result (`tool_use`, `function_call`, snapshots), and providers reject the request",
-        does="In another dialect, streamkit writes each only once: the call that the result follows, and the latest result.",
+        does="In another dialect, streamkit writes one call and one result: the call that comes before the result, and the latest result.",
         covered_by="tests/requests/test_silent_turns.py::test_what_a_client_says_again_is_said_once",
     ),
     Elsewhere(
         number=347, refs="veryfront/veryfront-code#3918; agentjido/req_llm#302; BerriAI/litellm#21045; braintrustdata/lingua#190",
-        cause="a schema for Claude's structured output or for a strict tool has open objects and bounds. Claude responds with 400",
+        cause="a schema for Claude's structured output or for a strict tool has objects that allow other members, or bounds such as `minimum`. Claude responds with 400",
         does="streamkit closes the objects, and moves the keywords that Claude rejects into the description. Anthropic's own client does the same. streamkit counts each change.",
         covered_by="tests/requests/test_claude_schemas.py::test_the_form_of_an_answer",
     ),
     Elsewhere(
         number=352, refs="anthropics/claude-code#92387; nexu-io/open-design#6046; YishenTu/claudian#847; openai/codex#6647; anomalyco/opencode#4451; earendil-works/pi#1334, #1745; NousResearch/hermes-agent#23088; CherryHQ/cherry-studio#10430",
         cause="a request has a reasoning effort that the model does not know, and fails (`xhigh` for Opus 4.6, `minimal` for GPT-5.1, `high` for Qwen at Groq)",
-        does="streamkit replaces it with the nearest effort that the model knows, and counts the change. One table has the efforts for every target.",
+        does="streamkit replaces the effort with the nearest effort that the model knows, and counts a loss. One table has the efforts for every target.",
         covered_by="tests/requests/test_models.py::test_an_effort_is_the_nearest_that_the_model_knows",
     ),
     Elsewhere(
@@ -638,12 +638,12 @@ CASES = (
     Elsewhere(
         number=355, refs="BerriAI/litellm#39210; zeroclaw-labs/zeroclaw#7315; anomalyco/opencode#782; posit-dev/positron#12142; earendil-works/pi#2053",
         cause="a server rejects a mark for its prompt cache. The Bedrock model has no prompt caching, or the mark is the fifth one, or the OpenAI model is older than GPT-5.6",
-        does="If the model accepts marks, streamkit writes only the latest four. streamkit counts every other mark.",
+        does="If the model accepts marks, streamkit writes only the latest four marks. streamkit counts a loss for every other mark.",
         covered_by="tests/requests/test_models.py::test_the_latest_four_marks_are_kept_where_the_model_takes_any",
     ),
     Elsewhere(
         number=356, refs='itzcrazykns/vane#1173; OpenHands/software-agent-sdk#1837; OpenAI, "Using GPT-6"',
-        cause="a request has a temperature for GPT-5.5 or a later model. These models think unless the request turns this off, and then reject a temperature",
+        cause="a request has a temperature for GPT-5.5 or a later model. These models think by default, and reject a temperature while they think",
         does="streamkit leaves out the temperature and counts a loss, except in a request with the effort `none`.",
         covered_by="tests/requests/test_models.py::test_who_takes_a_temperature",
     ),
@@ -668,7 +668,7 @@ CASES = (
     Elsewhere(
         number=362, refs="mathworks/matlab-proxy#94; aio-libs/aiohttp#3862, #833; Comfy-Org/ComfyUI#5699",
         cause="a request has a long key or many cookies. The client gets an error page in plain text, which repeats a part of the key or cookie",
-        does="The gateway reads lines of up to 64 KiB. For a longer line, the error has status 431 or 414 and is in the dialect of the path. It does not repeat the value.",
+        does="The gateway reads lines of up to 64 KiB. For a longer line, the error has status 431 or 414 and is in the dialect of the path. The error does not repeat the value.",
         covered_by="tests/web/test_client_http.py::test_what_can_not_be_read_is_told_in_the_dialect_of_its_path",
     ),
     Elsewhere(
@@ -692,24 +692,24 @@ CASES = (
     Elsewhere(
         number=366, refs="decolua/9router#2531, #3690; farion1231/cc-switch#5782; ollama/ollama#18365",
         cause="a client requests a model with the name `claude-…[1m]`, but no provider has a model of this name",
-        does="The gateway removes `[1m]` from the name. For Anthropic's upstreams, the gateway uses the beta header to request the same context window.",
+        does="The gateway removes `[1m]` from the name. For Anthropic's upstreams, the gateway uses the beta header to request this context window (one million tokens).",
         covered_by="tests/gateway/test_way_to_the_upstream.py::test_a_window_that_claude_code_asks_for_in_the_name_is_asked_for_in_the_header",
     ),
     Elsewhere(
         number=367, refs="streamkit itself",
         cause="a `Retry-After` of a week reaches the client as a day",
-        does="The gateway passes a `Retry-After` of up to a year on.",
+        does="The gateway passes on a `Retry-After` of up to one year.",
         covered_by="tests/gateway/test_way_to_the_upstream.py::test_how_long_to_wait_is_passed_on_however_long",
     ),
     Elsewhere(
         number=368, refs="streamkit itself",
-        cause="a client sends a vendor's key from its environment in addition to the gateway's key, and the gateway rejects it",
+        cause="a client sends a vendor's key from its environment in addition to the gateway's key, and the gateway rejects the client",
         does="The gateway accepts a client if it knows one of the client's two keys.",
         covered_by="tests/web/test_client_keys.py::test_a_client_is_let_in_by_whichever_of_its_keys_is_known",
     ),
     Elsewhere(
         number=369, refs="matthewhand/open-swarm#154",
-        cause="a client asks for the state of a background response, and has to wait until the response ends",
+        cause="a client asks for the state of a background response, and must wait until the response ends",
         does="The gateway responds immediately with `in_progress`, even while new parts of the response arrive all the time.",
         covered_by="tests/web/resume/test_background.py::test_one_that_is_being_written_is_in_progress_however_steadily_it_comes",
     ),
@@ -740,7 +740,7 @@ CASES = (
     Elsewhere(
         number=374, refs="streamkit itself",
         cause="the page of `streamkit inspect --web` shows a recording of a whole response in the wrong dialect. On a narrow screen, it shows only the folder of each file",
-        does="The page shows a whole response as the stream that says the same. It names each file by the part of its name that differs from other files, together with the request.",
+        does="The page shows a whole response as a stream with the same content. The page names each file by the part of its name that differs from other files, together with the request.",
         covered_by="tests/cli/test_inspect_web.py::test_a_whole_response_is_shown_as_the_stream_that_says_the_same",
     ),
     Elsewhere(
@@ -758,25 +758,25 @@ CASES = (
     Elsewhere(
         number=393, refs="mozilla-ai/any-llm#1352, #1300",
         cause="software drops a `tool_choice` of the type `allowed_tools` for Gemini",
-        does="streamkit writes `ANY` together with the names of the allowed tools.",
+        does="streamkit writes the mode `ANY` together with the names of the allowed tools.",
         covered_by="tests/requests/test_newest_reports.py::test_what_is_written_of_a_request",
     ),
     Elsewhere(
         number=394, refs="agno-agi/agno#9376, #9372",
         cause="a history has the result of a call, but not the call",
-        does="streamkit drops the result and counts this. If repairs are not allowed, streamkit refuses the request.",
+        does="streamkit drops the result and counts a repair. If repairs are not allowed, streamkit refuses the request.",
         covered_by="tests/requests/test_newest_reports.py::test_what_is_written_of_a_request",
     ),
     Elsewhere(
         number=395, refs="QwenLM/qwen-code#8169",
         cause="a reasoning item has no assistant item after it, and Responses rejects it on every later turn",
-        does="streamkit leaves out such an item and counts this. If a call or a text follows, the item stays.",
+        does="streamkit leaves out such an item and counts a loss. If a call or a text follows, the item stays.",
         covered_by="tests/requests/test_newest_reports.py::test_what_is_written_of_a_request",
     ),
     Elsewhere(
         number=396, refs="QuantumNous/new-api#7455",
         cause="software drops `const` and other keywords from a schema for Gemini. The remaining `{}` allows what the client forbade",
-        does="streamkit writes `const` as an `enum` with one value. It counts a loss for each keyword that Gemini lacks.",
+        does="streamkit writes `const` as an `enum` with one value. streamkit counts a loss for each keyword that Gemini lacks.",
         covered_by="tests/requests/test_newest_reports.py::test_what_is_written_of_a_request",
     ),
     Elsewhere(
@@ -811,7 +811,7 @@ CASES = (
     ),
     Elsewhere(
         number=402, refs="lidge-jun/opencodex#2709",
-        cause="a client requests a model of a vendor that is not configured. The request goes to the default vendor, which bills it",
+        cause="a client requests a model of a vendor that is not configured. The request goes to the default vendor, which charges for it",
         does="The client gets a 404, and the gateway asks no upstream.",
         covered_by="tests/gateway/test_way_to_the_upstream.py::test_the_name_of_a_model_keeps_its_slashes_and_an_unknown_vendor_goes_to_nobody",
     ),
@@ -848,7 +848,7 @@ CASES = (
     Elsewhere(
         number=417, refs="braintrustdata/lingua#190; zod-to-json-schema's tuples",
         cause="a schema for Claude's structured output has a tuple. Claude rejects `items` as a list, and `items: false` without its `prefixItems` allows only the empty list",
-        does="streamkit moves both keywords into the description, and counts each.",
+        does="streamkit moves both keywords into the description, and counts a loss for each.",
         covered_by="tests/requests/test_claude_schemas.py::test_each_keyword_stays_or_is_said_and_counted",
     ),
     Elsewhere(

@@ -144,7 +144,7 @@ CASES = (
     Case(
         number=60, refs="ranxianglei/billion-context#432; ducks/claux#43",
         cause="a call and the stop reason are in one chunk, or more arguments follow after that chunk",
-        does="streamkit reads the calls of a chunk before its stop reason, and continues to read after that.",
+        does="streamkit reads the calls of a chunk before its stop reason, and continues to read after the stop reason.",
         forms=(
             chat(calls(call(0, "a", "f", '{"x":1}'), finish="tool_calls"), DONE, name="one chunk", calls=(A,), stop="tool_calls", to=USED),
             chat(calls(call(0, "a", "f", '{"x":'), finish="tool_calls"), calls(call(0, arguments="1}")), DONE, name="and text behind", calls=(A,), stop="tool_calls", to=USED),
@@ -215,7 +215,7 @@ CASES = (
     Case(
         number=65, refs="NVIDIA/TensorRT-LLM#18289",
         cause="the input ends without a stop reason and without `[DONE]`",
-        does="The translated stream ends with an error. It contains neither `message_stop` nor `end_turn`.",
+        does="The translated stream ends with an error. This stream contains neither `message_stop` nor `end_turn`.",
         forms=(
             chat(
                 said("Hi"), text="Hi", stop=None,
@@ -226,7 +226,7 @@ CASES = (
     Case(
         number=66, refs="BerriAI/litellm#32686",
         cause="content blocks arrive, but not the events that end a message",
-        does="streamkit invents no stop reason and no usage.",
+        does="streamkit invents no stop reason and no usage. Its output ends with an error.",
         forms=(
             anthropic(
                 am.START, *am.block(0, "Hi"), text="Hi", stop=None,

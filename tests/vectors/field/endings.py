@@ -210,7 +210,7 @@ CASES = (
         refs="vercel/ai#14358",
         cause="the model stops by itself, but a call is still open",
         does=(
-            "The call is complete if its text is one whole object. In Gemini, it is also complete if all its values are whole: streamkit then closes the object. Otherwise the call is truncated, and no client gets an empty object for it. If no call is left to run, or if the client gets a truncated call, the stop reason is `length`."
+            "The call is complete if its text is one whole object. In Gemini, it is also complete if all its values are whole: streamkit then closes the object. Otherwise the call is truncated, and no client gets an empty object for the call. If no call is left to run, or if the client gets a truncated call, the stop reason is `length`."
         ),
         forms=(
             gemini(
@@ -269,7 +269,7 @@ CASES = (
     Case(
         number=307,
         refs="huggingface/huggingface.js#1473",
-        cause="a server runs its tools itself. It writes their results, or the next question, into the response under another role",
+        cause="a server runs its tools itself. The server writes the results of the tools, or the next question, into the response under another role",
         does=(
             "Content under another role is not the model's text: streamkit counts a loss for it. After that, the model continues under its own role. If its choice had already ended, the model may continue under a new id."
         ),
@@ -303,7 +303,7 @@ CASES = (
         number=308,
         refs="Lingtai-AI/lingtai-kernel#45; abi/screenshot-to-code#603; davidmigloz/langchain_dart#903",
         cause="the stream has events of Gemini's Interactions from before revision 2026-05-20: `interaction.start`, `content.delta`, or a complete call in one delta",
-        does="streamkit reads them like the current events. What the old events call a content is a step in the current ones, with or without its start event.",
+        does="streamkit reads these events like the current events. A *content* of the old events is read as a *step* of the current ones, with or without a start event.",
         forms=(
             older(
                 old("content.start", index=0, content={"type": "thought"}), old_delta(0, type="thought_summary", content={"type": "text", "text": "hm"}),

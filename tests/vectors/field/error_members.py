@@ -53,7 +53,7 @@ CASES = (
     Case(
         number=296, refs="nodetool-ai/nodetool#5755; genkit-ai/genkit#6259",
         cause="the error is inside a choice: in the choice itself, in its delta or in its message",
-        does="streamkit reports an error with the message and code of this member, and does not use those of the finish reason.",
+        does="streamkit reports an error with this error's own message and code, not with those of the finish reason.",
         forms=(
             failing("of a choice", {**HEAD, "choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "error", "error": {"code": 502, "message": NO}}]}, DONE, losses=METADATA | DETAIL),
             failing("of a choice that stops", {**HEAD, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "error": {"code": 502, "message": NO}}]}, DONE, losses=METADATA | DETAIL),
@@ -62,7 +62,7 @@ CASES = (
     ),
     Case(
         number=297, refs="openbkn-ai/bkn-foundry#620",
-        cause="the message of an error has another name, or is next to a code that is not an HTTP status. A success follows the error",
+        cause="the message of an error is in a member with an unusual name, or is next to a code that is not an HTTP status. A success follows the error",
         does="streamkit reports each known form as an error with the provider's message, and ignores what follows.",
         forms=tuple(
             failing(name, error, STOP, DONE, losses=losses)
@@ -122,7 +122,7 @@ CASES = (
     ),
     Case(
         number=300, refs="UKGovernmentBEIS/inspect_ai#5218, in other dialects",
-        cause="an error next to the event that ends a response successfully",
+        cause="an error is next to the event that ends a response successfully",
         does="In every dialect, the response counts as failed. streamkit keeps its content, and writes no success.",
         forms=(
             anthropic(am.START, *am.block(0, "Hi"), {**am.finish("end_turn"), "error": {"type": "overloaded_error", "message": NO}}, am.STOP, name="Anthropic", **FAILED, to={"openai-chat": failed(Text("Hi"), error=NO, losses=METADATA)}),

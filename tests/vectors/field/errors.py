@@ -74,7 +74,7 @@ CASES = (
     ),
     Case(
         number=112, refs="zed#63825, #57024",
-        cause="an error has an unusual form: without its envelope, with a null type, flat, or as text",
+        cause="an error has an unusual form, for example no type or a null type, a message outside an `error` object, or a text as `error`",
         does="streamkit recognises each form as an error, and keeps the message.",
         forms=(
             anthropic(am.START, {"type": None, "error": {"message": "no", "type": None}}, name="null types", stop=None, provider_error="no", repairs={"error_shape": 1}, to={"openai-chat": failed(error="no")}),
@@ -113,7 +113,7 @@ CASES = (
     ),
     Case(
         number=114, refs="litellm#33222",
-        cause="the connection ends before any content, or without sending anything",
+        cause="the connection ends before any content, or before a single byte",
         does="streamkit invents no stop reason: an empty stream is an error.",
         forms=(
             chat(ROLE, name="a role and nothing else", stop=None, to={"anthropic": failed(error=NO_REASON), "ollama": failed(error=NO_REASON)}),
@@ -123,7 +123,7 @@ CASES = (
     Case(
         number=115, refs="praxis-proxy/ai#1000",
         cause="a frame cannot be read, and the terminator follows the frame",
-        does="streamkit stops reading at this frame. It writes the content before the frame, then an error, and never the terminator.",
+        does="streamkit stops reading at this frame. streamkit writes the content before the frame, then an error, and never the terminator.",
         forms=(
             chat(
                 said("Hi"), b'{"choices":[{', STOP, DONE, text="Hi", stop=None, fault="BrokenFrame",

@@ -180,7 +180,7 @@ CASES = (
     Case(
         number=183, refs="BerriAI/litellm#28868; vllm-project/semantic-router#3416",
         cause="events, blocks, parts and functions have new members that clients do not know",
-        does="For clients of the same dialect, streamkit keeps each new member. For other clients, it counts a loss. This holds for streams and for whole responses.",
+        does="For clients of the same dialect, streamkit keeps each new member. For other clients, streamkit counts a loss. This holds for streams and for whole responses.",
         forms=(
             message(
                 {**am.begin(0, "text", text=""), "novel": 1}, am.delta(0, "text_delta", text="Hi"), {**am.stop(0), "novel": 2}, name="events of a block", text="Hi", stop="stop",

@@ -44,7 +44,7 @@ CASES = (
     Case(
         number=96, refs="vercel/ai#6197, #6200; withastro/flue#216; ccs#1359; xuan#194; better-ccflare#454; deepseek-pp#471",
         cause="lines end with CRLF or CR, and two reads split the CR from the LF",
-        does="A CR ends its line immediately. If the next byte is an LF, it belongs to the same line end.",
+        does="A CR ends its line immediately. If the next byte is an LF, this LF belongs to the same line end.",
         forms=(
             chat(TURN.replace(b"\n", b"\r\n"), name="CRLF", text="Hi", to=HI),
             chat(TURN.replace(b"\n", b"\r"), name="CR", text="Hi", to=HI),
@@ -66,13 +66,13 @@ CASES = (
     Case(
         number=98, refs="openai-python#498, #559; freellmapi#1087; Clawith#106; nullclaw#509",
         cause="`data:` has no space after it",
-        does="streamkit reads `data:` with or without the space. It always writes the space.",
+        does="streamkit reads `data:` with or without the space. streamkit always writes the space.",
         forms=(chat(TURN.replace(b"data: ", b"data:"), text="Hi", to={**HI, "openai-chat": written(Text("Hi"), lacks=(b"data:{",))}),),
     ),
     Case(
         number=99, refs="openai-python#3819; eventsource-parser#41; Effect#6976; assistant-ui#6954; cortex#1034",
         cause="the stream starts with a byte order mark, which may be split between two reads",
-        does="streamkit removes one byte order mark.",
+        does="streamkit removes this mark.",
         forms=(
             chat(b"\xef\xbb\xbf" + TURN, name="Chat", text="Hi", to={**HI, "openai-chat": written(Text("Hi"), lacks=(b"\xef\xbb\xbf",))}),
             anthropic(
@@ -83,7 +83,7 @@ CASES = (
     Case(
         number=100, refs="openai-python#2722, #3833, #2721, #2933; openai-go#556, #621; httpx-sse#35",
         cause="some events have only `retry:`, `id:` or comment lines, or an empty `data:`",
-        does="streamkit ignores these events. It writes no event without data.",
+        does="streamkit ignores these events. streamkit writes no event without data.",
         forms=(
             chat(
                 b"retry: 100\n\nid: 1\n\n: there\n\ndata:\n\nevent: ping\n\n" + sse(said("Hi")) + b"data: \n\nid: 2\nretry: 7\n\n" + sse(STOP, DONE),
@@ -110,7 +110,7 @@ CASES = (
     Case(
         number=104, refs="openai-python#2796, #2943",
         cause="only the name of an event shows that the event is an error",
-        does="When streamkit reads a stream, this name is enough. For Chat clients, streamkit writes the error into the data of the event.",
+        does="When streamkit reads a stream, the event name `error` is enough. For Chat clients, streamkit writes the error into the data of the event.",
         forms=(
             chat(
                 sse(said("Hi")) + b'event: error\ndata: {"message":"no more","code":503}\n\n', name="Chat", text="Hi", stop=None, provider_error="no more", repairs={"error_shape": 1},
@@ -125,7 +125,7 @@ CASES = (
     Case(
         number=105, refs="aiohttp#4453; Agents-for-python#268, #507; TensorRT-LLM#13952; ansible-ai-connect#2000; aiohttp-sse-client#11",
         cause="a line is longer than the buffer of common line readers",
-        does="streamkit does not read line by line. It has its own limits, and an error names the limit that was reached.",
+        does="streamkit does not read line by line. streamkit has its own limits, and an error names the limit that was reached.",
         forms=(chat(said(LONG), STOP, DONE, name="a line of 600 KiB", text=LONG, to={"anthropic": messages(Text(LONG))}),),
     ),
     Case(
@@ -141,7 +141,7 @@ CASES = (
     Case(
         number=107, refs="mozilla any-llm; routstr",
         cause="an event has several `data:` lines",
-        does="streamkit joins the lines with LF. It writes each event with one `data:` line.",
+        does="streamkit joins the lines with LF. streamkit writes each event with one `data:` line.",
         forms=(
             chat(
                 sse(ROLE) + sse(said("Hi")).replace(b',"choices"', b',\ndata: "choices"') + sse(STOP, DONE), text="Hi",

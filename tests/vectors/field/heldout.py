@@ -73,7 +73,7 @@ CASES = (
         number=277,
         refs="NousResearch/hermes-agent#35718; langchain-ai/langgraphjs#2697; vercel/ai#12052, #15888; anomalyco/opencode#12425, #17339; vllm-project/vllm#42167; sgl-project/sglang#23071; saberjack/SHTUCodeProxy#1",
         cause="each fragment, or only the last one, repeats all arguments so far, although the call is not yet complete",
-        does='Some fragments begin with all arguments so far, and would not be valid JSON after them. From such a fragment, streamkit adds only the new part. If both readings are possible (`{"not":`, then `{"not":{`), the next fragment decides, or the reading that gives a complete object wins.',
+        does='A fragment is a repetition if it begins with all arguments so far, and could not follow them as valid JSON. From a repetition, streamkit adds only the new part. If both readings are possible (`{"not":`, then `{"not":{`), the next fragment decides, or the reading that gives a complete object wins.',
         forms=(
             calling(*grown("{", '{"x', '{"x":1,"y"', A.arguments), name="from the first", calls=(A,), repairs={"arguments_cumulative": 3}, to=CALLED),
             calling(*grown('{"x":', '{"x":1,"y', A.arguments), name="cut behind a colon", calls=(A,), repairs={"arguments_cumulative": 2}, to=CALLED),
@@ -124,7 +124,7 @@ CASES = (
     Case(
         number=279,
         refs="openai/codex#24973; explyt/explyt#35; nugget/thane-ai-agent#1395; BerriAI/litellm#23711; vercel/ai#11783",
-        cause="an error has no `error` object around it, or is next to an empty `error` member. Its message is lost",
+        cause="an error has no `error` object around it, or is next to an empty `error` member, so its message is lost",
         does="A message together with the type or the code of an error counts as an error. If a failed response has no message, streamkit uses the error next to the response.",
         forms=(
             responses(
@@ -151,7 +151,7 @@ CASES = (
         number=280,
         refs="noho/dayu-agent#45; decolua/9router#1749, #1752; BerriAI/litellm#11000",
         cause="the text contains thinking. The thinking is marked in `extra_content`, and is between `<thought>` tags (Gemini's OpenAI endpoint)",
-        does="streamkit reads the marked text as reasoning. It removes the tags, because the model did not write them. Unmarked text stays unchanged.",
+        does="streamkit reads the marked text as reasoning. streamkit removes the tags, because the model did not write them. Unmarked text stays unchanged.",
         forms=(
             chat(
                 thought("<thought>Let me"), thought(" see."), said("</thought>Hi"), said("!"), STOP, DONE, name="streamed", text="Hi!", reasoning="Let me see.", repairs={"thinking_in_text": 1},

@@ -26,7 +26,7 @@ CASES = (
     Case(
         number=2, refs="openai/openai-python#2806, #3246",
         cause="the fragments of a call have no `index`",
-        does="A fragment with a known id belongs to the call with that id. A fragment without an id and a name belongs to the latest call.",
+        does="A fragment with a known id belongs to the call with that id. A fragment with neither an id nor a name belongs to the latest call.",
         forms=(
             calling(calls(call(None, "a", "f", '{"x":')), calls(call(None, arguments="1}")), name="one call", calls=(A,), repairs={"index_missing": 2}),
             calling(

@@ -131,7 +131,7 @@ CASES = (
     Case(
         number=227, refs="anomalyco/opencode#3555, #4033; decolua/9router#2231; RooCodeInc/Roo-Code#8989; QwenLM/qwen-code#10791",
         cause="the text contains thinking, between `<think>` and `</think>`",
-        does="In any dialect, streamkit reads such thinking as reasoning if the provider is known to send it. For other providers, it does so only if the policy says so.",
+        does="In any dialect, streamkit reads such thinking as reasoning if the provider is known to send such tags. For other providers, streamkit does this only if the policy says so.",
         forms=(
             chat(*texts("<think>\nHm. <b>", "</think>\n\n", "Hi"), name="of a provider known for it", provider="groq", text="Hi", reasoning="Hm. <b>", repairs=ONCE, to=SPLIT),
             chat(*texts("<think>\nHm. <b></think>\n\nHi"), name="by policy", policy=ON, text="Hi", reasoning="Hm. <b>", repairs=ONCE, to={**SPLIT, "openai-chat": written(Thinking("Hm. <b>"), Text("Hi"))}),
@@ -215,7 +215,7 @@ CASES = (
     Case(
         number=232, refs="ollama/ollama#17742; ggml-org/llama.cpp#15012; antoinezambelli/forge#56; deadronos/nanogpt-provider-openclaw#83",
         cause="a call is in the text, in the form of Qwen3-Coder: from `<function=NAME>` to `</function>`, with or without `<tool_call>` around it",
-        does="streamkit turns the parameters into JSON, with the types in the tool's schema. It emits strings while they arrive.",
+        does="streamkit turns the parameters into JSON, with the types in the tool's schema. streamkit emits strings while they arrive.",
         forms=(
             written_calls(
                 "<tool_call>\n<function=read>\n<para", "meter=path>\na ", "b.py\n", '</parameter>\n<parameter=lines>\n10\n</parameter>\n<parameter=where>\n{"x": 1.0}\n</parameter>\n</function>\n</tool', "_call>", name="qwen",
@@ -271,7 +271,7 @@ CASES = (
     Case(
         number=236, refs="sgl-project/sglang#35565; jundot/omlx#3153; adolfousier/opencrabs#1260",
         cause="a text looks like a call but is not one, or a call in the text is truncated at the end",
-        does="Code, sentences and names that the request does not offer stay text. A truncated call is never complete: its text is in the report.",
+        does="Tags in code or in a sentence stay text. Calls of tools that the request does not offer also stay text. A truncated call is never complete: its text is in the report.",
         forms=(
             only_text(PROSE, name="in code"),
             only_text('Write <tool_call>{"name": "read", "arguments": {}}</tool_call>.', name="in a sentence"),

@@ -75,7 +75,7 @@ CASES = (
     Case(
         number=260, refs="HKUDS/nanobot#4442; Kilo-Org/kilocode#4596; hermes#12930",
         cause="a finished call is sent again as a separate block or item, with the same id, name and arguments",
-        does="streamkit reads it as the same call. If the id, the name or the arguments differ, it is another call. If the id is only the name of the function, it is also another call.",
+        does="streamkit reads this block or item as the same call. If the id, the name or the arguments differ, the block or item is another call. If the id is only the name of the function, the block or item is also another call.",
         forms=(
             message(*am.tool(0, "a", "f", A.arguments), *am.tool(1, "a", "f", '{"x"', ":1}"), reason="tool_use", name="another block", calls=(A,), stop="tool_calls", repairs={"arguments_repeated": 1}, to={"openai-chat": written(USED, stop="tool_calls")}),
             message(

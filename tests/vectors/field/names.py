@@ -26,7 +26,7 @@ CASES = (
     Case(
         number=37, refs="open-webui#22235",
         cause="the name and the complete arguments are sent again at the same index",
-        does="streamkit does not double the name. A second object with the name is another call. If a second object has no id and no name, streamkit compares it with the arguments so far. Equal arguments are dropped. Different arguments are added to the text of the call, which then has the verdict `malformed`.",
+        does="streamkit does not double the name. A second object with the name is another call. If a second object has no id and no name, streamkit compares this object with the arguments so far. Equal arguments are dropped. Different arguments are added to the text of the call, which then has the verdict `malformed`.",
         forms=(
             calling(calls(call(0, "a", "read_file", "")), calls(call(0, None, "read_file", '{"x":1}')), name="the name", calls=(A,), repairs={"name_repeated": 1}),
             calling(

@@ -157,7 +157,7 @@ CASES = (
     Case(
         number=383, refs="envoyproxy/ai-gateway#2236, #2279",
         cause="the last token counts say that there were no input tokens, but the first counts had some",
-        does="No request is empty, so a count of 0 input tokens replaces no other count. If the whole prompt came from the cache, the count of cached tokens is used.",
+        does="No request is empty, so a count of 0 input tokens replaces no other count. If the whole prompt came from the cache, streamkit uses the count of cached tokens.",
         forms=(
             anthropic(
                 start_of(**FIRST, output_tokens=1), *am.block(0, "Hi"), end_of(**EMPTY, output_tokens=16), am.STOP, name="Anthropic", text="Hi",
@@ -266,7 +266,7 @@ CASES = (
     Case(
         number=390, refs="musistudio/claude-code-router#1808",
         cause="the `tool_use` blocks for a client have ids like `Bash:0`. Claude then rejects every later turn with these ids",
-        does="The provider that made the ids gets them back. In requests for Claude, streamkit writes ids that Claude accepts, even if the client is Anthropic's own.",
+        does="The provider that made these ids gets them back unchanged. In requests for Claude, streamkit writes ids that Claude accepts, even if the client is Anthropic's own.",
         forms=(
             calling(
                 calls(call(0, "Bash:0", "Bash", '{"c":1}')), calls(call(1, "Bash:1", "Bash", '{"c":2}')), name="two calls of Kimi's",

@@ -72,7 +72,7 @@ CASES = (
     Case(
         number=133, refs="zed#39137, #39142",
         cause="a choice has no `delta`, but contains the results of a content filter",
-        does="Such a choice adds no text. For clients of the same dialect, streamkit writes the results again. For other clients, it counts a loss.",
+        does="Such a choice adds no text. For clients of the same dialect, streamkit writes the results again. For other clients, streamkit counts a loss.",
         forms=(
             chat(
                 said("Hi"), {**HEAD, "object": "", "choices": [{"index": 0, "finish_reason": None, "content_filter_results": {"hate": {"filtered": False}}}]}, STOP, DONE,

@@ -99,7 +99,7 @@ CASES: tuple[Case, ...] = (
     Case(
         number=252, refs="microsoft/vscode-copilot-chat#3740",
         cause="a `compaction` item of Responses replaces the earlier conversation. For clients of other dialects, software drops the item",
-        does="Anthropic's clients get a block with the item's `encrypted_content`, sealed. Other clients get the content in the place for encrypted reasoning. OpenAI gets its own item back.",
+        does="Anthropic's clients get a block with the item's `encrypted_content`, sealed. Other clients get the content in the place for encrypted reasoning, if their dialect has this place. OpenAI gets its own item back.",
         forms=(
             responses_turn(
                 rs.added(0, "compaction", id="cmp_1"), {"type": "response.compaction.compacting", "item_id": "cmp_1", "output_index": 0},
@@ -122,7 +122,7 @@ CASES: tuple[Case, ...] = (
     Case(
         number=253, refs="Anthropic's options `pause_after_compaction` and (at the top level) `compaction`",
         cause="a response ends after a summary and before the answer, with the stop reason `compaction`. Software turns this reason into `stop`, and the client takes the summary for the answer",
-        does="streamkit writes the stop reason of a truncated response. In Responses, the item shows the compaction. If the compaction failed, there is no item, and the response has the status `incomplete`.",
+        does="streamkit writes the stop reason of a truncated response. In Responses, an item shows the compaction. If the compaction failed, there is no item, and the response has the status `incomplete`.",
         forms=(
             anthropic(
                 am.START, *BLOCK, am.finish("compaction"), am.STOP, name="paused", stop="compaction",

@@ -83,7 +83,7 @@ CASES = (
     Case(
         number=12, refs="ai-dynamo/dynamo#4723",
         cause="a server uses one parser per call, so the index starts at 0 again with each call",
-        does="A new id together with a new name starts another call. A fragment without an id and a name belongs to the latest call at its index.",
+        does="A new id together with a new name starts another call. A fragment with neither an id nor a name belongs to the latest call at its index.",
         forms=(
             calling(
                 calls(call(0, "a", "f", '{"x"')), calls(call(0, arguments=":1}")), calls(call(0, "b", "g", '{"y"')), calls(call(0, arguments=":2}")),
@@ -106,7 +106,7 @@ CASES = (
     Case(
         number=14, refs="sgl-project/sglang#6310",
         cause="the index has gaps, or the first chunk of a call has a different index from the arguments of this call",
-        does="streamkit uses an index only as a label, so gaps do not matter. Arguments that arrive alone at an unknown index belong to the unfinished call that has no arguments yet.",
+        does="streamkit uses an index only as a label, so gaps do not matter. Arguments that arrive alone at an index that no call has belong to the unfinished call that has no arguments yet.",
         forms=(
             calling(calls(call(1, "a", "f", '{"x"')), calls(call(1, arguments=":1}")), calls(call(3, "b", "g", '{"y":2}')), name="gaps", calls=(A, B)),
             calling(

@@ -92,7 +92,7 @@ CASES = (
     ),
     Case(
         number=158, refs="QwenLM/qwen-code#9884; BerriAI/litellm#40040",
-        cause="the stop reason for the token limit is a word of another dialect: `max_tokens`, `MAX_TOKENS` or `length`. Or it is next to the status `completed`",
+        cause="the stop reason for the token limit is a word of another dialect: `max_tokens`, `MAX_TOKENS` or `length`. Or this stop reason is next to the status `completed`",
         does="The stop reason stays the token limit. streamkit does not take a truncated response for complete, or a truncated call for finished.",
         forms=(
             chat(said("Hi"), chunk(finish="MAX_TOKENS"), DONE, name="MAX_TOKENS in Chat", text="Hi", stop="length", repairs=FOREIGN, to={"anthropic": messages(Text("Hi"), stop="max_tokens"), "openai-chat": written(Text("Hi"), stop="length")}),
@@ -132,7 +132,7 @@ CASES = (
     Case(
         number=160, refs="llama-cpp-python; langchain-ai/langchain#22589",
         cause="each fragment of a call is in both `function_call` and `tool_calls`, as llama-cpp-python does for a tool that the request demands",
-        does="streamkit reads one of the two members. It ignores the other member and counts a repair. If the names differ, there are two calls. If only the arguments differ, streamkit withholds the second version.",
+        does="streamkit reads one of the two members. streamkit ignores the other member and counts a repair. If the names differ, there are two calls. If only the arguments differ, streamkit withholds the arguments in the ignored member.",
         forms=(
             calling(twice("f", '{"x"', "a"), twice("f", ":1}", "a"), name="in one chunk", calls=(A,), repairs={"said_twice": 2, "id_repeated": 1, "name_repeated": 1}),
             calling(

@@ -50,7 +50,7 @@ CASES = (
     Case(
         number=267, refs="recordings that a test changed",
         cause="content blocks of Anthropic or Bedrock have no index",
-        does="The start of a block opens the next block. Deltas and stops belong to the latest open block, so the arguments reach their call.",
+        does="Each start event opens a new block. Deltas and stops belong to the latest open block, so the arguments reach their call.",
         forms=(
             message(
                 *placeless(*am.block(0, "Hi"), *am.tool(1, "a", "f", '{"x":', "1}")), name="with stops", reason="tool_use",
@@ -73,7 +73,7 @@ CASES = (
     Case(
         number=268, refs="langchain-ai/langchain#34406; BerriAI/litellm#38153",
         cause="the `message_start` of an Anthropic stream already has content",
-        does="If a block at the same index repeats this content, streamkit reads it once. streamkit reads the rest of the content at the end of the stream.",
+        does="If a block at the same index repeats this content, streamkit reads the content once. streamkit reads other content at the end of the stream.",
         forms=(
             anthropic(start(HI), am.finish("end_turn"), am.STOP, name="and nothing else", text="Hi", to={"openai-chat": written(Text("Hi"))}),
             anthropic(start(HI), *am.block(0, "Hi"), am.finish("end_turn"), am.STOP, name="and its blocks", text="Hi", repairs={"text_repeated": 1}, to={"openai-chat": written(Text("Hi"))}),
@@ -116,7 +116,7 @@ CASES = (
     ),
     Case(
         number=271, refs="recordings that a test changed",
-        cause="`response.created` already has items, whose arguments are an object. Or only the last event has an item that the client must run",
+        cause="`response.created` already has items, and the arguments in these items are an object. Or only the last event has an item that the client must run",
         does="An item in `response.created` starts there. If an item has no events of its own, streamkit reads it from the last event. The turn then waits for the client, as it does after a whole response.",
         forms=(
             responses(

@@ -91,7 +91,7 @@ CASES = (
     Case(
         number=274, refs="LiteLLM; vLLM",
         cause="an error arrives in the stream while the last text may be the start of a tag",
-        does="streamkit had to hold this text, but got it before the error. So streamkit emits the text before the error: as text, as thinking or as a truncated call.",
+        does="streamkit holds such a text until more text arrives. If an error arrives first, streamkit emits the held text before the error: as text, as thinking or as a truncated call.",
         forms=(
             broken("Hi <", "tool", name="text", text="Hi <tool", held=(Text("Hi <tool"),)),
             broken("<think>Hm. </thi", name="thinking", policy=ON, reasoning="Hm. </thi", repairs={"thinking_in_text": 1}, held=(Thinking("Hm. </thi"),)),

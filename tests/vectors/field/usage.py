@@ -40,7 +40,7 @@ CASES = (
     Case(
         number=72, refs="quotio#460",
         cause="the server sends usage, although the client did not request it",
-        does="If the client's profile says so, streamkit writes no usage chunk. streamkit still reads the token counts.",
+        does="If the client's profile excludes the usage chunk, streamkit writes none. streamkit still reads the token counts.",
         forms=(
             chat(
                 said("Hi"), STOP, USAGE, DONE, text="Hi",

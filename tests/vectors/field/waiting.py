@@ -55,8 +55,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         number=351, refs="google-genai, `Interaction.status`; streamkit itself",
-        cause="an interaction (a response of Gemini's Interactions API) waits for an action that is not a function call (`requires_action`). Clients of other dialects get an empty response with a natural stop",
-        does="The response ends with an error that names the action. Function calls become calls. Within the Interactions dialect, nothing changes.",
+        cause="in Gemini's Interactions, the response waits for an action that is not a function call (`requires_action`). Clients of other dialects get an empty response with a natural stop",
+        does="The response ends with an error that names the action. If the action is a function call, clients get a call. For clients of Interactions, nothing changes.",
         forms=(
             waiting(
                 "a search of tools", *step(0, "tool_search_call", id="t1", arguments=CAL),

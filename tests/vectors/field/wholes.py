@@ -146,7 +146,7 @@ CASES = (
     Case(
         number=138, refs="servers with caches or filters, which append the response as one object",
         cause="a Chat stream contains a complete `chat.completion` object",
-        does="streamkit reads this object like the `message` of case 137. The choices of the object end there.",
+        does="streamkit reads this object like the `message` of case 137. The choices in the object are then finished.",
         forms=(
             chat(*SAID, completion(content="Hello"), DONE, name="behind all deltas", text="Hello", to={"anthropic": messages(Text("Hello"))}),
             chat(*SAID, chunk(finish="stop"), completion(content="Hello"), DONE, name="behind the stop reason", text="Hello", to={"anthropic": messages(Text("Hello"))}),
@@ -235,7 +235,7 @@ CASES = (
     Case(
         number=142, refs="databricks/databricks-ai-bridge#464",
         cause="the last event of a Responses stream has other ids for its items than the earlier events, or has more items",
-        does="streamkit finds the item with the same content for each entry, and adds only what is missing.",
+        does="For each entry, streamkit finds the item with the same content, and adds only what is missing.",
         forms=(
             responses_turn(*HI, end=rs.last("completed", renamed(ITEM_DONE, "msg_9")), name="another id", text="Hello", to=NEW_IDS),
             responses_turn(
@@ -281,7 +281,7 @@ CASES = (
     Case(
         number=144, refs="KochC/opencode-llm-proxy#49; diegosouzapw/OmniRoute#13693",
         cause="a complete text contradicts the deltas: it is trimmed, empty, or only the first delta",
-        does="The text that streamkit already emitted stays. streamkit withholds the complete text, and counts a repair once for the content part.",
+        does="The text that streamkit already emitted stays. streamkit withholds the complete text, and counts one repair for the content part.",
         forms=(
             responses_turn(
                 OPENED, PART, delta("\nHel"), delta("lo"), TEXT_DONE, PART_DONE, ITEM_DONE, name="trimmed", text="\nHello", repairs={"whole_differs": 1},
