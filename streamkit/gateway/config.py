@@ -191,9 +191,10 @@ class Server:
     #: `x-streamkit-model` (its name for the model), and `x-streamkit-attempts` (the number of attempts). These headers show
     #: clients which providers you use.
     name_upstreams: bool = False
-    #: Which faults of upstreams the gateway tolerates. `strict`: the gateway repairs no faults, so a fault that needs a repair
-    #: ends the stream with an error. `tolerant`: the default. `lenient`: in addition, the gateway accepts more streams without
-    #: a stop reason, and splits merged calls. [Choose what is tolerated](../how-to/choose-a-policy.md) has the details.
+    #: Which faults of upstreams the gateway tolerates. `tolerant`: the gateway repairs faults. `strict`: the gateway repairs
+    #: no faults, so a fault that needs a repair ends the stream with an error. `lenient`: the gateway repairs faults, accepts
+    #: more streams without a stop reason, and splits two calls that were merged into one. [Choose what is
+    #: tolerated](../how-to/choose-a-policy.md) has the details.
     policy: PolicyName = "tolerant"
 
     def __attrs_post_init__(self) -> None:
