@@ -79,7 +79,7 @@ DEFAULTS: Final[Mapping[str, str]] = {"Upstream.auth": "[by dialect](#auth)"}
 #: What the page shows for some defaults.
 SHOWN: Final[Mapping[str, str]] = {"its own": "see the table", "[by dialect](#auth)": "[depends on the dialect](#auth)"}
 MEANINGS: Final[Mapping[str, str]] = {
-    "Upstream.auth": "How requests send the key. [The next table](#auth) explains the values.",
+    "Upstream.auth": "How the gateway sends the key to the upstream. [The next table](#auth) explains the values.",
     "Upstream.key": "The key for the upstream. Omit it if `auth` is `none`, `sigv4` or `google`. With `sigv4` and "
     "`google`, the gateway looks for credentials in the same places as the tools of AWS and Google.",
     "Upstream.proxy": "The HTTP proxy for requests: `http://proxy:3128`. If the URL has a user and a password, write it as "

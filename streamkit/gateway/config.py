@@ -105,7 +105,7 @@ class Server:
     #: larger `terminationGracePeriodSeconds`.
     grace_s: float = field(default=30.0, validator=ge(0))
     #: The size of the largest request body that the gateway accepts. The default is more than the 1 MiB that servers usually
-    #: allow, because prompts with images are larger.
+    #: allow, because prompts with images may be larger.
     body_bytes: int = field(default=32 * MIB, validator=ge(1))
     #: The memory in a process for all request bodies. A body counts while it arrives, and until the upstream's model begins to
     #: respond. If this memory is full, clients get status 503 with `Retry-After`. Each JSON value in a body counts 256 bytes
@@ -358,7 +358,7 @@ class Telemetry:
     #: that tools read today. `genai`: the newer names.
     semconv: SemConv = "1.41"
     #: If `on`, spans contain the conversation: prompts, responses and tool definitions, without texts that look like keys. The
-    #: gateway then parses each recorded stream a second time.
+    #: gateway then parses each stream a second time if its span is recorded (sampled).
     content: Literal["off", "on"] = "off"
     #: The largest number of characters of each span attribute that contains parts of the conversation. If an attribute would
     #: be longer, it contains only the newest messages.
