@@ -75,9 +75,7 @@ TYPES: Final[Mapping[str, str]] = {
     "Route.stages": "array of strings and tables",
     "Target.upstream": "string",
 }
-DEFAULTS: Final[Mapping[str, str]] = {"Upstream.auth": "[by dialect](#auth)"}
-#: What the page shows for some defaults.
-SHOWN: Final[Mapping[str, str]] = {"its own": "see the table", "[by dialect](#auth)": "[depends on the dialect](#auth)"}
+DEFAULTS: Final[Mapping[str, str]] = {"Upstream.auth": "[depends on the dialect](#auth)"}
 MEANINGS: Final[Mapping[str, str]] = {
     "Upstream.auth": "How the gateway sends the key to the upstream. [The next table](#auth) explains the values.",
     "Upstream.key": "The key for the upstream. Omit it if `auth` is `none`, `sigv4` or `google`. With `sigv4` and "
@@ -129,7 +127,7 @@ def _lines() -> Iterator[str]:
         yield ""
         yield meaning
         yield ""
-        yield table(["key", "type", "unit", "default", "meaning"], map(_shown, rows(kind)))
+        yield table(["key", "type", "unit", "default", "meaning"], rows(kind))
         if kind is Upstream:
             yield from _auth()
         if kind is Route:
@@ -170,12 +168,6 @@ def _choice() -> Iterator[str]:
     yield "So write the names of the models that clients should see next to the pattern that matches them."
 
 
-def _shown(row: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a row as readers of the page need it. The public API's file has the shorter words of ``rows``."""
-    key, sort, unit, usual, meaning = row
-    return key, sort.removesuffix("s") if sort.endswith("`s") else sort, unit, SHOWN.get(usual, usual), meaning
-
-
 def rows(kind: type) -> Iterator[tuple[str, ...]]:
     attrs.resolve_types(kind)
     lines, node = source_of(kind)
@@ -208,7 +200,8 @@ def _type(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return ", ".join(f"`{json.dumps(word)}`" for word in get_args(kind))
     if get_origin(kind) is tuple:
-        return f"array of {_type(get_args(kind)[0])}s"
+        of = _type(get_args(kind)[0])
+        return f"array of {of}" if of.endswith("`") else f"array of {of}s"
     (inner,) = [part for part in get_args(kind) if part is not type(None)]
     return _type(inner)
 
@@ -222,7 +215,7 @@ def _default(value: Any) -> str:
     if value is attrs.NOTHING:
         return "required"
     if value is None or isinstance(value, Timeouts | Rest):
-        return "none" if value is None else "its own"
+        return "none" if value is None else "see the table"
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, attrs.Factory):
