@@ -349,8 +349,8 @@ def profiles_page() -> str:
     said = [
         """\
 Where a command or function asks for the dialect of its input, you may name a provider instead (`--from deepseek`,
-`transcode(source, "deepseek", …)`). Where it asks for the dialect of its output, you may name a client instead
-(`--to claude-code`). The command `streamkit dialects` lists the same names.""",
+`transcode(source, "deepseek", …)`). Where a command or function asks for the dialect of its output, you may name a client
+instead (`--to claude-code`). The command `streamkit dialects` lists the same names.""",
         """\
 ## Providers
 
