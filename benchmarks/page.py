@@ -56,9 +56,9 @@ These commands repeat the measurements:
 ```sh
 # measure everything, and write this page: a few minutes on two cores
 make bench
-# run this once before `make bench` to measure the other libraries too: installs them
+# once, before `make bench`: install the other libraries, to measure them too
 make bench-peers
-# check whether streamkit has become slower: counts instructions, so it works on any machine
+# count instructions, to find out whether streamkit has become slower
 make bench-check
 ```
 """

@@ -137,7 +137,11 @@ def stages(results: Results) -> Iterator[str]:
         "the rows with `stages=`, the stage is passed to `transcode` as `stages=[…]`.\n"
     )
     yield listed(results["stages"]["own"], OWN, text_columns=3)
-    yield "### SSE framing alone\n"
+    yield (
+        "### SSE framing alone\n\n"
+        "These rows measure only how the bytes are divided into frames, without decoding. In inputs with *event lines*, each\n"
+        "frame also has a line `event: …`. In inputs with *CRLF*, each line ends with CR and LF.\n"
+    )
     yield listed(results["stages"]["framing"], FRAMING, text_columns=2)
 
 
