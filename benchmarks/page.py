@@ -31,9 +31,9 @@ LIMITS = """\
 - **How many microseconds streamkit takes on your machine.** The ratios are similar on other machines. Caches and the
   versions of Python and of orjson can change the ratios by some tens of per cent.
 - **That another library is bad.** The SDKs build typed objects, LiteLLM keeps data for its logs, and LangChain can add up
-  all parts of a message. These features take time. streamkit also does work that this comparison does not need: it checks, counts
-  and limits. Every library ran with the settings that its documentation shows first. All libraries read the same kind of
-  text and calls.
+  all parts of a message. These features take time. streamkit also does work that this comparison does not need: it checks,
+  counts and limits. Every library ran with the settings that its documentation shows first. All libraries read the same
+  kind of text and calls.
 - **What a short stream costs.** Only the rows with *recorded* streams, the *seeded mix* and *three events* are about short
   streams. The other rows use streams of 4,000 events, unless a table gives another number. In a stream of fewer than a
   thousand events, opening and closing the pipe takes a noticeable part of the time.
@@ -230,7 +230,10 @@ def _peers(results: Results) -> Iterator[str]:
         )
     if faster:
         names = ", ".join(sorted(faster))
-        yield f"In some rows, a library that is not written in Python is **faster than streamkit**. These libraries are: {names}."
+        yield (
+            "In some rows, a library that is not written in Python is **faster than streamkit**. These libraries are:\n"
+            f"  {names}."
+        )
 
 
 def _growth(results: Results) -> Iterator[str]:
