@@ -63,8 +63,11 @@ def growth(results: Results) -> Figure:
 
 #: For each section that has a picture its maker, and what it shows, for those who can't see it.
 CHARTS: Mapping[str, tuple[Callable[[Results], Figure], str]] = {
-    "growth": (growth, "Time against the size of text, arguments and one line, next to a line of slope one"),
-    "peers": (peers, "Time of each peer as a multiple of streamkit's, for parsing, accumulating and re-encoding"),
+    "growth": (growth, "The time for text, arguments and one line of growing size, next to a line of slope one"),
+    "peers": (
+        peers,
+        "The time of each library as a multiple of streamkit's time, for parsing, accumulating and re-encoding",
+    ),
 }
 
 

@@ -108,7 +108,9 @@ def _judge_each(found: Sequence[Input], target: str, outputs: list[str]) -> None
     if any(wrong):
         first = next(filter(None, wrong))
         kind = oracle.Wrong if all(wrong) else SomeWrong
-        raise kind(f"{len(wrong) - wrong.count('')} of {len(wrong)} streams are wrong, the first: {first}")
+        raise kind(
+            f"{len(wrong) - wrong.count('')} of {len(wrong)} streams are wrong. The fault of the first one: {first}"
+        )
 
 
 def _wrong(stream: Input, target: str, output: bytes) -> str:

@@ -99,12 +99,12 @@ def mib(find: Callable[[Results], float], unit: int = 2**20) -> Callable[[Result
 
 
 FLOOR = "times orjson.loads"
-OURS = "times streamkit"
+OURS = "times streamkit's time"
 SOME = ("text", "text, obfuscation", "four interleaved calls")
 GOALS = (
     *(
         Goal(
-            f"Streams, {source}: LLM-Rosetta, its best pair",
+            f"LLM-Rosetta at its fastest pair of dialects ({source})",
             OURS,
             1.5,
             least_peer(STREAMS_WORK, input=source),
@@ -113,9 +113,9 @@ GOALS = (
         )
         for source, optional in ((RECORDED, True), (MIX, False))
     ),
-    Goal("A stream of three events, Chat to Anthropic", "times orjson.loads of one", 70.0, three_events),
+    Goal("A stream of three events, Chat to Anthropic", "times orjson.loads of one event", 70.0, three_events),
     *(
-        Goal(f"A stage that passes each batch on, {words}", "times the pipe without it", 1.5, own_stage(cut))
+        Goal(f"A stage that passes each batch on, {words}", "times the pipe without the stage", 1.5, own_stage(cut))
         for cut, words in (("per event", "at one event a read"), ("64 KiB", "at 64 KiB reads"))
     ),
     *(
@@ -140,15 +140,20 @@ GOALS = (
     ),
     Goal("LiteLLM, re-encoding Chat to Anthropic", OURS, 20.0, least_peer("re-encode", peer="litellm"), at_least=True),
     Goal("Slowest other pair of dialects", "times Chat to Anthropic", 1.6, slowest_pair),
-    Goal("Arguments, each doubling up to 4 MiB", "times", 2.2, most("growth", "doubling", name="arguments")),
     Goal(
-        "One line, each doubling up to 4 MiB", "times", 2.3, most("growth", "doubling", unit="bytes")
+        "Time for arguments of twice the size, up to 4 MiB",
+        "times as long",
+        2.2,
+        most("growth", "doubling", name="arguments"),
+    ),
+    Goal(
+        "Time for a line of twice the size, up to 4 MiB", "times as long", 2.3, most("growth", "doubling", unit="bytes")
     ),  # design.md §1, L2
     Goal("One event of 4 MiB in 1 KiB reads", "ms", 20.0, one_line),
     Goal("SSE parsing at 64 KiB reads", FLOOR, 0.7, most("stages.framing", "times_floor", input="text", cut="64 KiB")),
     Goal("Memory at 1 MiB of arguments", "MiB", 5.0, mib(most("memory.arguments", "peak_bytes", characters=2**20))),
     Goal("Memory of an idle open pipe", "KiB", 12.0, mib(most("memory.idle", "bytes_per_pipe"), 2**10)),
-    Goal("Memory over a stream of 100 MiB", "MiB above the start", 8.0, mib(most("memory.flat", "peak_bytes"))),
+    Goal("Memory during a stream of 100 MiB", "MiB above the start", 8.0, mib(most("memory.flat", "peak_bytes"))),
 )
 
 

@@ -146,7 +146,7 @@ def idle(count: int = PIPES) -> list[dict[str, Any]]:
                 held.append(recipe(source, CHAT, TARGET))
                 run(held[-1].__aenter__())
                 progress.update()
-            states.append(_state("entered", before, count))
+            states.append(_state("opened, before the first event", before, count))
             waits = []
             for stream in held:
                 run(_read(stream))
@@ -154,7 +154,7 @@ def idle(count: int = PIPES) -> list[dict[str, Any]]:
                 waits[-1].send(None)
                 progress.update()
             gc.collect()
-            states.append(_state("waiting behind the first event", before, count))
+            states.append(_state("waits after the first event", before, count))
         finally:
             tracemalloc.stop()
     for wait, stream in zip(waits, held, strict=True):

@@ -73,7 +73,7 @@ def read_anthropic(documents: Iterator[Any], *, overlapping: bool = False) -> Sa
         kind = document["type"]
         if kind == "content_block_start":
             if open_blocks and not overlapping:
-                raise Wrong("a block was opened while another was open")
+                raise Wrong("a block was opened while another block was open")
             pieces: list[str] = []
             open_blocks[document["index"]] = pieces
             if document["content_block"]["type"] == "tool_use":
@@ -119,13 +119,13 @@ def compare(what: str, found: Said, expected: Said) -> None:
     for name in ("text", "reasoning", "stop"):
         if getattr(found, name) != getattr(expected, name):
             raise Wrong(
-                f"{what}: {name} differs: {_short(getattr(found, name))}, not {_short(getattr(expected, name))}"
+                f"{what}: {name} differs: {_short(getattr(found, name))} instead of {_short(getattr(expected, name))}"
             )
     if [name for name, _ in found.calls] != [name for name, _ in expected.calls]:
         raise Wrong(f"{what}: the calls are {[name for name, _ in found.calls]}")
     for (name, arguments), (_, wanted) in zip(found.calls, expected.calls, strict=True):
         if arguments != wanted and not _same_json(arguments, wanted):
-            raise Wrong(f"{what}: the arguments of {name} differ: {_short(arguments)}, not {_short(wanted)}")
+            raise Wrong(f"{what}: the arguments of {name} differ: {_short(arguments)} instead of {_short(wanted)}")
 
 
 def _same_json(one: str, other: str) -> bool:

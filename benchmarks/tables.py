@@ -78,12 +78,12 @@ def streams(results: Results) -> Iterator[str]:
 
     columns: Columns = {
         "streams": word("source"),
-        "pair": word("pair"),
+        "from → to": word("pair"),
         "LLM-Rosetta's time, × streamkit's": beside,
-        "how many": word("streams"),
-        "events": word("events"),
+        "number of streams": word("streams"),
+        "number of events": word("events"),
         "× floor": ratio("times_floor"),
-        "µs a stream": figure("microseconds_per_stream"),
+        "µs for a stream": figure("microseconds_per_stream"),
     }
     yield listed(results["streams"], columns, text_columns=2)
 
@@ -93,31 +93,35 @@ RECIPE: Columns = {
     "reads": word("cut"),
     "deltas": word("mode"),
     "× floor": ratio("times_floor"),
-    "µs an event": figure("microseconds_per_event"),
+    "µs for an event": figure("microseconds_per_event"),
     "MB/s": figure("megabytes_per_second"),
 }
 OWN: Columns = {
     "input": word("input"),
     "reads": word("cut"),
     "stage": word("stage"),
-    "× without it": ratio("times_without"),
-    "µs an event": figure("microseconds_per_event"),
+    "× the pipe without it": ratio("times_without"),
+    "µs for an event": figure("microseconds_per_event"),
 }
 FRAMING: Columns = {name: cell for name, cell in RECIPE.items() if name != "deltas"}
 GROWTH: Columns = {
     "what grows": word("name"),
     "deltas": word("mode"),
-    "from, to": lambda line: f"{line['sizes'][0]:,} to {line['sizes'][-1]:,} {line['unit']}",
+    "smallest to largest size": lambda line: f"{line['sizes'][0]:,} to {line['sizes'][-1]:,} {line['unit']}",
     "slope": figure("slope"),
-    "× a doubling": figure("doubling"),
-    "ms at the end": lambda line: number(line["seconds"][-1]["median"] * 1e3),
+    "× the time for twice the size": figure("doubling"),
+    "ms at the largest size": lambda line: number(line["seconds"][-1]["median"] * 1e3),
 }
-IDLE: Columns = {"idle pipe": word("state"), "pipes": word("pipes"), "KiB each": figure("bytes_per_pipe", 1024)}
+IDLE: Columns = {
+    "idle pipe": word("state"),
+    "pipes": word("pipes"),
+    "KiB for each pipe": figure("bytes_per_pipe", 1024),
+}
 ARGUMENTS: Columns = {
     "deltas": word("mode"),
     "characters of arguments": word("characters"),
     "KiB at the peak": figure("peak_bytes", 1024),
-    "bytes a character": lambda row: number(row["peak_bytes"] / row["characters"]),
+    "bytes for each character": lambda row: number(row["peak_bytes"] / row["characters"]),
 }
 
 
@@ -125,12 +129,19 @@ def stages(results: Results) -> Iterator[str]:
     yield listed(results["stages"]["recipe"], RECIPE, text_columns=3)
     yield (
         "### A stage of your own\n\n"
-        "The figures compare a pipe that has one more stage with the same pipe without that stage. No deltas are joined.\n"
-        "A stage between two built-in stages ends their common loop, so it costs as much as one more generator.\n"
-        "[Measure your stage](../how-to/measure-your-stage.md) shows how to find the cost of yours.\n"
+        "The figures compare a pipe that has an additional stage with the same pipe without this stage. No deltas are\n"
+        "joined. Neighbouring built-in stages share one loop. A stage between two built-in stages divides this loop, so it\n"
+        "costs as much as an additional generator. [Measure your stage](../how-to/measure-your-stage.md) shows how to find\n"
+        "the cost of your stage.\n\n"
+        "In the rows with *after*, the additional stage forwards each batch unchanged, and is at this place in the pipe. In\n"
+        "the rows with `stages=`, the stage is passed to `transcode` as `stages=[…]`.\n"
     )
     yield listed(results["stages"]["own"], OWN, text_columns=3)
-    yield "### SSE framing alone\n"
+    yield (
+        "### SSE framing alone\n\n"
+        "These rows measure only how the bytes are divided into frames, without decoding. In inputs with *event lines*, each\n"
+        "frame also has a line `event: …`. In inputs with *CRLF*, each line ends with CR and LF.\n"
+    )
     yield listed(results["stages"]["framing"], FRAMING, text_columns=2)
 
 
@@ -147,10 +158,10 @@ def pairs(results: Results) -> Iterator[str]:
     encoders = {row["dialect"]: row for row in results["pairs"]["encode"]}
     columns: Columns = {
         "dialect": lambda row: f"`{row['dialect']}`",
-        "decoding, µs a delta": figure("microseconds_per_delta"),
-        "× Chat's": ratio("times_yardstick"),
-        "encoding, µs a delta": lambda row: number(encoders[row["dialect"]]["microseconds_per_delta"]),
-        "encoding, × Chat's": lambda row: times(encoders[row["dialect"]]["times_yardstick"]),
+        "decoding, µs for a delta": figure("microseconds_per_delta"),
+        "decoding, × Chat's time": ratio("times_yardstick"),
+        "encoding, µs for a delta": lambda row: number(encoders[row["dialect"]]["microseconds_per_delta"]),
+        "encoding, × Chat's time": lambda row: times(encoders[row["dialect"]]["times_yardstick"]),
         "bytes of the stream": word("bytes"),
     }
     yield listed(results["pairs"]["decode"], columns)
@@ -172,20 +183,20 @@ def peers(results: Results) -> Iterator[str]:
         columns: Columns = {
             work: word("input"),
             "reads": word("cut"),
-            "who": lambda row: row["peer"] + ("" if row["kind"] == "Python" else f" ({row['kind']})"),
+            "library": lambda row: row["peer"] + ("" if row["kind"] == "Python" else f" ({row['kind']})"),
             "version": word("version"),
-            "µs an event": _microseconds,
+            "µs for an event": _microseconds,
             "× floor": ratio("times_floor"),
             "× streamkit": ratio("times_streamkit"),
         }
         yield listed([row for row in rows if row["work"] == work], columns, text_columns=4)
     notes = dict.fromkeys(
-        f"- {row['peer']}, {row['work']}: {what}"
+        f"- {row['peer']}, in *{row['work']}*: {what}"
         for row in rows
         if (what := row["wrong"] or row["error"] or row.get("some_wrong"))
     )
     if notes:
-        yield "\n".join(notes) + "\n"
+        yield "These results are wrong:\n\n" + "\n".join(notes) + "\n"
 
 
 def _microseconds(row: Row) -> str:

@@ -16,14 +16,38 @@ GENERATED = (
 )
 TEST = "tests/test_field_failures.py"
 INTRODUCTION = f"""\
-Failures that people reported in other software that streams model output, each with its cause on the wire and with what
-streamkit does.
-A report is named `repository#number`, as on GitHub. If it has no number, the failure was seen by running that software.
+Each row of these tables is a failure that people reported in other software that streams model output, or that was found in
+streamkit. The row says what causes the failure, and what streamkit does in this case.
+The second column names each report as `repository#number`, as on GitHub. If a name has no number, the failure was seen
+when that software was run.
 
-Each stream was written for this project: a few hundred bytes that show the cause.
-The tests read it whole, byte by byte and split at seeded positions, and translate it into at least one other dialect.
-They check every repair and every loss.
-To run the streams of case 9: `pytest {TEST} -k case-9-`."""
+The tables use these words:
+
+- **Chat** is OpenAI's Chat Completions API, **Responses** is OpenAI's Responses API, and **Interactions** is the newer API
+  of Gemini. **Anthropic**, **Gemini**, **Ollama** and other vendors' names also stand for the API of the vendor.
+- A **dialect** is the format of one of these APIs. streamkit reads a response in the dialect of the server, and writes the
+  response in the dialect of the client. If both dialects are the same, streamkit forwards the bytes, or it reads the
+  response and **writes it again**.
+- A **read** is the bytes that the network delivers at one time. A **frame** is one event of a stream, or one line in
+  Ollama's dialect. The **terminator** is the frame that says that a stream is complete (`[DONE]`, `message_stop`).
+- A **member** is a name with its value in a JSON object.
+- A **call** is a tool call. A **fragment** is the part of a call in one chunk of the stream: a piece of the arguments, and
+  perhaps the id and the name.
+- A **repair** is a fault that streamkit corrects, and a **loss** is something that the dialect of the output has no place
+  for. streamkit counts both by kind in the **report** on the stream (`StreamReport`).
+- A **verdict** is the result of checking the arguments of a call, for example `complete`, `empty`, `truncated` or
+  `malformed`. If streamkit **withholds** a call, the client does not get the call, and its arguments are in the report.
+- A stop reason is a **natural stop** if the model ended by itself (`stop`, `end_turn`). A stream is **interrupted** if it
+  ends without its terminator. For an interrupted stream, streamkit writes an error, and never a success.
+- A **sealed** signature is a signature with the name of its vendor, in a text that only streamkit reads. When the client
+  sends the text back, only this vendor gets the signature.
+- A **profile** says what a certain client or server of a dialect needs. A **policy** says which faults streamkit corrects.
+- The **gateway** is the server of streamkit, and an **upstream** is a server that the gateway sends requests to.
+
+Each test stream was written for this project: a few hundred bytes that show the cause.
+The tests read each stream whole, byte by byte, and split at positions from a seeded random generator. They also translate
+the stream into at least one other dialect, and check every repair and every loss.
+The last column names the tests. For example, this command runs the streams of case 9: `pytest {TEST} -k case-9-`."""
 #: The last number that a section may use; the later ones have room for more.
 SECTIONS = {
     8: "Missing index of a call",
@@ -60,9 +84,9 @@ SECTIONS = {
     349: "Results, media, formats and schemas that only some providers accept",
     359: "Limits of a model, and responses that wait for the client",
     374: "The gateway between clients and upstreams",
-    404: "Thirty reports of 2026, predicted before they were run",
+    404: "Thirty more reports of 2026",
     414: "Variants of errors, endings and content",
-    424: "Variants of these reports",
+    424: "Variants of failures in requests",
 }
 
 
@@ -81,13 +105,15 @@ def summary() -> Iterator[str]:
     waiting = Counter(case.covered_by for case in ELSEWHERE if not case.covered and case not in outside)
     streams = sum(len(case.forms) for case in handled)
     yield f"{len(every_case())} cases"
-    yield f"{len(handled) + len(covered)} handled: {len(handled)} by {streams} streams, {len(covered)} by other tests"
+    shown = f"{streams} streams show {len(handled)} of them, and other tests show {len(covered)}"
+    yield f"{len(handled) + len(covered)} are handled: {shown}"
     opened = [str(case.number) for case in CASES if case.open]
-    yield f"{len(opened)} open{': ' if opened else ''}{', '.join(opened)}"
-    yield f"{waiting.total()} wait"
+    yield f"{len(opened)} open: {', '.join(opened) or 'in every case with a stream, streamkit does what the row says'}"
+    if waiting:
+        yield f"{waiting.total()} wait"
     for what, times in sorted(waiting.items(), key=lambda item: (-item[1], item[0])):
         yield f"  {times} {'for ' + what.removeprefix(WAITS) if what.startswith(WAITS) else what.removeprefix('waits ')}"
-    yield f"{len(outside)} outside what streamkit does"
+    yield f"{len(outside)} are outside what streamkit does"
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------
@@ -104,11 +130,16 @@ def shown_by(case: Case | Elsewhere) -> str:
     return "; ".join(parts)
 
 
+def sentence(cause: str) -> str:
+    """Return a cause as it is on the page: with a capital letter and a full stop."""
+    return f"{cause[0].upper()}{cause[1:]}."
+
+
 def row(case: Case | Elsewhere) -> tuple[str, ...]:
     repairs = ", ".join(f"`{kind}`" for kind in case.repairs) if isinstance(case, Case) else ""
     coming = isinstance(case, Elsewhere) and case.covered_by.startswith((WAITS, WAITS_DIALECT))
     does = f"(to come) {case.does}" if coming else case.does
-    return str(case.number), case.refs, case.cause, does, repairs, shown_by(case)
+    return str(case.number), case.refs, sentence(case.cause), does, repairs, shown_by(case)
 
 
 def table(rows: Iterable[tuple[str, ...]]) -> str:

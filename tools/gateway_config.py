@@ -21,34 +21,43 @@ from tools.reference import comment, prose, source_of, table
 
 #: The tables of the file, each with its class and its introduction.
 TABLES: Final[Mapping[str, tuple[type, str]]] = {
-    "[server]": (Server, "The listener and the clients. The whole table may be left out."),
+    "[server]": (Server, "How the gateway serves clients. You may omit the whole table."),
     "[responses]": (
         Responses,
-        "How responses are kept for later requests that refer to them. The whole table may be left out.",
+        "How the gateway keeps responses for later requests that refer to them. You may omit the whole table.",
     ),
-    "[resume]": (Resume, "How responses are kept for clients that reconnect. The whole table may be left out."),
-    "[telemetry]": (Telemetry, "What the gateway sends to OpenTelemetry. The whole table may be left out."),
+    "[resume]": (
+        Resume,
+        (
+            "How the gateway keeps responses for clients that [resume](../how-to/resume-streams.md) them on a new "
+            "connection. You may omit the whole table."
+        ),
+    ),
+    "[telemetry]": (Telemetry, "What the gateway sends to OpenTelemetry. You may omit the whole table."),
     "[upstreams.NAME]": (
         Upstream,
         (
-            "A server that the gateway sends requests to.\n"
-            "Choose any `NAME` of letters, digits and `.:-_`; routes, logs and metrics use it."
+            "A server to which the gateway sends requests.\n"
+            "Choose any `NAME` of letters, digits and `.:-_`. Routes, logs and metrics use this name."
         ),
     ),
     "[upstreams.NAME.timeouts]": (
         Timeouts,
-        "Four time limits. Every limit has its own error, and its own outcome in the metrics.",
+        "Four time limits for a request. Each limit has its own error, and its own outcome in the metrics.",
     ),
     "[upstreams.NAME.rest]": (
         Rest,
         (
-            "When the gateway skips a model that fails, and for how long. See "
-            "[upstreams that fail](../how-to/choose-upstreams.md#upstreams-that-fail)."
+            "When the gateway skips a model that fails, and for how long. "
+            "[Upstreams that fail](../how-to/choose-upstreams.md#upstreams-that-fail) has the details."
         ),
     ),
-    "[[routes]]": (Route, "The upstreams for some models, and how often they are tried."),
+    "[[routes]]": (Route, "Which upstreams respond to requests for some models, and how often the gateway tries them."),
     "An element of `to`": (Target, 'A string is the name of an upstream: `"a"` means `{ upstream = "a" }`.'),
-    "A key": (KeySource, "The configuration contains no keys. Write exactly one of these two members:"),
+    "A key": (
+        KeySource,
+        "The configuration never contains the text of a key, only where to find it. Write exactly one of these two members:",
+    ),
 }
 #: What differs between the file and the class: types, defaults and meanings.
 TYPES: Final[Mapping[str, str]] = {
@@ -66,24 +75,27 @@ TYPES: Final[Mapping[str, str]] = {
     "Route.stages": "array of strings and tables",
     "Target.upstream": "string",
 }
-DEFAULTS: Final[Mapping[str, str]] = {"Upstream.auth": "[by dialect](#auth)"}
+DEFAULTS: Final[Mapping[str, str]] = {"Upstream.auth": "[depends on the dialect](#auth)"}
 MEANINGS: Final[Mapping[str, str]] = {
-    "Upstream.auth": "How requests send the key.",
-    "Upstream.key": "The key. Leave it out for `none`, and for `sigv4` and `google`: the gateway then looks for "
-    "credentials in the same places as AWS's and Google's own tools.",
-    "Upstream.proxy": "The HTTP proxy for requests: `http://proxy:3128`. A URL with user and password must be written as a "
-    "key. By default there is no proxy, even if the environment names one.",
-    "Upstream.ca_file": "A PEM file with the root certificates to accept, instead of the system's. A relative path begins at "
-    "the configuration's folder.",
-    "Upstream.service": "For SigV4: the AWS service that requests are signed for, such as `bedrock-mantle` or `execute-api`; "
-    "AWS refuses signatures for another service. The default is the dialect's service, or `bedrock`.",
-    "Upstream.tools": "Whether the upstream supports tools. If not, requests with tools go to the other upstreams of a route.",
+    "Upstream.auth": "How the gateway sends the key to the upstream. [The next table](#auth) explains the values.",
+    "Upstream.key": "The key for the upstream. Omit it if `auth` is `none`, `sigv4` or `google`. With `sigv4` and "
+    "`google`, the gateway looks for credentials in the same places as the tools of AWS and Google.",
+    "Upstream.proxy": "The HTTP proxy for requests: `http://proxy:3128`. If the URL has a user and a password, write it as "
+    "a key. By default, the gateway uses no proxy, even if the environment has a variable for one.",
+    "Upstream.ca_file": "A PEM file with the root certificates to accept, instead of the system's root certificates. A "
+    "relative path begins at the configuration's folder.",
+    "Upstream.service": "For SigV4: the AWS service for which requests are signed, such as `bedrock-mantle` or "
+    "`execute-api`. AWS refuses requests that are signed for another service. The default is the dialect's service, or "
+    "`bedrock`.",
+    "Upstream.tools": "Set it to false if the upstream does not support tools. Requests with tools are then sent only to "
+    "the other upstreams of a route.",
     "Upstream.timeouts": "How long the upstream may take.",
-    "Upstream.transport": "How requests are sent: each as a `POST`, or each over its own WebSocket. Only the dialect "
-    "`openai-responses` has WebSockets. Requests for token counts always use HTTP.",
-    "Upstream.headers": "Constant headers to send, such as OpenRouter's `HTTP-Referer`. Write a secret value as a key.",
-    "Timeouts.total_s": "Seconds from sending the request to the end of the response. By default, there is no limit, because "
-    "a response may take an hour.",
+    "Upstream.transport": "How requests are sent. `http`: each request is a `POST`. `websocket`: each request opens its "
+    "own WebSocket. Only the dialect `openai-responses` has WebSockets. Requests for token counts always use HTTP.",
+    "Upstream.headers": "Constant headers that each request to the upstream has, such as OpenRouter's `HTTP-Referer`. "
+    "Write a secret value as a key.",
+    "Timeouts.total_s": "Seconds from sending the request to the end of the response. By default, there is no limit, "
+    "because a response may take an hour.",
 }
 
 
@@ -96,14 +108,19 @@ def _lines() -> Iterator[str]:
     yield "# The gateway's configuration"
     yield ""
     yield "The gateway reads one TOML file: `streamkit serve --config FILE`."
-    yield "With `--check-config`, the command prints what the file means and exits with 0. If the file has errors, the command"
+    yield "A [sample file](../how-to/gateway.toml) has all tables of the file."
+    yield ""
+    yield "`--check-config` checks the file and does not start the gateway. If the file is correct, the command prints a"
+    yield "summary of the configuration, and exits with 0. If the file has errors, the command"
     yield "prints each error with line and column, and exits with 2."
-    yield "An unknown key is an error. A value of the wrong type is an error too, because no value is converted."
-    yield "A [sample file](../how-to/gateway.toml) has all tables."
+    yield ""
+    yield "An unknown key is an error. A value of the wrong type is an error too, because the gateway converts no values."
     yield "If there is an error, the gateway does not start."
-    yield "If there are only warnings, the gateway starts. Warnings are about an upstream that no route uses, or about"
-    yield "a listener without keys that other machines can reach. Further warnings are about a key that is sent in clear text,"
-    yield "or is in a file that all users can read."
+    yield "If there are only warnings, the gateway starts. Examples of what it warns about are:"
+    yield ""
+    yield "- an upstream that no route uses"
+    yield "- a listener without keys that other machines can reach"
+    yield "- a key that is sent in clear text, or that is in a file that all users can read"
     for head, (kind, meaning) in TABLES.items():
         yield ""
         yield f"## {head if head[0] != '[' else f'`{head}`'}"
@@ -121,17 +138,19 @@ def _auth() -> Iterator[str]:
     yield ""
     yield "### `auth`"
     yield ""
-    yield "| value | the key is sent as | default of |"
+    yield "| value | how the key is sent | default of these dialects |"
     yield "|---|---|---|"
     sent = {name: f"`{header}: {scheme}…`" for name, (header, scheme) in key_headers().items()}
     others = {
         "none": "not at all",
-        "sigv4": "a signature, AWS Signature 4, with the credentials that botocore finds (extra `aws`)",
-        "google": "`authorization: Bearer …`, with a token from the credentials that google-auth finds (extra `google`)",
+        "sigv4": "as a signature (AWS Signature 4), with the credentials that botocore finds. This needs the extra `aws`",
+        "google": "`authorization: Bearer …`, with a token from the credentials that google-auth finds. This needs the extra "
+        "`google`",
     }
     for name in auths():
         of = [f"`{known}`" for known in _known() if usual_auth(known) == name and name != "bearer"]
-        yield f"| `{name}` | {(others | sent)[name]} | {', '.join(of) or ('all others' if name == 'bearer' else '')} |"
+        no_names = "all other dialects" if name == "bearer" else "no dialect"
+        yield f"| `{name}` | {(others | sent)[name]} | {', '.join(of) or no_names} |"
 
 
 def _known() -> list[str]:
@@ -142,10 +161,10 @@ def _known() -> list[str]:
 
 def _choice() -> Iterator[str]:
     yield ""
-    yield "If a route has the full name of a model, that route is used. If not, the first pattern"
-    yield "of the file that matches is used."
-    yield "It is an error if an earlier pattern covers a later one, because the later one could never be used."
-    yield "`/v1/models` and all other lists of models contain only full names, because a pattern names no model."
+    yield "If a route has the full name of a model, the gateway uses that route. Otherwise, it uses the first pattern"
+    yield "of the file that matches."
+    yield "If an earlier pattern covers a later pattern, this is an error, because the gateway could never use the later one."
+    yield "`/v1/models` and all other lists of models contain only full names, because a pattern is not the name of a model."
     yield "So write the names of the models that clients should see next to the pattern that matches them."
 
 
@@ -181,7 +200,8 @@ def _type(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return ", ".join(f"`{json.dumps(word)}`" for word in get_args(kind))
     if get_origin(kind) is tuple:
-        return f"array of {_type(get_args(kind)[0])}s"
+        of = _type(get_args(kind)[0])
+        return f"array of {of}" if of.endswith("`") else f"array of {of}s"
     (inner,) = [part for part in get_args(kind) if part is not type(None)]
     return _type(inner)
 
@@ -195,7 +215,7 @@ def _default(value: Any) -> str:
     if value is attrs.NOTHING:
         return "required"
     if value is None or isinstance(value, Timeouts | Rest):
-        return "none" if value is None else "its own"
+        return "none" if value is None else "see the table"
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, attrs.Factory):

@@ -355,20 +355,21 @@ def losses_page() -> str:
 def profiles_page() -> str:
     said = [
         """\
-You may name a provider instead of the input's dialect (`--from deepseek`, `transcode(source, "deepseek", …)`), and a client
-instead of the output's dialect (`--to claude-code`).
-`streamkit dialects` lists the same names.""",
+Where a command or function asks for the dialect of its input, you may name a provider instead (`--from deepseek`,
+`transcode(source, "deepseek", …)`). Where a command or function asks for the dialect of its output, you may name a client
+instead (`--to claude-code`). The command `streamkit dialects` lists the same names.""",
         """\
 ## Providers
 
-A provider's streams are read correctly without its name.
-With the name, a report also says which repairs are known for that provider.
-If a provider adds fields to its dialect, output of the same dialect has them; in output of another dialect, each is a
-counted loss.""",
+streamkit reads a provider's streams correctly even if you name only the dialect. If you name the provider, the report
+also has the repairs that are known for this provider (`StreamReport.habits`). The tables list these repairs.
+
+Some providers add fields to their dialect. If the output has the same dialect, streamkit writes these fields too. If the
+output has another dialect, streamkit counts each of these fields as a loss.""",
     ]
     for dialect in DIALECTS.built_in.values():
         for one in dialect.providers:
-            said.append(f"### `{one.name}`\n\n{one.title}: `{dialect.name}`.")
+            said.append(f"### `{one.name}`\n\n{one.title}. Dialect: `{dialect.name}`.")
             if one.habits:
                 said.append(table(("known repair", "its cause"), ((f"`{k}`", how) for k, how in one.habits.items())))
             if one.adds:
@@ -376,14 +377,18 @@ counted loss.""",
                     table(("additional field", "its content"), ((f"`{k}`", what) for k, what in one.adds.items()))
                 )
     said.append(
-        "## Clients\n\nThe settings change the output for a client. [`Profile`](stages.md#profile) explains them."
+        """\
+## Clients
+
+The column *settings* shows which fields of [`Profile`](stages.md#profile) differ from their defaults for a client. Some
+clients have further settings that only their dialect has. The table does not show those."""
     )
     rows = (
         (
             f"`{one.name}`",
             one.title,
             f"`{dialect.name}`",
-            ", ".join(f"`{k} = {v!r}`" for k, v in one.changes.items()) or "the default",
+            ", ".join(f"`{k} = {v!r}`" for k, v in one.changes.items()) or "none",
         )
         for dialect in DIALECTS.built_in.values()
         for one in dialect.clients

@@ -70,11 +70,11 @@ def _complete(rounds: Iterable[Seen]) -> Finding:
     streams, complete = sum(group["streams"] for group in groups), sum(group["complete"] for group in groups)
     faults = {fault for group in groups for fault in group["faults"]}
     measured = f"{complete:,} of {streams:,}" + (f"; {'; '.join(sorted(faults))}" if faults else "")
-    return Finding("streams that came whole, text compared", measured, "all", complete == streams)
+    return Finding("streams whose whole text arrived", measured, "all", complete == streams)
 
 
 def _cpu_us(result: Seen, leg: str) -> float:
-    """Microseconds of CPU an event, where all streams are under way."""
+    """Microseconds of CPU for an event, where all streams are under way."""
     events = int(result["groups"]["all"]["window_events"])
     return float(result["cpu"][leg]["window_s"]) * 1e6 / events if events else inf
 
@@ -92,8 +92,12 @@ def _cost(seen: Seen) -> Iterator[Finding]:
     rounds = seen["rounds"]
     load = f"{seen['streams']} streams × {1 / seen['gap_s']:g} events/s"
     for what, figure, goal in (
-        ("CPU an event", _cpu_us, CPU_RATIO),
-        (f"CPU an event, requests and ends of {seen['events']} events included", _whole_us, None),
+        ("CPU time for an event", _cpu_us, CPU_RATIO),
+        (
+            f"CPU time for an event, with a share of its stream's beginning and end ({seen['events']} events)",
+            _whole_us,
+            None,
+        ),
     ):
         legs = {
             leg: Spread(tuple(figure(one[leg], leg) for one in rounds)) for leg in ("relay", "warm relay", "gateway")
@@ -105,7 +109,10 @@ def _cost(seen: Seen) -> Iterator[Finding]:
         yield Finding(f"{what}, gateway over relay", f"{ratio:.2f}", f"at most {goal}" if goal else "", held)
         yield Finding(f"{what}, gateway over warm relay", f"{_over(legs['gateway'], legs['warm relay']):.2f}")
     for leg in ("relay", "gateway"):
-        for what, path in (("to the first byte", "first_byte_ms"), ("lateness of an event", "lateness_ms")):
+        for what, path in (
+            ("time added to the first byte", "first_byte_ms"),
+            ("added lateness of an event", "lateness_ms"),
+        ):
             for percent in ("p50", "p99"):
                 added = Spread(
                     tuple(
@@ -113,10 +120,10 @@ def _cost(seen: Seen) -> Iterator[Finding]:
                         for one in rounds
                     )
                 )
-                goal = FIRST_MS[percent] if (what, leg) == ("to the first byte", "gateway") else None
+                goal = FIRST_MS[percent] if (what, leg) == ("time added to the first byte", "gateway") else None
                 held = None if goal is None else added.middle <= goal
                 bound = "" if goal is None else f"at most {goal} ms"
-                yield Finding(f"added {what}, {percent}, {leg} minus direct", f"{added:.2f} ms", bound, held)
+                yield Finding(f"{what}, {percent}, {leg} minus direct", f"{added:.2f} ms", bound, held)
     for leg in ("direct", "relay", "gateway"):
         gaps = " / ".join(f"{of_each(rounds, leg, 'gap_ms', percent).middle:.1f}" for percent in ("p50", "p90", "p99"))
         yield Finding(f"gap between events, p50 / p90 / p99, {leg}", f"{gaps} ms")
@@ -148,18 +155,26 @@ def _requests(seen: Seen) -> Iterator[Finding]:
     for kind, bound in REQUEST_RATIOS.items():
         cost = {leg: Spread(tuple(_request_ms(one[f"{leg}, {kind}"], leg) for one in rounds)) for leg in seen["legs"]}
         for leg, spread in cost.items():
-            yield Finding(f"CPU a request, {kind}, {leg}", f"{spread:.2f} ms")
+            yield Finding(f"CPU time for a request, {kind}, {leg}", f"{spread:.2f} ms")
             if leg != "relay":
                 ratio, goal = _over(spread, cost["relay"]), bound if leg == "gateway" else None
                 held = None if goal is None else ratio.middle <= goal
                 yield Finding(
-                    f"CPU a request, {kind}, {leg} over relay", f"{ratio:.2f}", f"at most {goal}" if goal else "", held
+                    f"CPU time for a request, {kind}, {leg} over relay",
+                    f"{ratio:.2f}",
+                    f"at most {goal}" if goal else "",
+                    held,
                 )
             groups = [one[f"{leg}, {kind}"]["groups"]["all"] for one in rounds]
             rate = Spread(tuple(group["streams"] / group["seconds"] for group in groups))
             yield Finding(f"requests per second, {kind}, {leg}", f"{rate:.0f}")
     start = Spread(tuple(seen["start_s"]))
-    yield Finding("CPU until the gateway serves", f"{start:.2f} s", f"at most {START_S:g} s", start.middle <= START_S)
+    yield Finding(
+        "CPU time until the gateway accepts requests",
+        f"{start:.2f} s",
+        f"at most {START_S:g} s",
+        start.middle <= START_S,
+    )
     for leg in seen["legs"]:
         rss = [one[f"{leg}, streamed"]["rss"][leg] for one in rounds]
         rest, load = rss[0]["before"] / MIB, max(each["peak"] for each in rss) / MIB
@@ -179,17 +194,17 @@ def _peers(seen: Seen) -> Iterator[Finding]:
     relay = Spread(tuple(_cpu_us(one["relay"], "relay") for one in rounds))
     for leg in [leg for leg in rounds[0] if leg != "direct"]:
         cpu = Spread(tuple(_cpu_us(one[leg], leg) for one in rounds))
-        yield Finding(f"CPU an event, {leg}", f"{cpu:.0f} µs")
+        yield Finding(f"CPU time for an event, {leg}", f"{cpu:.0f} µs")
         if leg != "relay":
-            yield Finding(f"CPU an event, {leg} over relay", f"{_over(cpu, relay):.2f}")
+            yield Finding(f"CPU time for an event, {leg} over relay", f"{_over(cpu, relay):.2f}")
         for what, path, percent in (
-            ("to the first byte", "first_byte_ms", "p50"),
-            ("lateness of an event", "lateness_ms", "p50"),
-            ("lateness of an event", "lateness_ms", "p99"),
+            ("time added to the first byte", "first_byte_ms", "p50"),
+            ("added lateness of an event", "lateness_ms", "p50"),
+            ("added lateness of an event", "lateness_ms", "p99"),
         ):
             here, direct = (of_each(rounds, name, path, percent) for name in (leg, "direct"))
             added = Spread(tuple(one - other for one, other in zip(here.values, direct.values, strict=True)))
-            yield Finding(f"added {what}, {percent}, {leg} minus direct", f"{added:.1f} ms")
+            yield Finding(f"{what}, {percent}, {leg} minus direct", f"{added:.1f} ms")
     for name, error in seen["errors"].items():
         yield Finding(name, f"can't run: {error.splitlines()[-1][:200]}")
     yield _complete(rounds)
@@ -200,10 +215,12 @@ def _kept(seen: Seen) -> Iterator[Finding]:
     load = f"{seen['streams']} streams × {1 / seen['gap_s']:g} events/s"
     legs = {leg: Spread(tuple(_cpu_us(one[leg], leg) for one in rounds)) for leg in rounds[0]}
     for leg, spread in legs.items():
-        yield Finding(f"CPU an event, {leg}, {load}", f"{spread:.1f} µs")
+        yield Finding(f"CPU time for an event, {leg}, {load}", f"{spread:.1f} µs")
     for leg in (each for each in legs if each != "gateway"):
         ratio, goal = _over(legs[leg], legs["gateway"]), KEPT_RATIO if leg == "kept in memory" else STORED_RATIO
-        yield Finding(f"CPU an event, {leg} over gateway", f"{ratio:.2f}", f"at most {goal}", ratio.middle <= goal)
+        yield Finding(
+            f"CPU time for an event, {leg} over gateway", f"{ratio:.2f}", f"at most {goal}", ratio.middle <= goal
+        )
     yield _complete(rounds)
 
 
@@ -211,8 +228,12 @@ def _observed(seen: Seen) -> Iterator[Finding]:
     """A trace is made at a stream's beginning and end, so those are counted, too."""
     rounds = seen["rounds"]
     for what, figure, goal in (
-        ("CPU an event", _cpu_us, None),
-        (f"CPU an event, requests and ends of {seen['events']} events included", _whole_us, TRACED_RATIO),
+        ("CPU time for an event", _cpu_us, None),
+        (
+            f"CPU time for an event, with a share of its stream's beginning and end ({seen['events']} events)",
+            _whole_us,
+            TRACED_RATIO,
+        ),
     ):
         legs = {leg: Spread(tuple(figure(one[leg], leg) for one in rounds)) for leg in rounds[0]}
         for leg, spread in legs.items():

@@ -20,9 +20,10 @@ HEAD: Final = """\
 <!-- Written by `make bench-gateway`. `python -m benchmarks.gateway --again` writes the text again from the tables. -->
 # What the gateway costs and adds
 
-On this page, the gateway is one process of `streamkit serve` with one upstream. The gateway writes its log and its
-metrics. Its clients use Anthropic's API, and its upstream uses Chat Completions, so it converts every event. The gateway is
-compared with a *relay*: the simplest aiohttp handler that passes bytes on unread (`benchmarks/gateway/relay.py`).
+This page says how much CPU time and memory streamkit's gateway needs, and how much delay it adds. The gateway is one process
+of `streamkit serve` with one upstream, and writes its log and its metrics. The clients use Anthropic's API, and the upstream
+uses Chat Completions, so the gateway converts every event. The gateway is compared with a *relay*: the simplest aiohttp
+handler that forwards bytes without parsing them (`benchmarks/gateway/relay.py`).
 
 Measured on {machine}
 The ratios are similar on other machines; the milliseconds and microseconds differ.
@@ -34,7 +35,7 @@ LIMITS: Final = """\
 - **What a network costs.** Everything runs on one machine and its loopback interface, without TLS. Upstream and clients
   use the same CPUs as the gateway.
 - **That a relay would be enough.** The relay checks nothing, measures nothing and limits nothing. The gateway checks,
-  measures, limits and converts. This work is the difference in cost.
+  measures, limits and converts. This work causes the difference in cost.
 - **That LiteLLM does the same work.** LiteLLM also keeps data for its logs, budgets and keys. LiteLLM ran with the
   settings that its documentation shows first.
 
@@ -43,33 +44,35 @@ METHOD: Final = """\
 ## How it is measured
 
 - Upstream, relay, gateway and clients are separate processes. In one run, the clients send the same load to each
-  compared program in turn, and also directly to the upstream. A figure is the median of the rounds, with the lowest and
-  the highest in parentheses.
-- Each delta contains its number and the time at which the upstream had to send it. The *lateness* of an event is the
-  time from that moment to the arrival of the event's last byte, so that one delay cannot hide another. The whole text
-  of each stream is compared with the text that was sent.
-- CPU time is the time that the process used (clock_getcpuclockid(3)). It is measured while all streams are in progress,
-  and divided by the number of events that arrive in this time. The figures with "requests and ends included" also count
-  the beginnings and ends of requests and connections.
-- asyncio allocates 256 KiB for each read. glibc maps and unmaps that memory each time, until the process has freed a
-  larger block. The *warm relay* has freed such a block, so its row shows how much of the relay's cost comes from
-  mapping memory. The gateway allocates 32 KiB for each read.
-- The *clumping index* is the share of events that arrive within a millisecond of the event before, minus the same share
-  for clients that are directly connected to the upstream. This index shows whether a program holds events back and then
-  sends them together.
+  compared program in turn, and also directly to the upstream. A figure is the median of the rounds. The lowest and the
+  highest figure are in parentheses. "A over B" means the figure of A divided by the figure of B.
+- Each delta contains its number and its planned time: the time at which the upstream had to send it. The *lateness* of an
+  event is the time from this planned time to the arrival of the event's last byte. So if one event is late, this does not
+  hide that the next event is late. The whole text of each stream is compared with the text that was sent.
+- CPU time is the time that the process used (clock_getcpuclockid(3)). The CPU time for an event is measured while all
+  streams are open, and divided by the number of events that arrive in this time. The figures "with a share of its stream's
+  beginning and end" also count the time for the beginnings and ends of requests and connections.
+- asyncio allocates 256 KiB for each read. glibc maps and unmaps this memory each time, until the process has freed a
+  larger block. The *warm relay* is a relay that has freed such a block. The difference between the two relays shows how
+  much of the relay's cost comes from mapping memory. The gateway allocates 32 KiB for each read.
+- The *clumping index* is the share of events that arrive within a millisecond after the event before them. The same share
+  for clients that are directly connected to the upstream is subtracted. This index shows whether a program holds events
+  back and then sends them together.
 """
 #: The result in words: a sentence, and the rows whose first figures it names.
 WORDS: Final = (
     ("A streamed request costs {} of CPU time in the gateway, and {} in the relay.",
-     ("CPU a request, streamed, gateway", "CPU a request, streamed, relay")),
-    ("The same request costs {} in LiteLLM. One process of the gateway serves {} requests a second, and one of LiteLLM {}.",
-     ("CPU a request, streamed, LiteLLM", "requests per second, streamed, gateway", "requests per second, streamed, LiteLLM")),
-    ("An event of an open stream costs {} of CPU time in the gateway, and {} in the relay.",
-     ("CPU an event, gateway", "CPU an event, relay")),
-    ("The gateway adds {} to the time of the first byte in the median, and {} at the 99th percentile.",
-     ("added to the first byte, p50, gateway", "added to the first byte, p99, gateway")),
-    ("The gateway uses {} of memory before and under this load.", ("memory before and under this load, gateway",)),
-    ("The text of {} streams arrived whole.", ("streams that came whole, text compared",)),
+     ("CPU time for a request, streamed, gateway", "CPU time for a request, streamed, relay")),
+    ("The same request costs {} in LiteLLM.", ("CPU time for a request, streamed, LiteLLM",)),
+    ("One process of the gateway serves {} requests a second. One process of LiteLLM serves {}.",
+     ("requests per second, streamed, gateway", "requests per second, streamed, LiteLLM")),
+    ("In an open stream, an event costs {} of CPU time in the gateway, and {} in the relay.",
+     ("CPU time for an event, gateway", "CPU time for an event, relay")),
+    ("The gateway delays the first byte by {} in the median, and by {} at the 99th percentile.",
+     ("time added to the first byte, p50, gateway", "time added to the first byte, p99, gateway")),
+    ("At the start of this load and at its peak, the gateway uses {} of memory.",
+     ("memory before and under this load, gateway",)),
+    ("The whole text of {} streams arrived.", ("streams whose whole text arrived",)),
 )  # fmt: skip
 
 

@@ -172,7 +172,7 @@ async def _read_whole(load: Load, letters: random.Random, scenario: str, **how: 
     said = text if scenario != "large" else re.sub(r"(cold )+", "cold ", text)
     _must(clean, f"{client}: not clean: {bytes(answer.body[-200:])!r}")
     _must(said == TEXT, f"{client}: another text: {said[:100]!r}")
-    return "whole"
+    return "the whole response arrived"
 
 
 async def _read(body: bytes, client: str, *, stream: bool) -> tuple[bool, str]:
@@ -210,10 +210,10 @@ async def _failing(load: Load, letters: random.Random, faults: tuple[str, ...] =
     _must(answer.end in ends, f"{fault}: {answer.end}")
     if answer.status != 200:
         decode_error(answer.status, bytes(answer.body), client, answer.headers)
-        return "refused with a status"
+        return "an error status"
     clean, _ = await _read(bytes(answer.body), client, stream=stream)
     _must(not clean, f"{fault}: looks whole")
-    return "error in the stream"
+    return "an error in the stream"
 
 
 async def _silent(load: Load, letters: random.Random) -> Outcome:
@@ -223,17 +223,17 @@ async def _silent(load: Load, letters: random.Random) -> Outcome:
 async def _leaving(load: Load, letters: random.Random) -> Outcome:
     """A client that leaves: before the headers, behind them, or in the middle; with FIN or RST."""
     _, path, body = _asked(letters, "paced", stream=True)
-    when = letters.choice(("at once", "behind the headers", "in the middle"))
+    when = letters.choice(("before the headers", "after the headers", "in the middle"))
     async with RawClient(load.url) as raw:
         await raw.send("POST", path, body=body)
-        if when != "at once":
+        if when != "before the headers":
             await raw.read_headers()
         if when == "in the middle":
             await raw.read_until(b"cold")
         raw.leave(letters.choice(("fin", "rst")))
         if raw.answer.end is None:
             await asyncio.sleep(letters.random() * 0.05)
-    return f"left {when}"
+    return f"the client left {when} of the response"
 
 
 async def _stalling(load: Load, letters: random.Random) -> Outcome:
@@ -243,7 +243,7 @@ async def _stalling(load: Load, letters: random.Random) -> Outcome:
         await raw.send("POST", path, body=body)
         await asyncio.sleep(letters.uniform(0.2, 1.5))
         raw.leave("rst")
-    return "left unread"
+    return "the client left without reading"
 
 
 _BAD: Final = (
@@ -259,7 +259,7 @@ async def _bad(load: Load, letters: random.Random) -> Outcome:
         await raw.send("POST", path, body=letters.choice(_BAD))
         answer = await raw.read_to_end()
     _must(400 <= answer.status < 500, f"{path}: {answer.status}")
-    return f"refused with {answer.status}"
+    return f"refused with status {answer.status}"
 
 
 async def _half(load: Load, letters: random.Random) -> Outcome:
@@ -269,19 +269,19 @@ async def _half(load: Load, letters: random.Random) -> Outcome:
         await raw.send_bytes(head[: letters.randrange(1, len(head))])
         await asyncio.sleep(letters.random() * 0.5)
         raw.leave("rst")
-    return "left in the request"
+    return "the client left before the end of the request"
 
 
 KINDS: Final = (
-    Kind("whole answers", 40, _normal),
-    Kind("paced answers", 15, _paced),
+    Kind("normal responses", 40, _normal),
+    Kind("responses with pauses", 15, _paced),
     Kind("slow readers", 4, _slow),
     Kind("upstreams that fail", 20, _failing),
     Kind("upstreams that fall silent", 1, _silent),
     Kind("clients that leave", 10, _leaving),
     Kind("clients that stall", 4, _stalling),
-    Kind("bad requests", 10, _bad),
-    Kind("half requests", 4, _half),
+    Kind("invalid requests", 10, _bad),
+    Kind("incomplete requests", 4, _half),
 )
 
 

@@ -12,15 +12,15 @@ HEAD: Final = """\
 <!-- Written by `make soak`. -->
 # An hour of mixed load
 
-`streamkit serve` ran with two workers for {minutes:.0f} minutes and got {requests:,} requests. Its clients used {clients}
-dialects, its upstreams {upstreams}. The load had normal responses, upstreams that fail or fall silent, slow readers, clients
-that stall or leave, and invalid requests. Commit {commit}. {machine}
+The gateway, `streamkit serve`, ran with two workers for {minutes:.0f} minutes and got {requests:,} requests. The clients used
+{clients} dialects, and the upstreams used {upstreams} dialects. The load had normal responses, upstreams that fail or fall
+silent, slow readers, clients that stall or leave, and invalid requests. The run used commit {commit}, on {machine}
 
-The clients paused {times} times. The table shows what both workers together held during these pauses.
-The first third of the run is left out, because caches and pools are filled in that time. From the middle third to the
-last third, memory may grow by {growth:.0%} plus {room:.0f} MiB.
+The clients paused {times} times. The table shows what both workers together used during these pauses. The first third of
+the run is left out, because caches and pools are filled in that time. From the middle third to the last third, memory may
+grow by at most {growth:.0%} plus {room:.0f} MiB.
 
-| | middle third | last third | bound | held |
+| both workers together | middle third | last third | limit for the last third | within the limit |
 |---|---:|---:|---:|---|
 """
 UNITS: Final = {
@@ -48,8 +48,8 @@ def page(
         room=ROOM_BYTES / MIB,
     )
     text += "".join(map(_row, findings(rests)))
-    text += f"\nGrowth of memory, by least squares: {bytes_a_request(rests):+.0f} bytes a request.\n"
-    text += "\n## What the clients saw\n\n| clients | outcome | requests |\n|---|---|---:|\n"
+    text += f"\nFor each request, memory grew by {bytes_a_request(rests):+.0f} bytes (by least squares).\n"
+    text += "\n## What the clients saw\n\n| kind of load | outcome | requests |\n|---|---|---:|\n"
     for kind, counts in outcomes.items():
         text += "".join(f"| {kind} | {outcome} | {count:,} |\n" for outcome, count in counts.items())
     text += f"\nResponses that were not as expected: {sum(wrong.values()):,}.\n"

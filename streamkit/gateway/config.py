@@ -8,6 +8,7 @@ Source: limits.md §1 (defaults), §3 (T5, T6, T8); clients.md §10.3; resume.md
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import parse_qsl, urlsplit
 
-from attrs import Attribute, field, frozen
+from attrs import Attribute, AttrsInstance, Factory, field, fields, frozen, has
 from attrs.validators import ge, gt, le
 
 from streamkit.dialects.profiles import KeepAliveForm
@@ -76,115 +77,125 @@ def _is_listener(_instance: object, _attribute: Attribute[str], value: str) -> N
 class Server:
     """Where the gateway listens, which clients it serves, and its limits."""
 
-    #: The interface to listen on. The default is loopback, because everyone who can reach the gateway can use your provider
-    #: keys.
+    #: The network interface on which the gateway listens. The default is loopback, because everyone who can reach the gateway
+    #: can use your provider keys.
     host: str = field(default=LOOPBACK, validator=_is_host)
-    #: The host names that clients may send in the header `Host`: `"llm.example.org"`, `"*.example.org"` for all names below
-    #: it, or `"*"` for any name. IP addresses, `localhost`, `host.docker.internal` and `host.containers.internal` are always
-    #: allowed. A request with another name gets 421, because a web page could point its own name at this machine and read the
-    #: gateway's responses (DNS rebinding). The gateway checks names on loopback and at the address `private`, and on every
-    #: interface if this list is not empty. If a proxy on the same machine forwards requests, list the host name that it sends.
+    #: The host names that clients may send in the header `Host`. Examples are `"llm.example.org"`, `"*.example.org"` for all
+    #: names below this domain, and `"*"` for any name. IP addresses, `localhost`, `host.docker.internal` and
+    #: `host.containers.internal` are always allowed. A request with another name gets status 421. Without this check, a web
+    #: page could point its own name at this machine and read the gateway's responses (DNS rebinding). If the gateway listens
+    #: on loopback, or if this list is not empty, the gateway checks the name in each request. At the address `private`, it
+    #: always checks the name. If a proxy on the same machine forwards requests, list the host name that the proxy sends.
     hosts: tuple[str, ...] = field(default=(), validator=_are_host_names)
-    #: The sites whose pages may send requests, as browsers write them in the header `Origin`: `"https://chat.example.org"`,
-    #: or `"*"` for any. Browsers hide responses from pages of all other sites (CORS). If there are no `keys`, the gateway
-    #: also refuses requests from such pages.
+    #: The sites whose web pages may send requests to the gateway. Write each site as browsers write it in the header `Origin`:
+    #: `"https://chat.example.org"`, or `"*"` for any site. Browsers hide responses from the pages of all other sites (CORS).
+    #: If `keys` is empty, the gateway also refuses requests from the pages of other sites.
     cors: tuple[str, ...] = field(default=(), validator=_are_origins)
-    #: The port to listen on. With 0, the gateway takes any free port, for tests.
+    #: The port on which the gateway listens. With 0, the gateway takes any free port, which is useful in tests.
     port: int = field(default=8080, validator=[ge(0), le(65_535)])
-    #: The address of `/metrics`: `"host:port"`, `"auto"` (loopback, at `port` + 1), or `"off"`. The metrics have their own
-    #: port because clients should not see how much the service is used.
+    #: The address of the private listener, which serves `/metrics`: `"host:port"`, `"auto"` (loopback, at `port` + 1), or
+    #: `"off"`. The metrics have their own port because clients should not see how much the service is used.
     private: str = field(default="auto", validator=_is_listener)
-    #: The number of processes; all listen on the same port. A process uses one core.
+    #: The number of processes (workers) that serve requests. All workers listen on the same port. A worker uses one core.
     workers: int = field(default=1, validator=ge(1))
     #: If there are several workers, the gateway kills and replaces a worker whose event loop does not respond for this many
     #: seconds. Until then, a worker that hangs still gets its share of new connections.
     worker_silent_s: float = field(default=30.0, validator=ge(1))
-    #: Seconds that live streams may continue after SIGTERM. After that, they end with an error in the client's dialect.
-    #: Kubernetes kills the process 30 s after SIGTERM, so make this value smaller there, or `terminationGracePeriodSeconds`
-    #: larger.
+    #: Seconds that streams in progress may continue after SIGTERM. After this time, they end with an error in the client's
+    #: dialect. By default, Kubernetes kills the process 30 s after SIGTERM. So on Kubernetes, set a smaller `grace_s`, or a
+    #: larger `terminationGracePeriodSeconds`.
     grace_s: float = field(default=30.0, validator=ge(0))
-    #: The largest request body. Prompts with images are larger than the 1 MiB that servers usually allow.
+    #: The size of the largest request body that the gateway accepts. The default is more than the 1 MiB that servers usually
+    #: allow, because prompts with images may be larger.
     body_bytes: int = field(default=32 * MIB, validator=ge(1))
-    #: Memory in a process for all request bodies that are arriving, or that are kept until the upstream's model begins to
-    #: respond. If this memory is full, clients get 503 with `Retry-After`. Each JSON value in a body counts 256 bytes in
-    #: addition to its text. If a request refers to a value several times, the value counts each time. The first 64 KiB of a
-    #: request do not count. The limit must be at least `body_bytes`. The translation of a request takes up to three times the
-    #: memory that counts here.
+    #: The memory in a process for all request bodies. A body counts while it arrives, and until the upstream's model begins to
+    #: respond. If this memory is full, clients get status 503 with `Retry-After`. Each JSON value in a body counts 256 bytes
+    #: in addition to its text. If a request contains the id of a stored item several times, the item counts each time. The
+    #: first 64 KiB of a request do not count. `bodies_bytes` must be at least `body_bytes`. Together with their decoded and
+    #: translated forms, requests take up to three times the memory that counts here.
     bodies_bytes: int = field(default=BODIES_BYTES, validator=ge(1))
-    #: The most responses that may be in progress at once in a process. Further requests get 503 with `Retry-After`. Each
-    #: response may keep `unsent_bytes` in memory, so the defaults allow 1 GiB in the worst case.
+    #: The largest number of responses that may be in progress at the same time in a process. Further requests get status 503
+    #: with `Retry-After`. Each response may keep `unsent_bytes` in memory, so the defaults allow 1 GiB in the worst case.
     max_streams: int = field(default=1000, validator=ge(1))
-    #: The most WebSockets that clients may have open at once in a process (`GET /v1/responses`). A client that asks for a
-    #: further one gets 426. With 0, every client gets 426. Codex then continues over HTTP at once. A message may have at most
-    #: `body_bytes`.
+    #: The largest number of WebSockets that clients may have open at the same time in a process (`GET /v1/responses`). A
+    #: client that tries to open a further WebSocket gets status 426. With 0, every client gets status 426. Codex then
+    #: immediately continues over HTTP. A message in a WebSocket may have at most `body_bytes`.
     max_sockets: int = field(default=1000, validator=ge(0))
-    #: Memory in a process for the last request and response of each WebSocket, which messages with `previous_response_id`
-    #: refer to. The first 64 KiB of each WebSocket do not count. If this memory is full, clients must send the whole input
-    #: again, as Codex does.
+    #: The memory in a process for the last request and response of each WebSocket. A client refers to this response with
+    #: `previous_response_id` in its next message. The first 64 KiB of each WebSocket do not count. If this memory is full,
+    #: clients must send the whole input again, as Codex does.
     sockets_bytes: int = field(default=128 * MIB, validator=ge(0))
     #: Seconds that a WebSocket may stay open without a message and without a response in progress.
     socket_idle_s: float = field(default=600.0, validator=gt(0))
-    #: The lowest level that is logged. A request is one line at level `info`.
+    #: The lowest level that is logged. The log line of a request has the level `info`. It has the level `warning` if the
+    #: status is 500 or higher, or if a stream broke.
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    #: Log each request and event as one line of JSON, or as text for people. `auto`: text on a terminal, else JSON.
+    #: The format of the log. `json`: each request and each event is one line of JSON. `text`: the log is text for people.
+    #: `auto`: text if the log is written to a terminal, and JSON in all other cases.
     log_format: LogFormat = "auto"
-    #: Whether the log line of a stream shows the time that each stage took, in its member `timings`.
+    #: If true, the log line of a stream shows the time that each stage took, in the member `timings`.
     timings: bool = False
-    #: Whether a response's text is checked against the JSON schema of its request, for the log and metrics (needs the extra
-    #: `schema`). A check usually takes a millisecond, but 0.2 s with a schema of 900 KB or a text of 200 KB, and the process
-    #: does nothing else in this time. If false, the gateway only checks that the text is JSON. Valid JSON then gets the
-    #: verdict `unchecked` if the request has a schema.
+    #: If true, the gateway checks the text of a response against the JSON schema of its request, and reports the result in the
+    #: log and the metrics. This needs the extra `schema`. A check usually takes a millisecond. With a schema of 900 KB or a
+    #: text of 200 KB, it takes 0.2 s, and the process does nothing else in this time. If false, the gateway only checks that
+    #: the text is JSON. Valid JSON then gets the verdict `unchecked` if the request has a schema.
     check_schemas: bool = False
-    #: The keys of clients, each `{ env = "NAME" }` or `{ file = "path" }`. A client sends one in `Authorization: Bearer`,
-    #: `x-api-key`, `x-goog-api-key` or `api-key`. If the list is empty, the gateway serves everyone who can reach it.
+    #: The keys that clients may send. Write each key as `{ env = "NAME" }` or `{ file = "path" }`. A client must send one of
+    #: these keys in `Authorization: Bearer`, `x-api-key`, `x-goog-api-key` or `api-key`. If the list is empty, the gateway
+    #: serves everyone who can reach it.
     keys: tuple[Secret, ...] = ()
-    #: Whether clients may list models without a key, on paths where many clients can't send one (`/api/tags`, `/api/show`,
-    #: `/api/ps`, `/api/version`). Requests to a model still need a key.
+    #: If true, clients may list models without a key, but only on the paths where many clients can't send a key (`/api/tags`,
+    #: `/api/show`, `/api/ps`, `/api/version`). Requests to a model still need a key.
     keyless_listing: bool = False
-    #: The response to a request for a token count if no upstream of the model can count tokens, or if an upstream failed to do
-    #: so. `estimate`: an estimate, marked by the header `x-streamkit-count`. It is made with a vocabulary if the extra
-    #: `tokens` is installed, or else from the number of bytes. `upstream`: an error. Claude Code then requests a completion
-    #: for each count. `off`: an error, even if an upstream can count.
+    #: The response to a request for a token count, if no upstream of the model can count tokens, or if counting failed.
+    #: `estimate`: an estimate, which has the header `x-streamkit-count`. If the extra `tokens` is installed, the gateway
+    #: estimates with a vocabulary. Otherwise, it estimates from the number of bytes. `upstream`: an error. Claude Code then
+    #: requests a completion for each count. `off`: the client gets an error even if an upstream can count tokens.
     count_tokens: CountTokens = "estimate"
-    #: Seconds of silence before a client gets a keep-alive. Many proxies close a connection after 60 s of silence by default.
+    #: Seconds of silence after which the gateway sends a keep-alive to a client. By default, many proxies close a connection
+    #: after 60 s of silence.
     keep_alive_s: float = field(default=DEFAULT_DELIVERY.keep_alive_s, validator=gt(0))
-    #: The form of a keep-alive. `dialect`: the form that clients of the dialect handle best. `comment`: a comment, `event`: an
-    #: event, if the dialect has this form. Some clients parse every line as JSON, and others fail if they receive unknown
-    #: events.
+    #: The form of a keep-alive. `dialect`: the form that clients of the dialect handle best. `comment`: a comment. `event`: an
+    #: event. If the dialect does not have the chosen form, the gateway uses the form of `dialect`. Choose `event` for clients
+    #: that parse every line as JSON. Choose `comment` for clients that fail if they receive unknown events.
     keep_alive: KeepAliveForm = "dialect"
-    #: Whether a whole JSON response may begin with white space as a keep-alive, for clients behind proxies that close silent
-    #: connections after 60 s. The HTTP status is then 200 even if the request fails.
+    #: If true, a whole JSON response may begin with white space as a keep-alive. Use this if clients are behind a proxy that
+    #: closes connections after 60 s of silence. The HTTP status is then 200 even if the request fails.
     whole_keep_alive: bool = DEFAULT_DELIVERY.whole_keep_alive
     #: Bytes of a response that may wait for its client. If more bytes wait, the gateway stops reading from the upstream. Most
-    #: responses are smaller, so a slow client does not slow the upstream.
+    #: responses are smaller than the default, so a slow client usually does not slow the upstream.
     unsent_bytes: int = field(default=DEFAULT_DELIVERY.unsent_bytes, validator=ge(1))
-    #: If bytes wait for a client that reads none of them for this many seconds, the gateway disconnects the client, because it
-    #: keeps an upstream's connection open.
+    #: Seconds after which the gateway disconnects a client that reads nothing although bytes wait for it. Such a client would
+    #: keep a connection to an upstream open.
     stall_s: float = field(default=DEFAULT_DELIVERY.stall_s, validator=gt(0))
-    #: Seconds from an error frame in a stream until the gateway closes the connection, if the client does not. The HTTP body
-    #: then has no end. The gateway does this in dialects whose clients may not know the error frame. A client that has not
-    #: read the whole stream by then may lose text.
+    #: Seconds that the gateway waits after an error frame before it closes the connection, if the client does not close it.
+    #: The gateway waits only in dialects whose clients may not know the error frame. The HTTP body then has no end, so these
+    #: clients notice that the stream failed. A client that has not read the whole stream by then may lose text.
     linger_s: float = field(default=DEFAULT_DELIVERY.linger_s, validator=ge(0))
     #: If more than this many seconds pass between two outputs of a model, the metrics and the log count a stall.
     stall_report_s: float = field(default=STALL_S, validator=gt(0))
-    #: Seconds that a client's connection may stay open without a request, and that a request's headers may take. A proxy must
-    #: close its connections earlier. Otherwise it may send a request over a connection that the gateway is closing. nginx and
-    #: AWS balancers keep idle connections for 60 s, and Google's balancers keep them for 600 s.
+    #: Seconds that a client's connection may stay open without a request. The headers of a request may also take this long. A
+    #: proxy in front of the gateway must close its idle connections earlier. Otherwise the proxy may send a request over a
+    #: connection that the gateway is closing. nginx and AWS balancers close idle connections after 60 s, and Google's
+    #: balancers after 600 s.
     idle_connection_s: float = field(default=75.0, validator=gt(0))
-    #: A directory for recordings: each exchange with an upstream is recorded in a file of its own. Empty: nothing is recorded.
-    #: The files contain prompts and responses but no keys. A relative path begins at the directory where the gateway was
-    #: started. A missing directory is created, and only the gateway's user can read it. A file may have 64 MiB. All files
-    #: together may have 4 GiB, and there may be 10,000 files.
+    #: A directory for recordings. The gateway records each exchange with an upstream in a separate file. If this setting is
+    #: empty, the gateway records nothing. The files contain prompts and responses but no keys. A relative path begins at the
+    #: directory where the gateway was started. If the directory is missing, the gateway creates it so that only the gateway's
+    #: user can read it. A file may have up to 64 MiB. All files together may have up to 4 GiB, and there may be up to 10,000
+    #: files.
     record: str = ""
-    #: What is recorded of request bodies: everything (`full`), members with the names of types in place of values (`shape`),
-    #: or nothing (`none`).
+    #: How much of a request's body a recording contains. `full`: everything. `shape`: all members, but with the names of types
+    #: in place of the values. `none`: nothing.
     record_bodies: Bodies = "full"
-    #: Whether responses and errors name the upstream that responded, in headers: `x-streamkit-upstream`, `x-streamkit-model`
-    #: (the upstream's name for the model), and `x-streamkit-attempts` (how many attempts were made). These names show clients
-    #: which providers you use.
+    #: If true, responses and errors have three headers about the upstream that responded: `x-streamkit-upstream` (its name),
+    #: `x-streamkit-model` (its name for the model), and `x-streamkit-attempts` (the number of attempts). These headers show
+    #: clients which providers you use.
     name_upstreams: bool = False
-    #: Which faults of upstreams are tolerated. `strict` repairs none. `lenient` also accepts more streams without a stop
-    #: reason, and splits merged calls.
+    #: Which faults of upstreams the gateway tolerates. `tolerant`: the gateway repairs faults. `strict`: the gateway repairs
+    #: no faults, so a fault that needs a repair ends the stream with an error. `lenient`: the gateway repairs faults, accepts
+    #: more streams without a stop reason, and splits two calls that were merged into one. [Choose what is
+    #: tolerated](../how-to/choose-a-policy.md) has the details.
     policy: PolicyName = "tolerant"
 
     def __attrs_post_init__(self) -> None:
@@ -257,38 +268,44 @@ def _check_url(url: str) -> None:
 class Resume:
     """How responses are kept for clients that reconnect."""
 
-    #: Where responses are kept. `memory`: in the memory of the process that made them. `redis`: in Redis or Valkey, from which
-    #: any node can read them (needs the extra `redis`). `off`: nowhere.
+    #: Where the gateway keeps responses. `memory`: in the memory of the process that served the response. `redis`: in Redis or
+    #: Valkey, so that any node can read the responses. This needs the extra `redis`. `off`: the gateway keeps no responses.
     store: Literal["memory", "redis", "off"] = "memory"
-    #: Seconds that a response can still be read after its end.
+    #: Seconds after the end of a response during which clients can still read it.
     ttl_s: float = field(default=DEFAULT_LOG_LIMITS.ttl_s, validator=gt(0))
-    #: Seconds that a response continues while neither its client nor another reader is connected.
+    #: Seconds that a response continues while no client reads it.
     unattended_s: float = field(default=300.0, validator=gt(0))
-    #: Bytes that are kept of one response. A longer response can't be resumed; its client still gets all of it.
+    #: The largest number of bytes that are kept of one response. A longer response can't be resumed, but its client still gets
+    #: all of it.
     log_bytes: int = field(default=DEFAULT_LOG_LIMITS.log_bytes, validator=ge(1))
-    #: Bytes that are kept of all responses in a process. If more bytes are needed, the responses that ended first are dropped.
+    #: The largest number of bytes that are kept of all responses in a process. If more bytes are needed, the gateway drops the
+    #: responses that ended first.
     all_bytes: int = field(default=DEFAULT_LOG_LIMITS.all_bytes, validator=ge(1))
-    #: The most clients that may read one response at the same time.
+    #: The largest number of clients that may read one response at the same time.
     readers: int = field(default=DEFAULT_LOG_LIMITS.readers, validator=ge(1))
-    #: The address of Redis: `redis://user:password@host:6379/0`, `rediss://…` for TLS (`?ssl_ca_certs=path` for private root
-    #: certificates), or `unix:///path`. The server may have replicas; Redis Cluster is not supported.
+    #: The address of Redis: `redis://user:password@host:6379/0`, or `unix:///path`. For TLS, write `rediss://…`, with
+    #: `?ssl_ca_certs=path` if the server has private root certificates. The server may have replicas, but Redis Cluster is not
+    #: supported.
     url: Secret | None = None
-    #: The prefix of all keys in Redis. Other users of the same server need another prefix.
+    #: The prefix of all names that the gateway uses in Redis. Other programs that use the same Redis server need another
+    #: prefix.
     prefix: str = field(default="sk", validator=_is_prefix)
-    #: Seconds of silence after which other nodes consider a process dead. Readers of its responses then get an error.
+    #: Seconds of silence after which other nodes consider a process dead. Clients that read responses of this process then get
+    #: an error.
     lease_s: float = field(default=10.0, validator=gt(0))
-    #: Milliseconds that bytes wait before they are written to Redis, so that one command writes many bytes. Clients do not
-    #: wait for this.
+    #: Milliseconds that bytes wait before the gateway writes them to Redis, so that one command writes many bytes. The bytes
+    #: for the client do not wait.
     flush_ms: int = field(default=50, validator=ge(0))
-    #: Seconds that readers retry while Redis can't be reached, before they get an error.
+    #: If Redis can't be reached, the gateway retries for this many seconds. After that, clients that read a response from
+    #: Redis get an error.
     retry_s: float = field(default=10.0, validator=ge(0))
-    #: Bytes of one response that may wait for Redis. If more wait, the response can't be resumed; its client still gets all
-    #: of it.
+    #: The largest number of bytes of one response that may wait to be written to Redis. If more bytes wait, the response can't
+    #: be resumed, but its client still gets all of it.
     behind_bytes: int = field(default=MIB, validator=ge(1))
     #: The same limit as `behind_bytes`, for all responses of a process together.
     all_behind_bytes: int = field(default=64 * MIB, validator=ge(1))
-    #: The number of Redis replicas that must have received bytes before these count as written. With 0, bytes may be lost if
-    #: the master fails.
+    #: The number of Redis replicas that must receive bytes before the gateway counts the bytes as written. With 0, bytes may
+    #: be lost if the master fails.
     wait_replicas: int = field(default=0, validator=ge(0))
 
     def __attrs_post_init__(self) -> None:
@@ -314,14 +331,14 @@ class Resume:
 class Responses:
     """How responses are kept for later requests that refer to them."""
 
-    #: Whether a request may refer to earlier responses (`previous_response_id`, items of type `item_reference`) of any
-    #: upstream. Responses are kept in the store of `[resume]`, unless the request has `store: false`. A request and
-    #: everything that it refers to may together have at most `server.body_bytes`.
+    #: If true, a request may refer to earlier responses of any upstream, with `previous_response_id` or with items of type
+    #: `item_reference`. The gateway then keeps responses in the store of `[resume]`, except if the request has `store: false`.
+    #: A request and everything that it refers to may together have at most `server.body_bytes`.
     state: bool = False
-    #: Seconds that a response is kept so that requests can refer to it.
+    #: Seconds that the gateway keeps a response so that later requests can refer to it.
     ttl_s: float = field(default=3600.0, validator=gt(0))
-    #: The most bytes of one response together with the conversation before it. A larger response is not kept.
-    #: `resume.all_bytes` limits everything that is kept for `[resume]` and `[responses]`.
+    #: The largest size of a response together with the conversation before it. A larger response is not kept.
+    #: `resume.all_bytes` limits everything that is kept for `[resume]` and `[responses]` together.
     response_bytes: int = field(default=8 * MIB, validator=ge(1))
 
     @property
@@ -334,20 +351,22 @@ class Responses:
 class Telemetry:
     """What is sent to OpenTelemetry."""
 
-    #: Whether traces and metrics are sent by OTLP over HTTP (needs the extra `otel`). OpenTelemetry's environment variables
-    #: set the destination, the sampling and the service name: `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_SAMPLER`,
-    #: `OTEL_SERVICE_NAME` and others.
+    #: If true, the gateway sends traces and metrics by OTLP over HTTP. This needs the extra `otel`. The environment variables
+    #: of OpenTelemetry set the destination, the sampling and the service name: `OTEL_EXPORTER_OTLP_ENDPOINT`,
+    #: `OTEL_TRACES_SAMPLER`, `OTEL_SERVICE_NAME` and others.
     otlp: bool = False
-    #: The version of OpenTelemetry's conventions for generative AI that defines the names of the metrics: `1.41`, which tools
-    #: read today, or `genai`.
+    #: The version of OpenTelemetry's conventions for generative AI, which defines the names of the metrics. `1.41`: the names
+    #: that tools read today. `genai`: the newer names.
     semconv: SemConv = "1.41"
-    #: Whether spans contain the conversation: prompts, responses and tool definitions, without texts that look like keys. Each
-    #: recorded stream is then parsed a second time.
+    #: If `on`, spans contain the conversation: prompts, responses and tool definitions, without texts that look like keys. The
+    #: gateway then parses each stream a second time if its span is recorded (sampled).
     content: Literal["off", "on"] = "off"
-    #: The most characters of each attribute with parts of the conversation. If it is longer, the newest messages are kept.
+    #: The largest number of characters of each span attribute that contains parts of the conversation. If an attribute would
+    #: be longer, it contains only the newest messages.
     content_chars: int = field(default=CONTENT_CHARS, validator=ge(1000))
-    #: Whether each pause between two outputs of a stream is recorded, as `gen_ai.client.operation.time_per_output_chunk`. Each
-    #: recorded pause costs as much CPU time as two or three stream events. `/metrics` reports the pauses without this cost.
+    #: If true, the gateway records each pause between two outputs of a stream as
+    #: `gen_ai.client.operation.time_per_output_chunk`. Each recorded pause costs as much CPU time as two or three stream
+    #: events. `/metrics` reports the pauses without this cost.
     time_per_output_chunk: bool = False
     #: Seconds for sending the remaining traces and metrics when the gateway stops, in addition to `server.grace_s`.
     shutdown_s: float = field(default=3.0, validator=gt(0))
@@ -392,7 +411,7 @@ def _overlap(one: tuple[str, int], other: tuple[str, int]) -> bool:
 
 
 def describe(config: Config) -> str:
-    """Return the configuration as a few lines: addresses, upstreams, routes, warnings. It shows no keys."""
+    """Return the configuration as a few lines: addresses, upstreams, routes, changed settings, warnings. It shows no keys."""
     return "\n".join(_lines(config))
 
 
@@ -415,10 +434,12 @@ def _lines(config: Config) -> Iterator[str]:
     width = max(map(len, config.upstreams), default=0)
     for name, upstream in config.upstreams.items():
         yield f"  {name:{width}}  {upstream.dialect}, {upstream.base_url}, {_access(upstream)}"
+        yield from (f"    {setting}" for setting in _changed(upstream))
     yield "routes:"
     for route in config.routes:
         stages = "".join(f", through {stage.use}" for stage in route.stages)
         yield f"  {', '.join(route.models)} -> {', then '.join(_groups(route))}{stages}"
+        yield from (f"    {setting}" for setting in _changed(route))
     if config.warnings:
         yield "warnings:"
         yield from (f"  {warning}" for warning in config.warnings)
@@ -458,6 +479,28 @@ def _groups(route: Route) -> Iterator[str]:
         else:
             equals = (f"{_target(each)}{'' if each.weight == 1 else f' (weight {each.weight:g})'}" for each in group)
             yield f"one of {', '.join(equals)} by {route.balance.replace('_', ' ')}"
+
+
+#: Members of upstreams and routes that are not listed as settings: their own lines show them, or they contain keys.
+_NOT_LISTED: Final = frozenset(
+    {"name", "dialect", "base_url", "auth", "key", "keys", "transport", "proxy", "client_cert", "client_key", "tools"}
+    | {"models", "targets", "balance", "stages"}
+)
+
+
+def _changed(settings: AttrsInstance, table: str = "") -> Iterator[str]:
+    """Yield the settings that differ from the defaults, as in the file. Values in tables are hidden: they may be keys."""
+    for member in fields(type(settings)):
+        value = getattr(settings, member.name)
+        default = member.default.factory() if isinstance(member.default, Factory) else member.default  # type: ignore[arg-type]
+        if member.name in _NOT_LISTED or value == default:
+            continue
+        if has(type(value)):
+            yield from _changed(value, f"{member.name}.")
+        elif isinstance(value, Mapping):
+            yield f"{member.name} = {{ {', '.join(f'{name} = …' for name in value)} }}"
+        else:
+            yield f"{table}{member.name} = {json.dumps(value, ensure_ascii=False)}"
 
 
 def _target(target: Target) -> str:

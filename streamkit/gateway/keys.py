@@ -32,9 +32,9 @@ _KEY: Final = re.compile(rb"[!-~]+")
 class KeySource:
     """Where to read a key: from exactly one of the two."""
 
-    #: The name of an environment variable.
+    #: The name of an environment variable that contains the key.
     env: str | None = None
-    #: A file with the key as its only line. A relative path begins at the configuration's folder.
+    #: A file that contains the key as its only line. A relative path begins at the configuration's folder.
     file: str | None = None
 
     def __attrs_post_init__(self) -> None:

@@ -41,8 +41,8 @@ class Target:
 
     #: The upstream's name.
     upstream: Upstream
-    #: The upstream's name for the model; by default the client's name. `*` is replaced with the text that the `*` of the
-    #: route's pattern matched.
+    #: The upstream's name for the model. The default is the name that the client sent. A `*` in this name is replaced with the
+    #: text that the `*` of the route's pattern matched.
     model: str | None = field(default=None)
     #: How often the upstream is chosen in a group: an upstream with weight 3 is chosen three times as often as one with weight
     #: 1.
@@ -111,55 +111,61 @@ def _places(_instance: object, _attribute: Attribute[Any], value: tuple[str, ...
 class Route:
     """The upstreams for some models, in the order in which they are tried, and how often they are tried."""
 
-    #: The models of this route, as clients call them: names and shell patterns (`*`, `?`, `[abc]`). A full name is
-    #: preferred to every pattern; otherwise the first matching pattern of the file is used. Clients that list the models get
-    #: only the full names.
+    #: The models of this route: names that clients may send, and shell patterns (`*`, `?`, `[abc]`). If a route has the full
+    #: name of the requested model, the gateway uses this route. Otherwise, it uses the first pattern of the file that matches.
+    #: Clients that list the models get only the full names.
     models: tuple[str, ...] = field(validator=[_some, _names])
-    #: The upstreams, the preferred one first. Each is a name, or `{ upstream = "b", model = "renamed" }`. An array in this
-    #: array is a group of equal upstreams, from which `balance` chooses: `[["a", { upstream = "b", weight = 3 }], "c"]`.
+    #: The upstreams of this route, in the order in which the gateway tries them. Each element is the name of an upstream, or a
+    #: table such as `{ upstream = "b", model = "renamed" }`. An array in this array is a group of equal upstreams, from which
+    #: `balance` chooses: `[["a", { upstream = "b", weight = 3 }], "c"]`.
     targets: tuple[Target, ...] = field(validator=_some, converter=_placed)
-    #: How to choose an upstream in a group of equals. `weighted`: at random, by weight. `fewest_open`: the upstream with the
-    #: fewest open streams in this process, divided by its weight. `affinity`: the same upstream for all requests of a
-    #: conversation, on every worker and node, so that the provider's cache has the prompt. If the chosen upstream fails, the
-    #: others of the group are tried.
+    #: How the gateway chooses an upstream in a group of equal upstreams. `weighted`: at random, by weight. `fewest_open`: the
+    #: upstream for which the number of open streams in this process, divided by the weight, is smallest. `affinity`: the same
+    #: upstream for all requests of a conversation, on every worker and node, so that the provider's cache has the prompt. If
+    #: the chosen upstream fails, the gateway tries the other upstreams of the group.
     balance: Literal["weighted", "fewest_open", "affinity"] = "weighted"
-    #: For `affinity`: the places of a request that may name its conversation. The first place with a name is used.
-    #: `prompt_cache_key`: the member of this name; `conversation`: the id of a chat interface's thread or chat;
-    #: `previous_response_id`: the stored conversation that the request continues; `user`: the members `metadata.user_id` and
-    #: `user`; `first_message`: the text of the user's first message; `header:NAME`: the header `NAME`. If no place has a name,
-    #: the upstream is chosen as with `weighted`.
+    #: For `balance = "affinity"`: the places in a request where the gateway looks for a name of the conversation. The gateway
+    #: uses the first place that has a name. `prompt_cache_key`: the member of this name. `conversation`: the id of the thread
+    #: in AG-UI or of the chat in the AI SDK. `previous_response_id`: the stored conversation that the request continues.
+    #: `user`: the members `metadata.user_id` and `user`. `first_message`: the text of the user's first message. `header:NAME`:
+    #: the header `NAME`. If no place has a name, the gateway chooses as with `weighted`.
     affinity: tuple[str, ...] = field(default=DEFAULT_AFFINITY, validator=_places)
-    #: The stages that each streamed or whole response passes, in this order, before the client gets it. They are streamkit's
-    #: or your own. `"package.module:name"` names a stage, or a function that returns one. `{ use = "package.module:name", … }`
-    #: calls the function: `args` has the positional arguments, and each other key is a keyword argument. `{ regex = "…" }` is
-    #: a regular expression. Modules are also found in the configuration's folder and in the working directory. On a route with
-    #: stages, no response is forwarded byte for byte.
+    #: The stages that process each streamed or whole response before the client gets it, in this order. A stage may be one of
+    #: streamkit's stages or your own. `"package.module:name"` is the name of a stage, or of a function that returns a stage.
+    #: With `{ use = "package.module:name", … }`, the gateway calls the function: `args` has the positional arguments, and all
+    #: further keys are keyword arguments. An argument `{ regex = "…" }` is a regular expression. The gateway also looks for
+    #: modules in the configuration's folder and in the working directory. On a route with stages, the gateway forwards no
+    #: response byte for byte.
     stages: tuple[RouteStage, ...] = ()
-    #: The reasons for which the next upstream is tried, if the client has received nothing of the response yet. `default`
+    #: The reasons for which the gateway tries the next upstream, as long as the client has received nothing of the response.
+    #: [Choose upstreams](../how-to/choose-upstreams.md#the-reasons-to-try-the-next-upstream) explains each reason. `default`
     #: stands for `overloaded`, `rate_limit`, `timeout`, `connection`, `server_error`, `auth`, `billing`, `permission`,
-    #: `not_found`, `unsupported_tools` and `unsupported_request`. The others are `context_length`, `content_filter`,
-    #: `refusal`, `no_output`, `tool_choice_ignored`, `too_large` and `invalid_request`.
+    #: `not_found`, `unsupported_tools` and `unsupported_request`. The remaining reasons are `context_length`,
+    #: `content_filter`, `refusal`, `no_output`, `tool_choice_ignored`, `too_large` and `invalid_request`.
     next_on: tuple[Literal["default", Reason], ...] = ("default",)
-    #: What to do if an upstream's stream is interrupted inside text. `report`: the client gets an error. `continue`: another
-    #: upstream, or the same one again, gets the text so far as the beginning of its response, and writes the rest. Only
-    #: upstreams that are known to continue a text are used. With `continue`, no stream of the route is forwarded byte for
-    #: byte, even if client and upstream speak the same dialect.
+    #: What the gateway does if an upstream's stream is interrupted inside text. `report`: the client gets an error.
+    #: `continue`: another upstream, or the same upstream again, gets the interrupted text as the beginning of its response,
+    #: and writes the rest. The gateway uses only upstreams that are known to continue a text. With `continue`, the gateway
+    #: forwards no stream of the route byte for byte, even if client and upstream speak the same dialect.
     on_cut: Literal["report", "continue"] = "report"
-    #: If an upstream gives no output for this many seconds, the next upstream gets the request as well. At most two attempts
-    #: run at once. The client gets the response of the upstream that is first to produce output, and the other attempt is
-    #: cancelled. Off by default, since the providers may charge for both.
+    #: If an upstream gives no output for this many seconds, the gateway also sends the request to the next upstream. At most
+    #: two attempts run at the same time. The client gets the response of the upstream that first produces output, and the
+    #: gateway cancels the other attempt. This is off by default, because the providers may charge for both attempts.
     hedge_after_s: float | None = field(default=None, validator=optional(gt(0)))
-    #: How many times all upstreams are tried again after the first round, if they failed with an error that may be temporary.
+    #: The largest number of further rounds after the first round. In each round, the gateway tries all upstreams. A further
+    #: round begins only if the error may be temporary.
     retries: int = field(default=2, validator=ge(0))
-    #: Seconds before the second round. The delay doubles with each round, with jitter.
+    #: Seconds that the gateway waits before the second round. The wait doubles with each further round, and includes a random
+    #: part (jitter).
     backoff_s: float = field(default=0.5, validator=gt(0))
-    #: The longest delay between two rounds, in seconds.
+    #: The longest time that the gateway waits between two rounds, in seconds, if no upstream asked for a longer wait.
     backoff_max_s: float = field(default=8.0, validator=gt(0))
-    #: The longest `Retry-After` to wait for, in seconds. If an upstream asks for more, the client gets the error at once.
+    #: The longest `Retry-After` for which the gateway waits, in seconds. If an upstream asks for a longer wait, the client
+    #: immediately gets the error.
     retry_after_max_s: float = field(default=120.0, validator=ge(0))
-    #: Which streams a client can resume after a disconnect. `asked`: streams that the client requests with the header
-    #: `x-streamkit-resumable: 1`. `always`: all streams. `never`: none. A resumable stream continues and costs tokens while
-    #: its client is away, for at most `resume.unattended_s`.
+    #: Which streams a client can resume after it lost its connection. `asked`: streams that the client requests with the
+    #: header `x-streamkit-resumable: 1`. `always`: all streams. `never`: no streams. While its client is away, a resumable
+    #: stream continues for at most `resume.unattended_s`, and costs tokens.
     resumable: Resumable = "asked"
 
     def __attrs_post_init__(self) -> None:

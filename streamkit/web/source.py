@@ -36,11 +36,13 @@ from streamkit.web.observers import CLIENT_LEFT, TIMEOUT, ExchangeRecording, Out
 class Timeouts:
     """The longest times that an upstream may take, in seconds."""
 
-    connect_s: float = field(default=10.0, validator=gt(0))  #: seconds for opening a connection, including TLS
-    #: Seconds from sending the request to the first byte of the response's body. A thinking model may be silent for a minute.
-    #: Comments and pings do not count: if an upstream sends only these in this time, the next upstream is tried.
+    #: Seconds for opening a connection, including TLS.
+    connect_s: float = field(default=10.0, validator=gt(0))
+    #: Seconds from sending the request to the first byte of the response's body. The default is long because a thinking model
+    #: may be silent for a minute. Comments and pings do not count as the first byte. If an upstream sends only comments and
+    #: pings in this time, the gateway tries the next upstream.
     first_byte_s: float = field(default=120.0, validator=gt(0))
-    #: The most seconds without bytes from the upstream. Its keep-alives also count as bytes.
+    #: The longest time without bytes from the upstream, in seconds. The upstream's keep-alives count as bytes.
     idle_s: float = field(default=300.0, validator=gt(0))
     #: Seconds from sending the request to the end of the response. None: no limit, since responses may take an hour.
     total_s: float | None = field(default=None, validator=optional(gt(0)))

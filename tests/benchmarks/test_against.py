@@ -166,4 +166,4 @@ def test_the_table_names_what_is_wrong():
     }
     found = "\n".join(tables.peers({"peers": {"rows": [row]}}))
     assert "| i | c | p (Rust core) | 1 | wrong |" in found
-    assert "- p, w: x: no" in found
+    assert "- p, in *w*: x: no" in found

@@ -195,7 +195,7 @@ def test_a_provider_that_is_named_says_which_repairs_are_no_surprise(tmp_path):
     body += b'"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
     (tmp_path / "s.sse").write_bytes(body)
     told = run("convert", "--from", "gemini-openai", "--to", "claude-code", str(tmp_path / "s.sse")).stderr.decode()
-    assert "known of this provider: `stop` although tools are called" in told
+    assert "known of this provider: the stop reason is `stop` although the model called tools" in told
     told = run("convert", "--from", "openai-chat", "--to", "anthropic", str(tmp_path / "s.sse")).stderr.decode()
     assert "repair stop_with_calls" in told
     assert "known of" not in told

@@ -265,8 +265,8 @@ def test_panels_have_ids_of_their_own_and_do_not_overlap():
 
 
 @pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart["title"])
-def test_a_panel_says_in_a_sentence_what_it_shows_in_which_unit_and_of_which_source(chart):
-    assert re.fullmatch(r"[A-Z][^.]*\.", chart["description"])
+def test_a_panel_says_in_a_sentence_or_two_what_it_shows_in_which_unit_and_of_which_source(chart):
+    assert re.fullmatch(r"[A-Z][^.]*\.( [A-Z`][^.]*\.)?", chart["description"])
     assert chart["fieldConfig"]["defaults"]["unit"] in UNITS
     source = {"type": "prometheus", "uid": "${datasource}"}
     assert [source] * (1 + len(chart["targets"])) == [

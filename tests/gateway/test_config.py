@@ -15,6 +15,7 @@ from streamkit.toml.findings import Finding, Refusal
 from streamkit.web.hosts import is_loopback
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery
 from streamkit.web.upstream import Secret, Upstream
+from streamkit.web.upstream.value import Rest
 
 CANARY = "canary-1f0d9c"
 
@@ -27,6 +28,8 @@ def config():
         base_url="https://api.example/v1",
         key=Secret(CANARY),
         headers={"x-own": CANARY},
+        drop=("user",),
+        rest=Rest(failures=2),
     )
     local = Upstream(name="local", dialect="ollama", base_url="http://127.0.0.1:11434", auth="none", tools=False)
     return Config(
@@ -34,7 +37,12 @@ def config():
         responses=Responses(state=True),
         upstreams={"openai": openai, "local": local},
         routes=(
-            Route(models=("gpt-4o", "small"), targets=(Target(upstream=openai), Target(upstream=local, model="qwen3"))),
+            Route(
+                models=("gpt-4o", "small"),
+                targets=(Target(upstream=openai), Target(upstream=local, model="qwen3")),
+                next_on=("default", "refusal"),
+                hedge_after_s=3.0,
+            ),
             Route(models=("local/*",), targets=(Target(upstream=local, model="*"),)),
         ),
         warnings=(Finding(file="g.toml", line=3, column=1, path="server.host", reason="is open"),),
@@ -50,9 +58,14 @@ def test_the_description_says_everything_but_keys(config):
         "conversations are kept for 3600 s, for requests that refer to earlier responses\n"
         "upstreams:\n"
         "  openai  openai-chat, https://api.example/v1, bearer\n"
+        "    rest.failures = 2\n"
+        "    headers = { x-own = … }\n"
+        '    drop = ["user"]\n'
         "  local   ollama, http://127.0.0.1:11434, no key, no tools\n"
         "routes:\n"
         "  gpt-4o, small -> openai, then local as qwen3\n"
+        '    next_on = ["default", "refusal"]\n'
+        "    hedge_after_s = 3.0\n"
         "  local/* -> local as *\n"
         "warnings:\n"
         "  g.toml:3:1: server.host: is open"

@@ -428,7 +428,7 @@ async def gateway(aiohttp_server):
 ANSWERS = {
     "Anthropic Messages, streamed, with a tool": ("anthropic", True),
     "OpenAI Chat Completions, streamed, with reasoning": ("openai-chat", True),
-    "Ollama, whole": ("ollama", False),
+    "Ollama, not streamed": ("ollama", False),
 }
 
 

@@ -73,7 +73,7 @@ CLIENTS: Final = (
     # The clients below send a User-Agent such as ``mistral-client-python/1.9`` or ``ai-sdk/mistral/2.0``.
     ChatClient(
         name="mistral-sdk",
-        title="Mistral's own packages, and the AI SDK's for it",
+        title="Mistral's own packages, and the AI SDK's package for Mistral",
         user_agent="mistral",
         usage_unasked=True,
         usage_with_stop=True,
@@ -90,7 +90,7 @@ PROVIDERS: Final = (
     ChatProvider(
         name="openai",
         title="OpenAI",
-        habits={"stop_with_calls": "`stop` for a call that `tool_choice` forced by name"},
+        habits={"stop_with_calls": "the stop reason is `stop` if the request's `tool_choice` named the tool"},
         adds={"obfuscation": "random padding of delta chunks"},
         max_tokens_field="max_completion_tokens",
         cache_marks="openai",
@@ -101,14 +101,14 @@ PROVIDERS: Final = (
         title="Azure OpenAI",
         auth="azure",
         habits={
-            "stop_with_calls": "as OpenAI",
-            "thinking_in_text": "`<think>…</think>` in the content of DeepSeek's models",
+            "stop_with_calls": "the stop reason is `stop` if the request's `tool_choice` named the tool",
+            "thinking_in_text": "DeepSeek's models send `<think>…</think>` in the content",
         },
         thinks_in_text=True,
         adds={
-            "prompt_filter_results": "in a first chunk without choices",
-            "choices[].content_filter_results": "next to deltas, or in separate chunks after the text",
-            "choices[].content_filter_offsets": "the text that an asynchronous filter has checked",
+            "prompt_filter_results": "the content filter's results for the prompt, in a first chunk without choices",
+            "choices[].content_filter_results": "the content filter's results, with deltas or in chunks after the text",
+            "choices[].content_filter_offsets": "the range of the text that an asynchronous filter has checked",
         },
         max_tokens_field="max_completion_tokens",
         cache_marks="openai",
@@ -116,12 +116,12 @@ PROVIDERS: Final = (
     ChatProvider(
         name="openrouter",
         title="OpenRouter",
-        habits={"comment_as_data": "`: OPENROUTER PROCESSING`, which proxies write as data"},
+        habits={"comment_as_data": "some proxies send OpenRouter's comment `: OPENROUTER PROCESSING` as data"},
         adds={
-            "provider": "the provider that ran the model",
-            "choices[].native_finish_reason": "that provider's own stop reason",
+            "provider": "the name of the provider that ran the model",
+            "choices[].native_finish_reason": "the stop reason that this provider sent",
             "choices[].delta.reasoning_details": "reasoning with its signature, in the vendor's own format",
-            "usage.cost": "in credits",
+            "usage.cost": "the price of the request in credits",
         },
         thinking_field="reasoning",
         reasoning_history="reasoning_details",
@@ -130,10 +130,10 @@ PROVIDERS: Final = (
     ChatProvider(
         name="deepseek",
         title="DeepSeek",
-        habits={"id_repeated": "the id in each fragment"},
+        habits={"id_repeated": "each fragment of a call repeats the call's id"},
         adds={
-            "choices[].delta.reasoning_content": "reasoning, before the content",
-            "usage.prompt_cache_hit_tokens": "the cached part of the input; `…_miss_tokens` is the rest",
+            "choices[].delta.reasoning_content": "reasoning, which is sent before the content",
+            "usage.prompt_cache_hit_tokens": "input tokens from the cache; `prompt_cache_miss_tokens` counts the other ones",
         },
         reasoning_history="reasoning_content",
         reasoning_history_needed=True,
@@ -143,29 +143,32 @@ PROVIDERS: Final = (
     ChatProvider(
         name="vllm",
         title="vLLM",
-        habits={"arguments_repeated": "the whole text again at the end", "identity_blank": "blank ids in fragments"},
+        habits={
+            "arguments_repeated": "the whole argument text is sent again at the end of a call",
+            "identity_blank": "later fragments of a call have a blank id",
+        },
         adds={
-            "choices[].delta.reasoning": "reasoning; `reasoning_content` in older versions",
-            "choices[].stop_reason": "the stop sequence, or the number of a token",
-            "choices[].token_ids": "on demand",
+            "choices[].delta.reasoning": "reasoning; older versions use `reasoning_content`",
+            "choices[].stop_reason": "the stop sequence that ended the text, or the number of the token that ended it",
+            "choices[].token_ids": "the numbers of the tokens, if the request asks for them",
         },
         prefill=Prefill(request={"add_generation_prompt": False, "continue_final_message": True}),
     ),
     ChatProvider(
         name="sglang",
         title="SGLang",
-        habits={"stop_with_calls": "`stop` although tools are called"},
+        habits={"stop_with_calls": "the stop reason is `stop` although the model called tools"},
         adds={
             "choices[].delta.reasoning_content": "reasoning",
-            "choices[].matched_stop": "the stop sequence, or the number of a token",
+            "choices[].matched_stop": "the stop sequence that ended the text, or the number of the token that ended it",
         },
     ),
     ChatProvider(
         name="llama.cpp",
         title="llama.cpp server",
         habits={
-            "sse_error_field": "errors in a field `error:` (until late 2025)",
-            "arguments_not_text": "arguments as an object (fixed since)",
+            "sse_error_field": "errors are sent in a field `error:` (until late 2025)",
+            "arguments_not_text": "older versions send arguments as an object",
         },
         adds={"choices[].delta.reasoning_content": "reasoning", "timings": "the speed of the generation"},
         prefill=Prefill(),  # unless it was started with --no-prefill-assistant
@@ -175,12 +178,12 @@ PROVIDERS: Final = (
         title="Groq",
         form_with_tools=False,  # "json mode cannot be combined with tool/function calling"
         habits={
-            "thinking_in_text": "`<think>…</think>` in the content, unless the request has `reasoning_format: parsed`"
+            "thinking_in_text": "`<think>…</think>` is in the content, unless the request has `reasoning_format: parsed`"
         },
         thinks_in_text=True,
         adds={
-            "choices[].delta.reasoning": "reasoning, with `reasoning_format: parsed`; otherwise it is in the text",
-            "x_groq": "the request's id, then usage",
+            "choices[].delta.reasoning": "reasoning, if the request has `reasoning_format: parsed`",
+            "x_groq": "the request's id; in a later chunk, the usage",
             "choices[].delta.executed_tools": "tools that Groq ran",
         },
     ),
@@ -189,31 +192,34 @@ PROVIDERS: Final = (
         gen_ai_provider="x_ai",
         title="xAI",
         adds={
-            "choices[].delta.reasoning_content": "reasoning; `completion_tokens` may not include its tokens",
-            "citations": "in the last chunk",
+            "choices[].delta.reasoning_content": "reasoning; its tokens may be missing in `completion_tokens`",
+            "citations": "the sources of the text, in the last chunk",
         },
     ),
     ChatProvider(
         name="together",
         title="Together AI",
-        habits={"stop_with_calls": "`eos` or `stop` although tools are called"},
-        adds={"choices[].delta.token_id": "the token", "warnings": "about the request"},
+        habits={"stop_with_calls": "the stop reason is `eos` or `stop` although the model called tools"},
+        adds={"choices[].delta.token_id": "the number of the token", "warnings": "warnings about the request"},
     ),
     ChatProvider(
         name="fireworks",
         title="Fireworks AI",
         habits={
-            "id_repeated": "id, type and name in each fragment",
-            "name_repeated": "id, type and name in each fragment",
-            "thinking_in_text": "`<think>…</think>` in the content of some models",
+            "id_repeated": "each fragment of a call repeats the call's id, type and name",
+            "name_repeated": "each fragment of a call repeats the call's id, type and name",
+            "thinking_in_text": "some models send `<think>…</think>` in the content",
         },
         thinks_in_text=True,
-        adds={"usage": "cumulative, in each chunk", "choices[].raw_output": "on demand"},
+        adds={
+            "usage": "the token counts so far, in each chunk",
+            "choices[].raw_output": "the model's raw output, if the request asks for it",
+        },
     ),
     ChatProvider(
         name="qwen",
         title="Qwen, DashScope's compatible mode",
-        habits={"identity_blank": '`"id": ""` and `"name": ""` in continuations'},
+        habits={"identity_blank": 'later fragments of a call have `"id": ""` and `"name": ""`'},
         adds={"choices[].delta.reasoning_content": "reasoning"},
         prefill=Prefill(message={"partial": True}),
     ),
@@ -223,7 +229,7 @@ PROVIDERS: Final = (
         title="Moonshot AI (Kimi)",
         adds={
             "choices[].delta.reasoning_content": "reasoning",
-            "choices[].usage": "usage inside the choice of the last chunk",
+            "choices[].usage": "the token counts, in the choice of the last chunk",
         },
         reasoning_history="reasoning_content",
         reasoning_history_needed=True,
@@ -232,17 +238,17 @@ PROVIDERS: Final = (
     ChatProvider(
         name="minimax",
         title="MiniMax",
-        habits={"thinking_in_text": "`<think>…</think>` in the content, unless the request has `reasoning_split`"},
+        habits={"thinking_in_text": "`<think>…</think>` is in the content, unless the request has `reasoning_split`"},
         adds={"choices[].delta.reasoning_details": "reasoning, if the request has `reasoning_split`"},
         thinks_in_text=True,
     ),
     ChatProvider(
         name="zhipu",
         title="Zhipu AI (GLM)",
-        habits={"id_repeated": "the id in each fragment"},
+        habits={"id_repeated": "each fragment of a call repeats the call's id"},
         adds={
             "choices[].delta.reasoning_content": "reasoning",
-            "choices[].finish_reason": "also `sensitive` and `network_error`",
+            "choices[].finish_reason": "the stop reason, which may also be `sensitive` or `network_error`",
         },
         reasoning_history="reasoning_content",
     ),
@@ -250,8 +256,8 @@ PROVIDERS: Final = (
         name="github-copilot",
         title="GitHub Copilot",
         adds={
-            "choices[].delta.reasoning_text": "reasoning; `cot_summary` of some models",
-            "choices[].delta.reasoning_opaque": "the value that must be sent back with it; `cot_id` next to a `cot_summary`",
+            "choices[].delta.reasoning_text": "reasoning; some models use `cot_summary` instead",
+            "choices[].delta.reasoning_opaque": "a value to send back with the reasoning; `cot_id` with `cot_summary`",
         },
         reasoning_history="reasoning_text",
     ),
@@ -262,18 +268,18 @@ PROVIDERS: Final = (
         habits={
             "index_missing": WHOLE_CALLS,
             "index_reused": WHOLE_CALLS,
-            "stop_with_calls": "`stop` although tools are called",
+            "stop_with_calls": "the stop reason is `stop` although the model called tools",
         },
         adds={
-            "choices[].delta.tool_calls[].extra_content": "the thought signature, which must be sent back with its call",
-            "usage": "cumulative, in each chunk",
+            "choices[].delta.tool_calls[].extra_content": "the call's thought signature; send it back with the call",
+            "usage": "the token counts so far, in each chunk",
         },
         signatures="google",
     ),
     ChatProvider(
         name="bedrock-openai",
         gen_ai_provider="aws.bedrock",
-        title="Amazon Bedrock through its OpenAI endpoint, `…/openai/v1`, with a Bedrock API key",
+        title="Amazon Bedrock through its OpenAI endpoint (`…/openai/v1`), with a Bedrock API key",
         max_tokens_field="max_completion_tokens",
     ),
     ChatProvider(

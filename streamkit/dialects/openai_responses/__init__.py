@@ -46,13 +46,18 @@ DIALECT = Dialect(
     quirks=QUIRKS,
     providers=(
         Provider(
-            name="azure-responses", title="Azure OpenAI, `…/openai/v1`", auth="azure", gen_ai_provider="azure.ai.openai"
+            name="azure-responses",
+            title="Azure OpenAI, at a base URL that ends in `/openai/v1`",
+            auth="azure",
+            gen_ai_provider="azure.ai.openai",
         ),
         Provider(
             name="bedrock-responses",
-            title="Amazon Bedrock, `…/openai/v1`, with a Bedrock API key",
+            title="Amazon Bedrock, at a base URL that ends in `/openai/v1`, with a Bedrock API key",
             gen_ai_provider="aws.bedrock",
         ),
     ),
-    clients=(Profile(name="codex", title="Codex, which reads `response.failed` and ignores `error`"),),
+    clients=(
+        Profile(name="codex", title="Codex, which ignores the event `error` and reads `response.failed` instead"),
+    ),
 )

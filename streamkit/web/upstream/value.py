@@ -141,12 +141,12 @@ def _is_base_url(_upstream: Upstream, _field: Attribute[str], text: str) -> None
 class Rest:
     """When a gateway stops using a model of an upstream that fails, and for how long (a circuit breaker)."""
 
-    #: The number of failures after which a model rests: the gateway does not use the model for a time. It rests only if at
-    #: least half of the attempts since the first failure failed. A time-out counts as three failures. With 0, a model never
-    #: rests after failures.
+    #: The number of failures after which a model rests, which means that the gateway does not use the model for a time. A
+    #: model rests only if at least half of the attempts since the first failure failed. A timeout counts as three failures.
+    #: With 0, a model never rests after failures.
     failures: int = field(default=5, validator=ge(0))
-    #: Seconds of the first rest. After a rest, one request probes the upstream. If this request fails, the next rest is twice
-    #: as long.
+    #: Seconds of the first rest. After a rest, the gateway sends one request to the model as a probe. If this request fails,
+    #: the next rest is twice as long.
     first_s: float = field(default=10.0, validator=gt(0))
     #: The longest rest, in seconds.
     max_s: float = field(default=300.0, validator=gt(0))
@@ -186,20 +186,23 @@ class Upstream:
     """One server that serves requests. Raises UsageError for a value that can't work; its message begins with the field."""
 
     name: str = field(metadata={"no_key": True})  # in a configuration file this is the name of the table
-    dialect: str  #: A dialect, or a provider that speaks one (``"deepseek"``)
-    #: The base URL that the provider's official client takes: ``"https://api.openai.com/v1"``.
+    #: The upstream's dialect, or the name of a provider that speaks a dialect (``"deepseek"``).
+    dialect: str
+    #: The base URL of the upstream, as the provider's official client expects it: ``"https://api.openai.com/v1"``.
     base_url: str = field(validator=_is_base_url)
     auth: Auth = "bearer"
     #: None for ``none``, and for ``sigv4`` and ``google``, which find credentials as AWS's and Google's tools do.
     key: Secret | None = None
-    #: Several keys in place of `key`. The gateway uses one key until the provider refuses it or limits its rate. Then the
-    #: gateway uses the next key at once, and the first key rests. It rests for the time in the header `Retry-After`. Without
-    #: this header, it rests for 10 s, or for 300 s if the provider refused it.
+    #: Several keys in place of `key`. The gateway uses one key until the provider refuses this key or limits its rate. Then
+    #: the gateway immediately uses the next key, and the first key rests. The rest takes the time in the header `Retry-After`.
+    #: Without this header, it takes 10 s, or 300 s if the provider refused the key.
     keys: tuple[Secret, ...] = ()
-    api_version: str | None = None  #: the query parameter ``api-version``, for Azure
+    #: For Azure: the value of the query parameter ``api-version``.
+    api_version: str | None = None
     #: How requests are sent: each as a `POST`, or as a message of its WebSocket if the dialect has one. Counts use HTTP.
     transport: Transport = "http"
-    region: str | None = None  #: for SigV4: the AWS region that requests are signed for
+    #: For SigV4: the AWS region for which requests are signed.
+    region: str | None = None
     #: For SigV4: the AWS service that requests are signed for, by its name in signatures (``"execute-api"``). None: the
     #: service of the dialect. AWS refuses signatures for another service.
     service: str | None = None
@@ -208,9 +211,11 @@ class Upstream:
     proxy: str | Secret | None = None
     #: A PEM file with the root certificates to accept, instead of the system's.
     ca_file: str | None = None
-    #: A PEM file with the client certificate for the upstream (mTLS), and the certificates between it and the root.
+    #: A PEM file with the client certificate for the upstream (mTLS). The file also has the certificates between the client
+    #: certificate and the root certificate.
     client_cert: str | None = None
-    #: A PEM file with the key of ``client_cert``, not encrypted. By default, the key is in the file ``client_cert``.
+    #: A PEM file with the private key of ``client_cert``, not encrypted. By default, the private key is in the file
+    #: ``client_cert``.
     client_key: str | None = None
     tools: bool = True  #: false if the server does not support tools
     timeouts: Timeouts = DEFAULT_TIMEOUTS
@@ -218,52 +223,58 @@ class Upstream:
     rest: Rest = DEFAULT_REST
     #: Constant headers that the operator chooses, such as OpenRouter's ``HTTP-Referer``. Names are converted to lower case.
     headers: Mapping[str, str] = field(factory=dict, converter=_lower, repr=lambda headers: f"<{', '.join(headers)}>")
-    #: The limit of output tokens to send if the dialect requires a limit and the request has none.
+    #: The limit of output tokens that the gateway sends if the dialect requires a limit and the request has none.
     max_tokens: int = DEFAULT_MAX_TOKENS
-    #: Whether features that the dialect lacks are imitated. If not, a request that needs such a feature is refused.
+    #: If true, the gateway imitates features that the dialect lacks. If false, it refuses a request that needs such a feature.
     emulate: bool = True
-    #: What to do with a history that begins with an assistant message, if the dialect refuses that: put a short user message
-    #: before it (``bridge``), or return an error (``refuse``).
+    #: What to do with a conversation that begins with an assistant message, if the dialect refuses such conversations.
+    #: ``bridge``: put a short user message before the assistant message. ``refuse``: return an error.
     assistant_first: AssistantFirst = "bridge"
-    #: What to do with a history that ends with assistant text, if the model can't continue it: add a short user message after
-    #: it (``bridge``), or return an error (``refuse``).
+    #: What to do with a conversation that ends with assistant text, if the model can't continue this text. ``bridge``: add a
+    #: short user message after the text. ``refuse``: return an error.
     assistant_last: AssistantLast = "bridge"
-    #: What to do with media given as a URL, if the dialect takes no URLs. ``refuse``: return an error. ``fetch``: fetch the
-    #: media, over https and from public addresses only. ``drop``: leave them out and count a loss.
+    #: What to do with media that a request gives as a URL, if the dialect accepts no URLs. ``refuse``: return an error.
+    #: ``fetch``: download the media, over https and from public addresses only. ``drop``: omit the media and count a loss.
     linked_media: FetchedMedia = "refuse"
-    #: What to do with parts that only another provider can read, such as files by id, containers, prompts by id and vector
-    #: stores. ``refuse``: try the next upstream of the route; if there is none, return an error. ``drop``: leave them out
-    #: and count a loss.
+    #: What to do with parts of a request that only another provider can read. Such parts are the ids of files, containers,
+    #: prompts and vector stores. ``refuse``: try the next upstream of the route. If there is no next upstream, return an
+    #: error. ``drop``: omit the parts and count a loss.
     unreadable: UnreadableParts = "refuse"
-    #: The name of a known model that accepts the same requests as this upstream's models. Set it if the names of these models
-    #: say nothing: an Azure deployment may have any name. By default, a model is looked up by its own name.
+    #: The name of a known model that accepts the same requests as this upstream's models. Set it if the names of the
+    #: upstream's models do not show which models they are: an Azure deployment may have any name. By default, the gateway
+    #: looks up a model by its own name.
     model_like: str | None = None
-    #: Whether text between thinking tags (`<think>…</think>`) becomes reasoning. `auto`: if the provider is known to send such
-    #: tags and the client speaks another dialect, but never with `policy = "strict"`. `on`: always. `opened`: always, and the
-    #: text begins with thinking without an opening tag, because the server's template wrote that tag into the prompt. `off`:
-    #: thinking stays text.
+    #: When text between thinking tags (`<think>…</think>`) becomes reasoning. `auto`: if the provider is known to send such
+    #: tags and the client speaks another dialect, but never with `policy = "strict"`. `on`: always. `opened`: always, for
+    #: servers whose text begins with thinking without an opening tag, because the server's template wrote that tag into the
+    #: prompt. `off`: never, so thinking stays in the text.
     think_tags: ThinkTags = "auto"
-    #: The forms of tool calls to look for in the model's text. A match becomes a tool call if the request has that tool.
+    #: The forms of [tool calls in text](../how-to/thinking-and-calls-in-text.md#calls-in-the-text) that the gateway looks for
+    #: in the model's text. If the gateway finds such a form, and the request offers the tool, the client gets a tool call in
+    #: place of the text.
     text_calls: tuple[TextCalls, ...] = ()
-    #: Whether to mark prompts for the provider's cache. `auto`: yes, if the provider caches only marked prompts and the
-    #: client set no mark. The marks are at the end of the tools, of the system prompt, and of the last two user turns.
+    #: If `auto`, the gateway marks prompts for the provider's cache. It does so only if the provider caches only marked
+    #: prompts and the client has set no mark. The marks are at the end of the tools, of the system prompt, and of the last two
+    #: user turns.
     cache: CacheMarks = "off"
-    #: How deferred tools (`defer_loading`) are handled. `off`: the provider's own search finds them; if the model has no such
-    #: search, all of them are defined. `emulate`: they stay out of the request, and the model gets a function that searches
-    #: them. The gateway answers a call of this function, and sends the request again with the tools that were found (needs the
-    #: extra `tools`). A client gets the items that the vendor of its dialect uses for a search.
+    #: How the gateway handles deferred tools (`defer_loading`). `off`: the provider's own search finds them. If the model has
+    #: no such search, the request defines all of them. `emulate`: the request does not define deferred tools, but has a
+    #: function that searches them. When the model calls this function, the gateway runs the search, and sends the request
+    #: again with the tools that it found. This needs the extra `tools`. The client gets the search in the form of its dialect
+    #: ([details](../how-to/search-tools.md)).
     tool_search: ToolSearch = "off"
-    #: Whether a request is sent again without a parameter that the upstream refuses. Later requests to the same model are
-    #: then sent without this parameter for an hour. Only parameters that a request can do without are left out, such as
-    #: `temperature`.
+    #: If true, the gateway sends a request again without a parameter that the upstream refused. For an hour, it also omits
+    #: this parameter from later requests to the same model. The gateway omits only parameters that a request can do without,
+    #: such as `temperature`.
     learn: bool = True
-    #: Members of each request to leave out, by their paths in the upstream's dialect:
-    #: `["metadata.user_id", "tools.*.strict"]`.
+    #: Members that the gateway removes from each request. Write their paths in the upstream's dialect: `["metadata.user_id",
+    #: "tools.*.strict"]`.
     drop: tuple[str, ...] = ()
-    #: Members of each request to set or replace, by their paths: `{ service_tier = "flex", "generationConfig.seed" = 1 }`.
-    #: If a value is a table, its members are set one by one; an array is set as a whole.
+    #: Members that the gateway adds to each request or replaces. Write their paths and values: `{ service_tier = "flex",
+    #: "generationConfig.seed" = 1 }`. If a value is a table, the gateway sets each member of the table. An array is set as a
+    #: whole.
     set: Mapping[str, Any] = field(factory=dict, repr=lambda values: f"<{', '.join(values)}>")
-    #: Whether requests have the header `traceparent`, if traces are sent (`[telemetry]`).
+    #: If true, and if traces are sent (`[telemetry]`), requests to the upstream have the header `traceparent`.
     propagate_trace: bool = True
 
     def __attrs_post_init__(self) -> None:

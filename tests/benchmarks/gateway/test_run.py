@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 
 def test_a_tiny_run_of_one_measure_starts_its_servers_and_ends_them():
     seen = measure(["cost"], TINY)
-    (whole,) = [line for line in findings(seen) if line.name.startswith("streams that came whole")]
+    (whole,) = [line for line in findings(seen) if line.name.startswith("streams whose whole text arrived")]
     assert whole.held, whole
 
 
@@ -30,7 +30,7 @@ def test_a_tiny_run_measures_everything_and_every_text_is_whole(monkeypatch):
     assert set(FINDINGS) == set(MEASURES)
     monkeypatch.setattr(Environment, "ready", False)  # other gateways take half a minute to start
     seen = measure(list(MEASURES), TINY)
-    whole = [line for line in findings(seen) if line.name.startswith("streams that came whole")]
+    whole = [line for line in findings(seen) if line.name.startswith("streams whose whole text arrived")]
     assert [line.held for line in whole] == [True] * len(MEASURES), whole
     assert set(seen["peers"]["errors"]) == {peer.name for peer in PEERS}
     text = page(machine(), seen)

@@ -24,8 +24,8 @@ BOUNDARY = {"block_boundary": 1}
 CASES = (
     Case(
         number=75, refs="BerriAI/litellm#13373; decolua/9router#2225, #2248",
-        cause="a delta for a block that was never started",
-        does="The kind of the delta decides which block it belongs to. streamkit starts every block that it writes.",
+        cause="a delta arrives for a content block that never started",
+        does="The kind of the delta decides which kind of block streamkit starts for this delta. In its output, every block has a start event.",
         forms=(
             message(
                 am.delta(0, "text_delta", text="Hi"), am.stop(0), name="text", text="Hi", repairs={"block_unopened": 1},
@@ -39,8 +39,8 @@ CASES = (
     ),
     Case(
         number=76, refs="BerriAI/litellm#21128, #22504, #25212, #34433, #29518, #30043, #33224, #29600, #31495",
-        cause="reasoning where a text block is open: the kind changes, or one chunk has both",
-        does="A block has one kind of content and is closed before a block of another kind starts. The delta that causes the change is kept.",
+        cause="reasoning arrives while a text block is open, or one chunk has both reasoning and text",
+        does="In streamkit's output, a block has only one kind of content. streamkit closes the block before it starts a block of another kind. streamkit keeps the delta that causes the change.",
         forms=(
             chat(
                 chunk({"role": "assistant", "content": "", "reasoning_content": "hm"}), chunk({"reasoning_content": "m", "content": "Hi"}), STOP, DONE, name="both in one chunk",
@@ -61,7 +61,7 @@ CASES = (
     Case(
         number=77, refs="ollama/ollama#17101",
         cause="two blocks start at index 0, and the first is never closed",
-        does="The second block closes the first. streamkit writes indices 0, 1, 2.",
+        does="The start of the second block closes the first block. streamkit writes indices 0, 1, 2 and so on.",
         forms=(
             message(
                 am.begin(0, "text", text=""), am.delta(0, "text_delta", text="Hi"), am.begin(0, "thinking", thinking="", signature=""), am.delta(0, "thinking_delta", thinking="hm"), am.stop(0),
@@ -72,8 +72,8 @@ CASES = (
     ),
     Case(
         number=78, refs="looplj/axonhub#1677",
-        cause="no `content_block_stop` at all",
-        does="The end of the message closes all blocks. streamkit stops each block before it starts the next.",
+        cause="no block has a `content_block_stop`",
+        does="streamkit closes all blocks at the end of the message. In its output, streamkit stops each block before it starts the next one.",
         forms=(
             message(
                 *am.block(0, "Hi")[:-1], *am.tool(1, "a", "f", '{"x":1}')[:-1], *am.tool(2, "b", "g", '{"y":2}')[:-1], reason="tool_use",
@@ -87,8 +87,8 @@ CASES = (
     ),
     Case(
         number=79, refs="BerriAI/litellm#15307; new-api#6394; open-webui#25963",
-        cause="nothing wrong: parallel calls interleave, but in the output's dialect blocks must not",
-        does="Blocks are written one at a time: the arguments of later calls wait until the earlier calls are complete.",
+        cause="nothing is wrong in the stream: the fragments of parallel calls alternate. The client's dialect does not allow content blocks to alternate",
+        does="streamkit writes one block at a time. streamkit holds the arguments of later calls until the earlier calls are complete.",
         forms=(
             calling(
                 calls(call(0, "a", "f", "")), calls(call(1, "b", "g", "")), calls(call(2, "c", "h", "")),
@@ -99,8 +99,8 @@ CASES = (
     ),
     Case(
         number=80, refs="BerriAI/litellm#30115, #27442",
-        cause="deltas of an item that was never added",
-        does="The item is started with what the stream says of it.",
+        cause="a Responses stream has deltas for an item that was never added",
+        does="streamkit starts the item itself, with the data that the stream contains about the item.",
         forms=(
             responses_turn(
                 *rs.message(0, "Hi")[2:], *rs.call(1, "a", "f", '{"x":1}')[1:], text="Hi", calls=(A,), stop="tool_calls", repairs={"block_unopened": 2},
@@ -113,8 +113,8 @@ CASES = (
     ),
     Case(
         number=81, refs="claude-code#88536, #62396; cc-switch#7243; litellm#34692; anthropic-sdk-python#461; hermes#11906; experiential#683",
-        cause="text blocks without text, which stay in the history",
-        does="A text block starts with its first text, so no block is empty.",
+        cause="text blocks without text stay in the history, and the server rejects every later request",
+        does="streamkit starts a text block with its first text, so no block is empty.",
         forms=(
             chat(
                 chunk({"role": "assistant", "content": ""}), calls(call(0, "a", "f", '{"x":1}')), chunk({"content": ""}), chunk({"content": ""}, "tool_calls"), DONE, name="blank content",
@@ -130,8 +130,8 @@ CASES = (
     ),
     Case(
         number=82, refs="big-AGI#917",
-        cause="gaps in the indices of blocks",
-        does="Gaps are accepted when reading. streamkit writes indices without gaps.",
+        cause="the indices of content blocks have gaps",
+        does="streamkit accepts gaps when it reads a stream. streamkit writes indices without gaps.",
         forms=(
             message(
                 *am.block(0, "Hi"), *am.tool(2, "a", "f", '{"x":1}'), *am.tool(5, "b", "g", '{"y":2}'), reason="tool_use",
@@ -145,8 +145,8 @@ CASES = (
     ),
     Case(
         number=83, refs="claude-worker-proxy#19",
-        cause="a block per token, and no usage",
-        does="Adjacent text deltas become one block. Blocks that arrive separately stay separate in Anthropic and are joined in other dialects. Usage is always written.",
+        cause="a server sends one block per token, and no usage",
+        does="streamkit joins adjacent text deltas into one block. Blocks that arrive separately stay separate for Anthropic's clients, and are joined for other clients. streamkit always writes usage.",
         forms=(
             chat(said("H"), said("i"), said("!"), STOP, DONE, name="tokens", text="Hi!", to={"anthropic": messages(Text("Hi!"), holds=(b'"usage":{"input_tokens":0,"output_tokens":0,',))}),
             message(
@@ -157,8 +157,8 @@ CASES = (
     ),
     Case(
         number=84, refs="BerriAI/litellm#23047, #23048",
-        cause="nothing wrong: thinking, a server tool and its result, more thinking, text",
-        does="The order of blocks is kept, and each signature stays in its block.",
+        cause="nothing is wrong in the stream: it contains thinking, a tool that the server ran, the tool's result, more thinking, and text. Other software changes this order",
+        does="streamkit keeps the order of the blocks, and each signature stays in its block.",
         forms=(
             message(
                 am.begin(0, "thinking", thinking="", signature=""), am.delta(0, "thinking_delta", thinking="one"), am.delta(0, "signature_delta", signature="c2ln"), am.stop(0),

@@ -42,8 +42,8 @@ NOTHING_FROM_ANTHROPIC = {
 CASES = (
     Case(
         number=41, refs="BerriAI/litellm#5063, #5064; pipecat#409; omni#402; oai-compatible-copilot#151",
-        cause="a tool without arguments: one empty `partial_json`, or no delta at all",
-        does="Empty arguments mean `{}`, with the verdict `empty`.",
+        cause="a call has no arguments: the stream has one empty `partial_json` for the call, or no delta at all",
+        does="streamkit reads empty arguments as `{}`. Their verdict is `empty`.",
         forms=(
             message(*am.tool(0, "a", "f", ""), reason="tool_use", name="an empty delta", calls=(EMPTY,), stop="tool_calls", to=NOTHING_FROM_ANTHROPIC),
             message(*am.tool(0, "a", "f"), reason="tool_use", name="no delta", calls=(EMPTY,), stop="tool_calls", to=NOTHING_FROM_ANTHROPIC),
@@ -51,8 +51,8 @@ CASES = (
     ),
     Case(
         number=42, refs="openai-agents-js#664; CopilotKit#3263; SillyTavern#4083; langchainjs#11319; hermes-evolution#1170",
-        cause='`arguments` stays ""',
-        does="Empty arguments mean `{}`. A Chat client gets the text `{}`, because it parses the text.",
+        cause="`arguments` is an empty string until the stream ends",
+        does="streamkit reads empty arguments as `{}`. A Chat client gets the text `{}`, because the client parses this text as JSON.",
         forms=(
             calling(calls(call(0, "a", "f", "")), name="empty", calls=(EMPTY,), to=NOTHING),
             calling(calls(call(0, "a", "f", " ")), calls(call(0, arguments="\n")), name="white space", calls=(Call("f", " \n", "empty", id="a"),), to={"ollama": NOTHING["ollama"]}),
@@ -60,16 +60,16 @@ CASES = (
     ),
     Case(
         number=43, refs="pydantic/pydantic-ai#1654",
-        cause="`arguments` is null, and nothing follows",
-        does="Null adds nothing; at the end it means `{}`.",
+        cause="`arguments` is null, and no other arguments follow",
+        does="Null adds no text to the arguments. If the arguments are still empty at the end, streamkit reads the arguments as `{}`.",
         forms=(
             calling(calls({"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": None}}), calls=(EMPTY,), to=NOTHING),
         ),
     ),
     Case(
         number=44, refs="1jehuang/jcode#225",
-        cause="the arguments are null or not an object",
-        does="Null means no arguments. Other JSON keeps its bytes and gets the verdict `not_an_object`. It is wrapped where the dialect requires an object.",
+        cause="the arguments of a call are null, or JSON that is not an object",
+        does="streamkit reads null as no arguments. Other JSON keeps its bytes and gets the verdict `not_an_object`. If the client's dialect requires an object, streamkit wraps the JSON text in an object.",
         forms=(
             calling(calls(call(0, "a", "f")), calls({"index": 0, "function": {"arguments": None}}), name="null", calls=(EMPTY,), to=NOTHING),
             *(
@@ -86,8 +86,8 @@ CASES = (
     ),
     Case(
         number=45, refs="open-webui#22189",
-        cause="a `{}` before the real arguments",
-        does="The `{}` is held until more arrives, and dropped if an object follows. Alone, it is the arguments.",
+        cause="an empty object (`{}`) arrives before the real arguments",
+        does="streamkit holds the `{}` until more arguments arrive. If an object follows, streamkit drops the `{}`. If nothing follows, the arguments are `{}`.",
         forms=(
             calling(calls(call(0, "a", "f", "{}")), calls(call(0, arguments='{"x"')), calls(call(0, arguments=":1}")), name="in front", calls=(A,), repairs={"empty_object_prefix": 1}),
             calling(calls(call(0, "a", "f", "{}")), name="alone", calls=(Call("f", "{}", id="a"),)),
@@ -99,8 +99,8 @@ CASES = (
     ),
     Case(
         number=46, refs="ggml-org/llama.cpp#20198; litellm#24091, #24095; ollama#6155",
-        cause="arguments as an object where the dialect has text, or as text where it has an object",
-        does="The original text of the value is kept. Chat and Anthropic get text, Ollama an object. Mistral allows both.",
+        cause="the arguments are an object in a dialect that uses text, or text in a dialect that uses an object",
+        does="streamkit keeps the original text of the value. Chat and Anthropic get the text, and Ollama gets an object. Mistral allows both.",
         forms=(
             calling(
                 calls(call(0, "a", "f", {"x": 1})), name="an object", calls=(A,), repairs={"arguments_not_text": 1},
@@ -123,8 +123,8 @@ CASES = (
     ),
     Case(
         number=48, refs="earendil-works/pi#8943; routatic/proxy#173; langsmith-sdk#3391",
-        cause="numbers that a parser rounds or rewrites: 19 digits, 1.0, 2^64",
-        does="Argument text is never parsed and written again: digits, key order and spelling stay, also in objects.",
+        cause="the arguments contain numbers that a JSON parser rounds or rewrites: numbers of 19 digits, 1.0 or 2^64",
+        does="streamkit does not rebuild the arguments from parsed JSON. Digits, key order and spelling stay the same, even if the arguments arrive as an object.",
         forms=(
             calling(
                 calls(call(0, "a", "f", NUMBERS[:20])), calls(call(0, arguments=NUMBERS[20:])), name="from text", calls=(Call("f", NUMBERS, id="a"),),
@@ -143,8 +143,8 @@ CASES = (
     ),
     Case(
         number=49, refs="scale-agentex#353",
-        cause="several objects as deltas of one call",
-        does="An object is a complete value: a later object replaces an earlier one.",
+        cause="the deltas of one call contain several objects instead of text",
+        does="streamkit reads an object as all arguments of the call, so a later object replaces an earlier one.",
         forms=(
             calling(
                 calls(call(0, "a", "f", {"x": 0})), calls(call(0, arguments={"x": 1})),
@@ -154,8 +154,8 @@ CASES = (
     ),
     Case(
         number=50, refs="envoyproxy/ai-gateway#2585",
-        cause="a server does not check its fragments, so the arguments are not JSON or end early",
-        does="streamkit raises nothing: the verdict is `malformed` or `truncated` with the position, and the text stays unchanged.",
+        cause="a server does not check the arguments, so they are not JSON or end too early",
+        does="streamkit raises no exception. The verdict is `malformed` or `truncated`, with the position of the fault, and the text stays unchanged.",
         forms=(
             message(
                 *am.tool(0, "a", "f", '{"x": ye', "s}"), reason="tool_use", name="no JSON", calls=(Call("f", '{"x": yes}', "malformed", id="a"),), stop="tool_calls",
@@ -176,7 +176,7 @@ CASES = (
     Case(
         number=51, refs="openclaw#126391",
         cause="the input ends inside the last of several calls",
-        does="Every call that the protocol had not ended is `truncated`, also if its arguments are complete. No success is written. Ollama's clients get none of these calls.",
+        does="Every call that the stream had not ended gets the verdict `truncated`, even if its arguments are complete. streamkit ends its output with an error, not with a success. Ollama's clients get none of these calls.",
         forms=(
             chat(
                 calls(call(0, "a", "f", '{"x":1}')), calls(call(1, "b", "g", '{"y":')), name="Chat",

@@ -31,9 +31,9 @@ def two(first: dict[str, Any], second: dict[str, Any], finish: str | None = None
 
 CASES = (
     Case(
-        number=262, refs="streamkit itself: similar frames were read together",
-        cause="fragments in `message`, then the whole text in a `message` that looks like one of them",
-        does="Each such message is compared with the text so far, whatever its frame looks like. The text is emitted once, wherever the network splits it.",
+        number=262, refs="streamkit itself, which read similar frames together",
+        cause="the stream has text fragments in `message`. Then comes a `message` with the whole text, which looks like one of the fragments",
+        does="streamkit compares each such `message` with the text so far, even if its frame looks like an earlier one. streamkit emits the text once, wherever the network splits it.",
         forms=(
             chat(*map(of_message, PARTS), of_message(ALL), of_message(ALL, "stop"), DONE, text=ALL, to={"openai-chat": written(Text(ALL)), "anthropic": messages(Text(ALL))}),
             form(
@@ -43,9 +43,9 @@ CASES = (
         ),
     ),
     Case(
-        number=263, refs="streamkit itself: the responses were joined into one",
-        cause="several choices without an index in one chunk or body, or a body whose choices all have the same index",
-        does="Each is a separate choice, numbered by its position. Several deltas with one index in one chunk are one choice.",
+        number=263, refs="streamkit itself, which joined the choices into one",
+        cause="one chunk or body has several choices without an index, or all choices of a body have the same index",
+        does="streamkit reads each choice separately, and numbers the choices by their position. Several deltas with the same index in one chunk belong to one choice.",
         forms=(
             chat(two({"content": "A"}, {"content": "B"}), two({}, {}, "stop"), DONE, name="two without an index", text="A", repairs={"choice_index_missing": 4}, to=EXTRA),
             chat(
@@ -56,9 +56,9 @@ CASES = (
         beside="tests/responses/test_openai_chat.py::test_each_choice_of_a_body_is_an_answer_of_its_own",
     ),
     Case(
-        number=264, refs="streamkit itself: llama-cpp-python's two members, with a call in each",
-        cause="`function_call` starts one call, and `tool_calls` another, whose fragments have no name",
-        does="A fragment belongs to the latest call in its own member: both calls are complete.",
+        number=264, refs="streamkit itself, with llama-cpp-python's two members and a call in each",
+        cause="`function_call` starts one call, and `tool_calls` starts another. The fragments in `tool_calls` have no name",
+        does="streamkit adds a fragment to the latest call in the fragment's own member, so both calls are complete.",
         forms=(
             chat(
                 ROLE, chunk({"function_call": {"name": "f", "arguments": '{"x":1}'}}), calls({"index": 0, "id": "b", "function": {"name": "g", "arguments": '{"y"'}}),
@@ -75,7 +75,7 @@ CASES = (
     Case(
         number=265, refs="servers of Ollama's dialect that end with the whole response",
         cause="the last line of an Ollama stream repeats the calls of earlier lines",
-        does="If it begins with all of them unchanged, only the rest is read. A different index, id or argument means another call.",
+        does="If the last line begins with all earlier calls unchanged, streamkit reads only the calls after them. A call with a different index, id or argument is another call.",
         forms=(
             ollama(
                 ol.line(tool_calls=[ol.call("f", {"x": 1})]), ol.end(message={"role": "assistant", "content": "", "tool_calls": [ol.call("f", {"x": 1})]}), name="the same",

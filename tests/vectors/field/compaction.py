@@ -18,8 +18,8 @@ JOINED = {**LOST, "block_boundary": 1}
 CASES: tuple[Case, ...] = (
     Case(
         number=220, refs="BerriAI/litellm#41456; otari#512",
-        cause="the summary in a response's `compaction` block (Anthropic) is in a delta of its own, and is dropped for clients of other dialects",
-        does="The summary becomes text, streamed and whole; its form is a counted loss. What only Anthropic can read is dropped. Responses gets an item with the whole block.",
+        cause="the summary in Anthropic's `compaction` block arrives in a delta of its own type. Clients of other dialects do not get the summary",
+        does="streamkit writes the summary as text, with and without streaming, and counts a loss for its form. streamkit drops the part that only Anthropic can read. Clients of Responses get an item with the whole block.",
         forms=(
             anthropic(
                 am.START, *BLOCK, *am.block(1, "So?"), am.finish("end_turn"), am.STOP, text="So?", stop="stop",

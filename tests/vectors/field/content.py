@@ -51,8 +51,8 @@ OF_RESPONSES = in_one() | {"ollama": in_one(usage_detail=1)["ollama"]}
 CASES = (
     Case(
         number=321, refs="zendev-sh/goai#129; NousResearch/hermes-agent#81911; huggingface/tau#467; diegosouzapw/OmniRoute#9527",
-        cause="two parts of a summary, or two thinking blocks, become one string, and `**Look****Think**` is no longer a heading",
-        does="Where a dialect has one string, a blank line separates two blocks, unless their text already has one. A signed block keeps its exact text.",
+        cause="two parts of a summary, or two thinking blocks, become one string. Then `**Look****Think**` is no longer a heading",
+        does="If a dialect has one string for all reasoning, streamkit writes a blank line between two blocks, unless their text already has one. A signed block keeps its exact text.",
         forms=(
             responses_turn(*rs.thought(0, LOOK, THINK), *HI, **ONE, name="two parts of a summary", to=OF_RESPONSES | {"gemini": written(Thinking(f"{LOOK}\n\n{THINK}"), Text("Hi"), stop="STOP", losses={"block_boundary": 1})}),
             responses_turn(
@@ -90,8 +90,8 @@ CASES = (
     ),
     Case(
         number=322, refs="BerriAI/litellm#35021; caozhiyuan/copilot-api#111",
-        cause="reasoning of Copilot (`reasoning_text`, `cot_summary`), and the members that must be sent back with it (`reasoning_opaque`, `cot_id`), have names that are not read",
-        does="One table has these names. What only Copilot can read becomes a Copilot signature, sealed for other vendors' clients.",
+        cause="software does not read the members of Copilot's reasoning (`reasoning_text`, `cot_summary`), or the members that must be sent back with the reasoning (`reasoning_opaque`, `cot_id`)",
+        does="streamkit reads all these members. The part that only Copilot can read becomes a Copilot signature, which is sealed for clients of other vendors.",
         forms=(
             copilot({"reasoning_text": "Look "}, {"reasoning_text": "first."}, {"reasoning_opaque": "T1A="}, name="text, then the opaque"),
             copilot({"reasoning_text": "Look first.", "reasoning_opaque": "T1A="}, name="both at once"),
@@ -101,9 +101,9 @@ CASES = (
         beside="tests/requests/test_openai_chat.py::test_reasoning_under_every_name_goes_back_as_it_came",
     ),
     Case(
-        number=323, refs="mozilla-ai/any-llm#281; Databricks' documents (query-reason-models)",
-        cause="reasoning is a part of the content, `{type: reasoning, summary: [{type: summary_text, text, signature}]}`",
-        does="Its texts are reasoning, and its signature belongs to the model's vendor.",
+        number=323, refs="mozilla-ai/any-llm#281; Databricks' documentation (query-reason-models)",
+        cause="reasoning is a part of the content: `{type: reasoning, summary: [{type: summary_text, text, signature}]}`",
+        does="streamkit reads the texts in this part as reasoning. The signature belongs to the vendor of the model.",
         forms=(
             chat(
                 databricks("Look "), databricks("first."), databricks("", "c2ln"), said("Hi"), STOP, DONE, text="Hi", reasoning="Look first.", repairs={"content_as_list": 3},
@@ -113,8 +113,8 @@ CASES = (
     ),
     Case(
         number=324, refs="open-webui/open-webui#29860; BerriAI/litellm's `thinking_blocks`",
-        cause="reasoning in `reasoning_content` and in LiteLLM's `thinking_blocks`, whose last block has the signature and repeats all the text",
-        does="The text is taken once, with its signature. In a whole message, the blocks keep the boundaries that `reasoning_content` lacks.",
+        cause="reasoning is in `reasoning_content` and also in LiteLLM's `thinking_blocks`. The last block has the signature, and repeats all the text",
+        does="streamkit reads the text once, with its signature. In a whole message, streamkit takes the boundaries between blocks from `thinking_blocks`, because `reasoning_content` has none.",
         forms=(
             chat(
                 litellm("Look ", "Look "), litellm("first.", "first."), litellm("", "Look first.", "c2ln"), said("Hi"), STOP, DONE, name="next to reasoning_content", text="Hi", reasoning="Look first.", to=SIGNED_ONCE,

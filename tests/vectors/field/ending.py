@@ -45,15 +45,15 @@ CASES = (
     Case(
         number=52, refs="BerriAI/litellm#12862, #12249, #12481; sglang#2877; vllm#9209; mlx-vlm#990, #1014",
         cause="the reason is `stop`, but tools are called",
-        does="A natural stop with calls becomes `tool_calls`.",
+        does="If the response has calls, streamkit changes a natural stop to `tool_calls`.",
         forms=(
             chat(WHOLE, STOP, DONE, calls=(A,), stop="tool_calls", repairs={"stop_with_calls": 1}, to={**USED, "openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")}),
         ),
     ),
     Case(
         number=53, refs="BerriAI/litellm#34692, #34718; strands harness-sdk#1827, #1810; octo-agent#647",
-        cause="`end_turn` after a `tool_use` block",
-        does="The reason becomes `tool_use`, also for Anthropic's clients when the stream is written again.",
+        cause="the stop reason is `end_turn`, although the response has a `tool_use` block",
+        does="streamkit changes the stop reason to `tool_use`. Anthropic's clients also get this reason if streamkit writes the stream again.",
         forms=(
             message(
                 *am.tool(0, "a", "f", '{"x":1}'), calls=(A,), stop="tool_calls", repairs={"stop_with_calls": 1},
@@ -66,8 +66,8 @@ CASES = (
     ),
     Case(
         number=54, refs="opencode2api#27; earendil-works/pi#9681",
-        cause="`tool_calls` or `tool_use` without any call",
-        does="The reason becomes a natural stop; otherwise a client would wait for a call.",
+        cause="the stop reason is `tool_calls` or `tool_use`, but the response has no call",
+        does="streamkit changes the reason to a natural stop. Otherwise a client would wait for a call.",
         forms=(
             chat(said("Hi"), CALLED, DONE, text="Hi", repairs={"calls_without_call": 1}, to={"anthropic": messages(Text("Hi"))}),
             message(*am.block(0, "Hi"), reason="tool_use", text="Hi", repairs={"calls_without_call": 1}, to={"openai-chat": written(Text("Hi"))}),
@@ -75,8 +75,8 @@ CASES = (
     ),
     Case(
         number=55, refs="vllm#9053, #46303",
-        cause="the token limit truncates a call, and the server reports `tool_calls`",
-        does="The call gets the verdict `truncated`. If the server also reports `length`, that reason wins.",
+        cause="the token limit truncates a call, but the server reports `tool_calls`",
+        does="The call gets the verdict `truncated`. If the server also reports `length`, streamkit uses `length`.",
         forms=(
             calling(
                 OPEN, name="tool_calls alone", calls=(CUT,),
@@ -93,8 +93,8 @@ CASES = (
     ),
     Case(
         number=56, refs="factory-droid-openai#33; experiential#757; rig#2235",
-        cause="`length` with a call whose arguments are incomplete",
-        does="`length` stays, and the call is `truncated`. It is not an error.",
+        cause="the stop reason is `length`, and the arguments of a call are incomplete",
+        does="The stop reason stays `length`, and the call gets the verdict `truncated`. The response is not an error.",
         forms=(
             chat(
                 OPEN, LENGTH, DONE, calls=(CUT,), stop="length",
@@ -107,8 +107,8 @@ CASES = (
     ),
     Case(
         number=57, refs="goose#10258; opencrabs#1499; cc-switch#5093; workbuddy-gateway#3",
-        cause='`finish_reason` is "" in every chunk',
-        does="A blank reason counts as missing; only a real reason is used.",
+        cause="`finish_reason` is an empty string in every chunk",
+        does="streamkit reads a blank reason as missing, and uses only a real reason.",
         forms=(
             chat(
                 calls(call(0, "a", "f", '{"x"'), finish=""), calls(call(0, arguments=":1}"), finish=""), CALLED, DONE, name="then a reason",
@@ -119,8 +119,8 @@ CASES = (
     ),
     Case(
         number=58, refs="ChatMock#114; sglang#8417",
-        cause="two chunks have a reason: `tool_calls`, then `stop`",
-        does="The strongest reason wins, whatever the order, and one reason is written.",
+        cause="one chunk has the stop reason `tool_calls`, and a later chunk has `stop`",
+        does="streamkit writes one stop reason. The strongest reason wins (here `tool_calls`), in whatever order the reasons arrive.",
         forms=(
             chat(WHOLE, CALLED, STOP, DONE, name="tool_calls first", calls=(A,), stop="tool_calls", repairs={"stop_conflict": 1}, to={**USED, "openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")}),
             chat(WHOLE, STOP, CALLED, DONE, name="stop first", calls=(A,), stop="tool_calls", repairs={"stop_conflict": 1}, to=USED),
@@ -128,8 +128,8 @@ CASES = (
     ),
     Case(
         number=59, refs="vllm#10781, #44348, #10398, #9693",
-        cause="the reason arrives before the last fragment",
-        does="The reason ends nothing: the fragment still belongs to the call, and the reason is written last.",
+        cause="the stop reason arrives before the last fragment of a call",
+        does="The stop reason does not end the call. streamkit adds the fragment to the call, and writes the reason last.",
         forms=(
             chat(
                 OPEN, CALLED, calls(call(0, arguments="1}")), DONE, calls=(A,), stop="tool_calls",
@@ -143,8 +143,8 @@ CASES = (
     ),
     Case(
         number=60, refs="ranxianglei/billion-context#432; ducks/claux#43",
-        cause="a call and its reason in one chunk, or text after that chunk",
-        does="A chunk's calls are read before its reason, and reading continues after it.",
+        cause="a call and the stop reason are in one chunk, or more arguments follow after that chunk",
+        does="streamkit reads the calls of a chunk before its stop reason, and continues to read after the stop reason.",
         forms=(
             chat(calls(call(0, "a", "f", '{"x":1}'), finish="tool_calls"), DONE, name="one chunk", calls=(A,), stop="tool_calls", to=USED),
             chat(calls(call(0, "a", "f", '{"x":'), finish="tool_calls"), calls(call(0, arguments="1}")), DONE, name="and text behind", calls=(A,), stop="tool_calls", to=USED),
@@ -152,8 +152,8 @@ CASES = (
     ),
     Case(
         number=61, refs="CLIProxyAPI#5308, #5310; cc-switch#5093",
-        cause="`[DONE]` without any reason",
-        does="If every call is a complete object, `[DONE]` means `tool_calls`. Otherwise the stream was interrupted.",
+        cause="`[DONE]` arrives, but the stream had no stop reason",
+        does="If there are calls, and the arguments of each are a complete object, streamkit uses the reason `tool_calls`. Otherwise the stream counts as interrupted.",
         forms=(
             chat(WHOLE, DONE, name="complete call", calls=(A,), stop="tool_calls", repairs={"finish_derived": 1}, to=USED),
             chat(OPEN, DONE, name="open call", calls=(CUT,), stop=None, to={"anthropic": failed(Use("a", "f", '{"x":'), error=NO_REASON)}),
@@ -162,8 +162,8 @@ CASES = (
     ),
     Case(
         number=62, refs="livekit/agents#4307; langchainjs#8454; gcli2api#407",
-        cause="a call in one frame, and the stop reason in a later frame without content",
-        does="Calls are remembered until the end of the stream.",
+        cause="a call is in one frame, and the stop reason is in a later frame without content",
+        does="streamkit remembers the calls until the stream ends, so the stop reason becomes `tool_calls`.",
         forms=(
             ollama_turn(
                 ol.line(tool_calls=[ol.call("f", {"x": 1}, id="a")]), ol.line(), name="Ollama", calls=(A,), stop="tool_calls",
@@ -181,8 +181,8 @@ CASES = (
     ),
     Case(
         number=63, refs="BerriAI/litellm#27139, #19121",
-        cause="text after a call and its reason",
-        does="Only the terminator or the end of the input ends a stream: the text is read, and keeps its position where the dialect has one.",
+        cause="text follows after a call and the stop reason",
+        does="Only the terminator or the end of the input ends a stream, so streamkit reads the text. The text stays after the call if the client's dialect has an order of text and calls.",
         forms=(
             chat(
                 calls(call(0, "a", "f", '{"x":1}'), finish="tool_calls"), said("Hi"), STOP, DONE, text="Hi", calls=(A,), stop="tool_calls", repairs={"stop_conflict": 1},
@@ -196,7 +196,7 @@ CASES = (
     Case(
         number=64, refs="CommandCodeAI/command-code#785; agent-afk#635; omnigent#1118, #1189; hermes#69442",
         cause="the input ends inside a call, without `[DONE]`",
-        does="The stream is reported as interrupted. The call is `truncated`, and nothing replaces its arguments.",
+        does="streamkit reports an interrupted stream. The call gets the verdict `truncated`, and streamkit does not replace its arguments.",
         forms=(
             chat(
                 OPEN, name="open text", calls=(CUT,), stop=None,
@@ -214,8 +214,8 @@ CASES = (
     ),
     Case(
         number=65, refs="NVIDIA/TensorRT-LLM#18289",
-        cause="the input ends without a reason and without `[DONE]`",
-        does="The translation ends with an error, without `message_stop` or `end_turn`.",
+        cause="the input ends without a stop reason and without `[DONE]`",
+        does="The translated stream ends with an error. This stream contains neither `message_stop` nor `end_turn`.",
         forms=(
             chat(
                 said("Hi"), text="Hi", stop=None,
@@ -225,8 +225,8 @@ CASES = (
     ),
     Case(
         number=66, refs="BerriAI/litellm#32686",
-        cause="content blocks without the events that end a message",
-        does="Neither a reason nor usage is invented.",
+        cause="content blocks arrive, but not the events that end a message",
+        does="streamkit invents no stop reason and no usage. Its output ends with an error.",
         forms=(
             anthropic(
                 am.START, *am.block(0, "Hi"), text="Hi", stop=None,
@@ -243,8 +243,8 @@ CASES = (
     ),
     Case(
         number=67, refs="earendil-works/pi#6226, #6225, #5793",
-        cause="a complete call, then the end without a reason",
-        does="The end of the input does not end the message: the call is not emitted as finished. `LENIENT` accepts it after a clean end, and counts it.",
+        cause="a complete call arrives, and then the stream ends without a stop reason",
+        does="The end of the input does not end the message, so streamkit does not emit the call as finished. With the policy `LENIENT`, streamkit accepts the call if the stream ended cleanly, and counts a repair.",
         forms=(
             chat(
                 WHOLE, calls=(Call("f", '{"x":1}', "truncated", id="a"),), stop=None,
@@ -254,8 +254,8 @@ CASES = (
     ),
     Case(
         number=68, refs="decolua/9router#2193",
-        cause="the terminator of another dialect",
-        does="Each dialect gets its own terminator. A `[DONE]` after the end of a stream in a dialect without it is ignored.",
+        cause="a stream ends with the terminator of another dialect",
+        does="streamkit writes the terminator of the client's dialect. If the dialect of a stream has no `[DONE]`, streamkit ignores a `[DONE]` after the end.",
         forms=(
             chat(
                 said("Hi"), STOP, DONE, text="Hi",

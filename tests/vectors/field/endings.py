@@ -78,9 +78,9 @@ CASES = (
     Case(
         number=305,
         refs="aaif-goose/goose#9724; NousResearch/hermes-agent#108682; tetsuo-ai/agenc-core#2402",
-        cause="a classifier ends the response: before any text, within it, or after a complete call",
+        cause="a classifier ends the response: before any text, within the text, or after a complete call",
         does=(
-            "No client gets a natural end, or a call that it would run. Claude's reason is a refusal in dialects that have one, and text in the others."
+            "No client gets a natural stop, or a call that the client would run. In dialects with refusals, Claude's explanation becomes a refusal. In other dialects, it becomes text."
         ),
         forms=(
             anthropic(
@@ -208,9 +208,9 @@ CASES = (
     Case(
         number=306,
         refs="vercel/ai#14358",
-        cause="a call is still open when the model stops by itself",
+        cause="the model stops by itself, but a call is still open",
         does=(
-            "The call is complete if its text is one object, or if its values are complete (Gemini, whose object is closed). Otherwise it is truncated: no client gets an empty object for it. If no call is left to run, or a truncated call is shown, the turn ends with `length`."
+            "The call is complete if its text is one whole object. In Gemini, it is also complete if all its values are whole: streamkit then closes the object. Otherwise the call is truncated, and no client gets an empty object for the call. If no call is left to run, or if the client gets a truncated call, the stop reason is `length`."
         ),
         forms=(
             gemini(
@@ -269,9 +269,9 @@ CASES = (
     Case(
         number=307,
         refs="huggingface/huggingface.js#1473",
-        cause="a server that runs its tools itself writes their results, or the next question, into the response under another role",
+        cause="a server runs its tools itself. The server writes the results of the tools, or the next question, into the response under another role",
         does=(
-            "Content with another role than the model's is not its text, and is a counted loss. The model continues with its own role; if its choice had ended, also under a new id."
+            "Content under another role is not the model's text: streamkit counts a loss for it. After that, the model continues under its own role. If its choice had already ended, the model may continue under a new id."
         ),
         forms=(
             chat(
@@ -302,8 +302,8 @@ CASES = (
     Case(
         number=308,
         refs="Lingtai-AI/lingtai-kernel#45; abi/screenshot-to-code#603; davidmigloz/langchain_dart#903",
-        cause="events of Interactions before revision 2026-05-20: `interaction.start`, `content.delta`, a complete call in one delta",
-        does="They are read like the current events: a content is a step, with or without its start.",
+        cause="the stream has events of Gemini's Interactions from before revision 2026-05-20: `interaction.start`, `content.delta`, or a complete call in one delta",
+        does="streamkit reads these events like the current events. A *content* of the old events is read as a *step* of the current ones, with or without a start event.",
         forms=(
             older(
                 old("content.start", index=0, content={"type": "thought"}), old_delta(0, type="thought_summary", content={"type": "text", "text": "hm"}),

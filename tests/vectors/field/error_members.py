@@ -38,8 +38,8 @@ def failing(name: str, *payloads: object, losses: Mapping[str, int] = {}) -> For
 CASES = (
     Case(
         number=295, refs="groq/groq-python (XGroq.error); UKGovernmentBEIS/inspect_ai#5218",
-        cause="`x_groq.error` next to `finish_reason: stop` and `[DONE]`",
-        does="It is an error with the provider's message, whatever else the chunk contains, and no success follows.",
+        cause="`x_groq.error` is next to `finish_reason: stop` and `[DONE]`",
+        does="streamkit reports an error with the provider's message, whatever else the chunk contains. No success follows.",
         forms=(
             failing("with a stop", chunk(finish="stop", x_groq={"id": "r", "error": NO}), DONE, losses=METADATA),
             failing("alone", {**HEAD, "choices": [], "x_groq": {"error": NO}}, STOP, DONE, losses=METADATA),
@@ -52,8 +52,8 @@ CASES = (
     ),
     Case(
         number=296, refs="nodetool-ai/nodetool#5755; genkit-ai/genkit#6259",
-        cause="the error is in the choice, in its delta or in its message",
-        does="It is an error with its own message and code, not those of the finish reason.",
+        cause="the error is inside a choice: in the choice itself, in its delta or in its message",
+        does="streamkit reports an error with this error's own message and code, not with those of the finish reason.",
         forms=(
             failing("of a choice", {**HEAD, "choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "error", "error": {"code": 502, "message": NO}}]}, DONE, losses=METADATA | DETAIL),
             failing("of a choice that stops", {**HEAD, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop", "error": {"code": 502, "message": NO}}]}, DONE, losses=METADATA | DETAIL),
@@ -62,8 +62,8 @@ CASES = (
     ),
     Case(
         number=297, refs="openbkn-ai/bkn-foundry#620",
-        cause="an error whose message has another name, or is next to a code that is not a status, and a success after it",
-        does="Each known form is an error with the provider's message, and the rest is ignored.",
+        cause="the message of an error is in a member with an unusual name, or is next to a code that is not an HTTP status. A success follows the error",
+        does="streamkit reports each known form as an error with the provider's message, and ignores what follows.",
         forms=tuple(
             failing(name, error, STOP, DONE, losses=losses)
             for name, error, losses in (
@@ -86,8 +86,8 @@ CASES = (
     ),
     Case(
         number=298, refs="anomalyco/opencode#38712",
-        cause="a Bedrock exception with `originalMessage` and without `message`",
-        does="The client gets the model's own message. The exception's status gives the kind of error.",
+        cause="a Bedrock exception has an `originalMessage`, but no `message`",
+        does="The client gets the model's own message. The status in the exception decides the kind of error.",
         forms=(
             bedrock(
                 br.START, *br.block(0, "Hi"), exception("modelStreamErrorException", {"originalStatusCode": 500, "originalMessage": NO}),
@@ -107,8 +107,8 @@ CASES = (
     ),
     Case(
         number=299, refs="MiniMax, which sends `base_resp` in every chunk",
-        cause="`base_resp.status_code` is 0 in each successful chunk, and another number in a failed one",
-        does="0 is not an error. Any other number is, and its kind follows MiniMax's documentation.",
+        cause="each successful chunk has 0 in `base_resp.status_code`, and a failed chunk has another number",
+        does="For streamkit, 0 is not an error, and any other number is one. MiniMax's documentation says which kind of error each number means.",
         forms=(
             failing("a rate limit", {**HEAD, "choices": None, "base_resp": {"status_code": 1002, "status_msg": NO}}, STOP, DONE, losses=METADATA | DETAIL),
             failing("with a stop", chunk(finish="stop", base_resp={"status_code": 1008, "status_msg": NO}), DONE, losses=METADATA | DETAIL),
@@ -121,9 +121,9 @@ CASES = (
         beside="tests/dialects/vocabulary/test_error_bodies.py::test_what_kind_of_error_it_is",
     ),
     Case(
-        number=300, refs="UKGovernmentBEIS/inspect_ai#5218, of other dialects",
-        cause="an error next to the event that ends a response successfully",
-        does="The response failed, in each dialect: its content is kept, and no success is written.",
+        number=300, refs="UKGovernmentBEIS/inspect_ai#5218, in other dialects",
+        cause="an error is next to the event that ends a response successfully",
+        does="In every dialect, the response counts as failed. streamkit keeps its content, and writes no success.",
         forms=(
             anthropic(am.START, *am.block(0, "Hi"), {**am.finish("end_turn"), "error": {"type": "overloaded_error", "message": NO}}, am.STOP, name="Anthropic", **FAILED, to={"openai-chat": failed(Text("Hi"), error=NO, losses=METADATA)}),
             responses(rs.START, *rs.message(0, "Hi"), {**rs.last("completed"), "error": {"message": NO}}, name="Responses", **{**FAILED, "repairs": {**SHAPE, "stop_conflict": 1}}, to={"openai-chat": failed(Text("Hi"), error=NO)}),
@@ -143,8 +143,8 @@ CASES = (
     ),
     Case(
         number=301, refs="false positives of a general rule for errors",
-        cause="error members that are null, empty, false or 0, and content with members of such names",
-        does="None of these is an error.",
+        cause="error members are null, empty, false or 0. Or the text of the response contains JSON with such members",
+        does="streamkit reads none of these as an error.",
         forms=(
             chat(
                 chunk({"content": '{"error":"boom","base_resp":{"status_code":1},"success":false}'}, error=None, errors=[], error_code=0, error_msg="", fault={}, success=True),

@@ -27,8 +27,8 @@ DETAIL = {"error_detail": 1}
 CASES = (
     Case(
         number=108, refs="clawrouter#101, #103",
-        cause="status 200, and an error as the first event",
-        does="The client gets only that error, in its own dialect.",
+        cause="the HTTP status is 200, and the first event is an error",
+        does="The client gets only this error, in the client's own dialect.",
         forms=(
             chat(
                 {"error": {"message": "no credit", "type": "insufficient_quota", "code": None}}, DONE, stop=None, provider_error="no credit",
@@ -42,8 +42,8 @@ CASES = (
     ),
     Case(
         number=109, refs="CLIProxyAPI#4980; clicky#132; celeste#144, #192",
-        cause="`event: error` with status 200, at once or after text",
-        does="The provider's error is written after everything received before it. No success follows.",
+        cause="the HTTP status is 200, but an `event: error` arrives, either first or after text",
+        does="streamkit writes everything that it received before the error, then the provider's error. No success follows.",
         forms=(
             anthropic(
                 am.START, *am.block(0, "Hi"), OVERLOADED, name="behind text", text="Hi", stop=None, provider_error="busy",
@@ -55,8 +55,8 @@ CASES = (
     ),
     Case(
         number=111, refs="lemonade#2826, #2975",
-        cause="the backend's raw JSON error where events should be",
-        does="It is written as an error frame of the client's dialect.",
+        cause="the stream contains the backend's error as raw JSON instead of an event",
+        does="streamkit writes the error as an error frame of the client's dialect.",
         forms=(
             chat(
                 RAW, name="nothing but the error", stop=None, fault="NotThisDialect",
@@ -74,8 +74,8 @@ CASES = (
     ),
     Case(
         number=112, refs="zed#63825, #57024",
-        cause="errors in other envelopes: bare, with a null type, flat, or as text",
-        does="Each of these is an error, and its message is kept.",
+        cause="an error has an unusual form, for example no type or a null type, a message outside an `error` object, or a text as `error`",
+        does="streamkit recognises each form as an error, and keeps the message.",
         forms=(
             anthropic(am.START, {"type": None, "error": {"message": "no", "type": None}}, name="null types", stop=None, provider_error="no", repairs={"error_shape": 1}, to={"openai-chat": failed(error="no")}),
             anthropic(
@@ -99,7 +99,7 @@ CASES = (
     Case(
         number=113, refs="codex-proxy-rs#90",
         cause="clients of Responses ignore `event: error`",
-        does="A failure is written twice: as `error`, which openai-python raises, then as `response.failed`.",
+        does="streamkit writes a failure twice: first as `error`, which openai-python raises as an exception, then as `response.failed`.",
         forms=(
             chat(
                 said("Hi"), {"error": {"message": "no", "type": "server_error", "code": None}}, text="Hi", stop=None, provider_error="no",
@@ -113,8 +113,8 @@ CASES = (
     ),
     Case(
         number=114, refs="litellm#33222",
-        cause="the connection ends before any content, or sends nothing",
-        does="No stop reason is invented: an empty stream is an error.",
+        cause="the connection ends before any content, or before a single byte",
+        does="streamkit invents no stop reason: an empty stream is an error.",
         forms=(
             chat(ROLE, name="a role and nothing else", stop=None, to={"anthropic": failed(error=NO_REASON), "ollama": failed(error=NO_REASON)}),
             chat(b"", name="nothing", stop=None, to={"anthropic": failed(error=NO_CONTENT, body=b'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"%b"}}\n\n' % NO_CONTENT.encode())}),
@@ -122,8 +122,8 @@ CASES = (
     ),
     Case(
         number=115, refs="praxis-proxy/ai#1000",
-        cause="a frame that cannot be read, followed by the terminator",
-        does="Reading stops at that frame: the content before it is written, then an error, never the terminator.",
+        cause="a frame cannot be read, and the terminator follows the frame",
+        does="streamkit stops reading at this frame. streamkit writes the content before the frame, then an error, and never the terminator.",
         forms=(
             chat(
                 said("Hi"), b'{"choices":[{', STOP, DONE, text="Hi", stop=None, fault="BrokenFrame",
@@ -133,8 +133,8 @@ CASES = (
     ),
     Case(
         number=116, refs="sub2api#6923",
-        cause="refusals in a separate member, and streams that the server cancelled",
-        does="A refusal is the stop reason, and is written as text where the dialect has no place for it. A cancelled stream is an error.",
+        cause="a refusal has its own member, or the server cancels the stream",
+        does="The stop reason becomes a refusal. If the client's dialect has no place for the refusal, streamkit writes it as text. A cancelled stream is an error.",
         forms=(
             chat(
                 chunk({"refusal": "I can't"}), chunk({"refusal": " do that"}), STOP, DONE, name="refusal", refusal="I can't do that", stop="refusal",

@@ -49,8 +49,8 @@ def explained(finish: str, message: str) -> dict[str, object]:
 CASES = (
     Case(
         number=178, refs="NousResearch/hermes-agent#83886, #83882; any-llm#1202; google-gemini-php/client#137; Antigravity-Manager#1045",
-        cause="`MALFORMED_FUNCTION_CALL` and similar reasons are read as a natural stop, and the agent stores an empty response as a finished turn",
-        does="Every client gets an error with the provider's reason and its meaning, streamed and whole. Within Gemini, the reason stays unchanged.",
+        cause="software reads `MALFORMED_FUNCTION_CALL` and similar stop reasons as a natural stop, and the agent stores an empty response as a finished turn",
+        does="Every client gets an error with the provider's stop reason and its meaning, with and without streaming. Clients of Gemini's own dialect get the stop reason unchanged.",
         forms=(
             gemini(
                 explained("MALFORMED_FUNCTION_CALL", "Malformed function call: print(f(x=1))"), name="a call that can't be read",
@@ -81,9 +81,9 @@ CASES = (
         beside="tests/dialects/test_failed_turns.py::test_no_client_takes_a_failed_turn_for_an_answer",
     ),
     Case(
-        number=179, refs="hermes-agent#83886, of Gemini",
-        cause="`malformed_tool_use` and `malformed_model_output` of Bedrock are reported as `end_turn`",
-        does="They are errors, too. Bedrock's own clients get the original reason.",
+        number=179, refs="hermes-agent#83886, which is the same failure with Gemini",
+        cause="the stop reasons `malformed_tool_use` and `malformed_model_output` of Bedrock reach clients as `end_turn`",
+        does="streamkit treats these stop reasons as errors too. Clients of Bedrock's own dialect get the original stop reason.",
         forms=(
             bedrock(
                 br.START, *br.block(0, "Hi"), br.finish("malformed_tool_use"), br.counts(), name="a call", text="Hi", stop=None, provider_error=TOOL_USE,
@@ -97,8 +97,8 @@ CASES = (
     ),
     Case(
         number=180, refs="llama-cpp-python, and servers with stop reasons of their own",
-        cause="an unknown stop reason after a complete call is read as a natural stop, and the call is not run",
-        does="After complete calls only, the reason is `tool_calls`. Otherwise it stays unchanged, and is a loss in other dialects.",
+        cause="software reads an unknown stop reason after a complete call as a natural stop, and does not run the call",
+        does="If all calls of the response are complete, the stop reason becomes `tool_calls`. Otherwise the stop reason stays unchanged. In other dialects, which do not have this reason, streamkit counts a loss.",
         forms=(
             chat(
                 calls(call(0, "a", "f", '{"x":1}')), chunk(finish="bored"), DONE, name="a call",
@@ -119,8 +119,8 @@ CASES = (
     ),
     Case(
         number=181, refs="vercel/ai#18331, #18332; bifrost#4556; BerriAI/litellm#32478, #32667, #33859",
-        cause="a proxy retries without telling the client, and the second message starts inside the first: both become one response",
-        does="The start of a different response is an error at that point, also within one dialect. A repeat of the same start is ignored.",
+        cause="a proxy retries without telling the client. The second message starts inside the first one, and both become one response",
+        does="When a different response starts, streamkit ends the stream with an error at that point. This also holds if the client has the same dialect. streamkit ignores a repeated start of the same response.",
         forms=(
             anthropic(
                 am.START, *am.tool(0, "a", "f", '{"x":')[:-1], AGAIN, *am.block(0, "Ho"), am.finish("end_turn"), am.STOP,
@@ -164,8 +164,8 @@ CASES = (
     ),
     Case(
         number=182, refs="vercel/ai#12154; langchain-ai/langchainjs#11396; stdapi-ai/stdapi.ai#128; vllm-project/semantic-router#3416",
-        cause="`context_management` and `input_transformations` are next to the delta in `message_delta`, where clients do not look",
-        does="They are written there again; in whole responses they are members of the message. In other dialects they are counted losses.",
+        cause="in Anthropic's `message_delta`, `context_management` and `input_transformations` are next to the delta, where clients do not look",
+        does="For Anthropic's clients, streamkit writes both members in the same place again. In whole responses, they are members of the message. For clients of other dialects, streamkit counts them as losses.",
         forms=(
             anthropic(
                 am.START, *am.block(0, "Hi"), {**am.finish("end_turn"), "context_management": EDITS, "input_transformations": ["x"]}, am.STOP, text="Hi", stop="stop",
@@ -179,8 +179,8 @@ CASES = (
     ),
     Case(
         number=183, refs="BerriAI/litellm#28868; vllm-project/semantic-router#3416",
-        cause="new members of events, blocks, parts and functions that clients do not know",
-        does="Each is kept for its own dialect and is a counted loss in every other, in streams and whole responses.",
+        cause="events, blocks, parts and functions have new members that clients do not know",
+        does="For clients of the same dialect, streamkit keeps each new member. For other clients, streamkit counts a loss. This holds for streams and for whole responses.",
         forms=(
             message(
                 {**am.begin(0, "text", text=""), "novel": 1}, am.delta(0, "text_delta", text="Hi"), {**am.stop(0), "novel": 2}, name="events of a block", text="Hi", stop="stop",
@@ -201,9 +201,9 @@ CASES = (
         ),
     ),
     Case(
-        number=184, refs="BerriAI/litellm#28868, of counts in `usage`",
-        cause="token counts that another dialect has no name for disappear from the usage",
-        does="They are kept within the dialect and are one counted loss in others.",
+        number=184, refs="BerriAI/litellm#28868, for token counts in `usage`",
+        cause="some token counts have no name in another dialect, and disappear from the usage",
+        does="Within the dialect, streamkit keeps these counts. In other dialects, streamkit counts one loss for all of them.",
         forms=(
             chat(
                 said("Hi"), STOP, {**chunk(), "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13, "completion_tokens_details": {"accepted_prediction_tokens": 2}}}, DONE,

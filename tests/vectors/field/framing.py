@@ -19,8 +19,8 @@ LONG = "x" * 600 * 1024
 CASES = (
     Case(
         number=94, refs="codex-lb#1010; dify#39008; evalscope#1642; httpx-sse#34, #37; mcp python-sdk#1356; kagent#1480; sseclient#9; OpenSandbox#1444",
-        cause="raw U+2028, U+2029 or U+0085 inside JSON, where many line readers end a line",
-        does="Only CR, LF or CRLF ends a line. streamkit escapes these characters when it writes.",
+        cause="the JSON contains a raw U+2028, U+2029 or U+0085, where many line readers end a line",
+        does="For streamkit, only CR, LF or CRLF ends a line. In its output, streamkit escapes the three characters.",
         forms=(
             chat(
                 said(SEPARATORS), calls(call(0, "a", "f", f'{{"x":"{SEPARATORS}"}}'), finish="tool_calls"), DONE, name="Chat",
@@ -37,14 +37,14 @@ CASES = (
     ),
     Case(
         number=95, refs="OpenMetadata#29532",
-        cause="UTF-8 bytes that contain a line end if read as Latin-1: ✅ ends with byte 85",
-        does="Bytes are always read as UTF-8.",
+        cause="UTF-8 bytes contain a line end if they are read as Latin-1. For example, the last byte of ✅ is 0x85",
+        does="streamkit always reads bytes as UTF-8.",
         forms=(chat(said("✅"), STOP, DONE, text="✅", to={"anthropic": messages(Text("✅")), "ollama": written(Text("✅"))}),),
     ),
     Case(
         number=96, refs="vercel/ai#6197, #6200; withastro/flue#216; ccs#1359; xuan#194; better-ccflare#454; deepseek-pp#471",
-        cause="lines that end with CRLF or CR, split between two reads",
-        does="A CR ends its line at once, and an LF directly after it belongs to it.",
+        cause="lines end with CRLF or CR, and two reads split the CR from the LF",
+        does="A CR ends its line immediately. If the next byte is an LF, this LF belongs to the same line end.",
         forms=(
             chat(TURN.replace(b"\n", b"\r\n"), name="CRLF", text="Hi", to=HI),
             chat(TURN.replace(b"\n", b"\r"), name="CR", text="Hi", to=HI),
@@ -56,8 +56,8 @@ CASES = (
     ),
     Case(
         number=97, refs="claude-code-router#1672; librefang#3448; aisix#111; nuphus#41; litellm-rs#1180; braintrust#2091",
-        cause="characters of several bytes, split between two reads",
-        does="A payload is collected as bytes and decoded once.",
+        cause="two reads split a character of several bytes",
+        does="streamkit collects all bytes of a payload, then decodes them once.",
         forms=(
             chat(said(WORDS), STOP, DONE, name="Chat", text=WORDS, to={"anthropic": messages(Text(WORDS)), "ollama": written(Text(WORDS))}),
             ollama_turn(ol.line(WORDS), name="Ollama", text=WORDS, to={"openai-chat": written(Text(WORDS))}),
@@ -65,14 +65,14 @@ CASES = (
     ),
     Case(
         number=98, refs="openai-python#498, #559; freellmapi#1087; Clawith#106; nullclaw#509",
-        cause="no space after `data:`",
-        does="The space is optional when reading, and always written.",
+        cause="`data:` has no space after it",
+        does="streamkit reads `data:` with or without the space. streamkit always writes the space.",
         forms=(chat(TURN.replace(b"data: ", b"data:"), text="Hi", to={**HI, "openai-chat": written(Text("Hi"), lacks=(b"data:{",))}),),
     ),
     Case(
         number=99, refs="openai-python#3819; eventsource-parser#41; Effect#6976; assistant-ui#6954; cortex#1034",
-        cause="a byte order mark at the start, which reads may split",
-        does="One byte order mark is removed.",
+        cause="the stream starts with a byte order mark, which may be split between two reads",
+        does="streamkit removes this mark.",
         forms=(
             chat(b"\xef\xbb\xbf" + TURN, name="Chat", text="Hi", to={**HI, "openai-chat": written(Text("Hi"), lacks=(b"\xef\xbb\xbf",))}),
             anthropic(
@@ -82,8 +82,8 @@ CASES = (
     ),
     Case(
         number=100, refs="openai-python#2722, #3833, #2721, #2933; openai-go#556, #621; httpx-sse#35",
-        cause="blocks with only `retry:`, `id:` or comments, and empty `data:`",
-        does="They are ignored, and no event without data is written.",
+        cause="some events have only `retry:`, `id:` or comment lines, or an empty `data:`",
+        does="streamkit ignores these events. streamkit writes no event without data.",
         forms=(
             chat(
                 b"retry: 100\n\nid: 1\n\n: there\n\ndata:\n\nevent: ping\n\n" + sse(said("Hi")) + b"data: \n\nid: 2\nretry: 7\n\n" + sse(STOP, DONE),
@@ -97,8 +97,8 @@ CASES = (
     ),
     Case(
         number=102, refs="mnfst/llm-gateway#2053; routstr#543; opencode#50871",
-        cause="comments sent as data",
-        does="They are ignored, and comments that were received are not written again.",
+        cause="a server sends comments as data",
+        does="streamkit ignores such data. streamkit does not write received comments again.",
         forms=(
             chat(sse(b": PROCESSING", said("Hi"), b": keepalive", STOP, DONE), name="as data", text="Hi", repairs={"comment_as_data": 2}, to={"anthropic": messages(Text("Hi"), lacks=(b"PROCESSING", b"keepalive"))}),
             anthropic(
@@ -109,8 +109,8 @@ CASES = (
     ),
     Case(
         number=104, refs="openai-python#2796, #2943",
-        cause="an error that only the event's name marks",
-        does="The name is enough when reading. An error for Chat is written in the data.",
+        cause="only the name of an event shows that the event is an error",
+        does="When streamkit reads a stream, the event name `error` is enough. For Chat clients, streamkit writes the error into the data of the event.",
         forms=(
             chat(
                 sse(said("Hi")) + b'event: error\ndata: {"message":"no more","code":503}\n\n', name="Chat", text="Hi", stop=None, provider_error="no more", repairs={"error_shape": 1},
@@ -124,14 +124,14 @@ CASES = (
     ),
     Case(
         number=105, refs="aiohttp#4453; Agents-for-python#268, #507; TensorRT-LLM#13952; ansible-ai-connect#2000; aiohttp-sse-client#11",
-        cause="a line longer than the buffers of common line readers",
-        does="streamkit does not read line by line. It has its own limits, and an error names the limit that was reached.",
+        cause="a line is longer than the buffer of common line readers",
+        does="streamkit does not read line by line. streamkit has its own limits, and an error names the limit that was reached.",
         forms=(chat(said(LONG), STOP, DONE, name="a line of 600 KiB", text=LONG, to={"anthropic": messages(Text(LONG))}),),
     ),
     Case(
         number=106, refs="anarlog#6872; graniet/llm#90; routstr#543",
-        cause="events split by reads, and a last event without its blank line",
-        does="Where reads split the bytes does not matter. A complete last event is kept and counted; an incomplete one means an interrupted stream.",
+        cause="reads split the events, or the last event has no blank line after it",
+        does="It does not matter where reads split the bytes. If the last event is complete, streamkit keeps the event and counts a repair. If the last event is incomplete, the stream counts as interrupted.",
         forms=(
             chat(sse(said("Hi"), STOP)[:-2], name="without its line end", text="Hi", repairs={"last_event_unterminated": 1}, to=HI),
             chat(sse(said("Hi"), STOP)[:-1], name="without its blank line", text="Hi", repairs={"last_event_unterminated": 1}, to=HI),
@@ -140,8 +140,8 @@ CASES = (
     ),
     Case(
         number=107, refs="mozilla any-llm; routstr",
-        cause="an event with several `data:` lines",
-        does="The lines are joined with LF. streamkit writes each event with one line.",
+        cause="an event has several `data:` lines",
+        does="streamkit joins the lines with LF. streamkit writes each event with one `data:` line.",
         forms=(
             chat(
                 sse(ROLE) + sse(said("Hi")).replace(b',"choices"', b',\ndata: "choices"') + sse(STOP, DONE), text="Hi",

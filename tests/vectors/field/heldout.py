@@ -72,8 +72,8 @@ CASES = (
     Case(
         number=277,
         refs="NousResearch/hermes-agent#35718; langchain-ai/langgraphjs#2697; vercel/ai#12052, #15888; anomalyco/opencode#12425, #17339; vllm-project/vllm#42167; sgl-project/sglang#23071; saberjack/SHTUCodeProxy#1",
-        cause="each fragment repeats all arguments so far, or only the last one does, before the call is complete",
-        does='A fragment that begins with all arguments so far, and could not be JSON if appended, adds only its new part. If both readings are possible (`{"not":`, then `{"not":{`), the next fragment decides, or whichever text is an object.',
+        cause="each fragment, or only the last one, repeats all arguments so far, although the call is not yet complete",
+        does='A fragment is a repetition if it begins with all arguments so far, and could not follow them as valid JSON. From a repetition, streamkit adds only the new part. If both readings are possible (`{"not":`, then `{"not":{`), the next fragment decides, or the reading that gives a complete object wins.',
         forms=(
             calling(*grown("{", '{"x', '{"x":1,"y"', A.arguments), name="from the first", calls=(A,), repairs={"arguments_cumulative": 3}, to=CALLED),
             calling(*grown('{"x":', '{"x":1,"y', A.arguments), name="cut behind a colon", calls=(A,), repairs={"arguments_cumulative": 2}, to=CALLED),
@@ -101,8 +101,8 @@ CASES = (
     Case(
         number=278,
         refs="7836246/cursor2api#115, #116; BerriAI/litellm#22102; VaalaCat/ai-gateway#9",
-        cause="an event's type is only in its `event:` line, or the response's members are in the event itself",
-        does="The `event:` line gives the type if the payload has none, and such members are the response's.",
+        cause="the type of an event is only in its `event:` line, or the event itself has the members of the `response` object",
+        does="If the payload has no type, streamkit takes the type from the `event:` line. If the event itself has members of the response, streamkit reads them as if they were in `response`.",
         forms=(
             responses(
                 untyped(rs.START, *HI_ITEM, rs.last("completed", HI_ITEM[-1])), name="Responses", text="Hi", repairs={"event_type_missing": 8},
@@ -124,8 +124,8 @@ CASES = (
     Case(
         number=279,
         refs="openai/codex#24973; explyt/explyt#35; nugget/thane-ai-agent#1395; BerriAI/litellm#23711; vercel/ai#11783",
-        cause="an error without its envelope, or next to an empty one, so that its message is lost",
-        does="A message with an error's type or code is an error. If a failed response has no message, the error next to it is used.",
+        cause="an error has no `error` object around it, or is next to an empty `error` member, so its message is lost",
+        does="A message together with the type or the code of an error counts as an error. If a failed response has no message, streamkit uses the error next to the response.",
         forms=(
             responses(
                 rs.START, {"type": "response.failed", "response": {**rs.RESPONSE, "status": "failed", "error": None}, "error": {"message": "busy", "code": "upstream_error"}},
@@ -150,8 +150,8 @@ CASES = (
     Case(
         number=280,
         refs="noho/dayu-agent#45; decolua/9router#1749, #1752; BerriAI/litellm#11000",
-        cause="thinking as content, marked in `extra_content` and between `<thought>` tags (Gemini's OpenAI endpoint)",
-        does="Marked content is reasoning, without the tags, which are not the model's text. Unmarked text stays unchanged.",
+        cause="the text contains thinking. The thinking is marked in `extra_content`, and is between `<thought>` tags (Gemini's OpenAI endpoint)",
+        does="streamkit reads the marked text as reasoning. streamkit removes the tags, because the model did not write them. Unmarked text stays unchanged.",
         forms=(
             chat(
                 thought("<thought>Let me"), thought(" see."), said("</thought>Hi"), said("!"), STOP, DONE, name="streamed", text="Hi!", reasoning="Let me see.", repairs={"thinking_in_text": 1},

@@ -29,8 +29,8 @@ OMITTED = (
 CASES = (
     Case(
         number=23, refs="vercel/ai#18440",
-        cause="index 0 and no id for every call, or an id of white space on later fragments",
-        does="streamkit makes an id. The name and complete arguments separate the calls; white space is not an id.",
+        cause="every call has index 0 and no id, or the later fragments of a call have an id of white space",
+        does="streamkit makes the missing ids. A new name after complete arguments starts another call. An id of white space counts as missing.",
         forms=(
             calling(
                 calls(call(0, None, "f", '{"x":1}')), calls(call(0, None, "g", '{"y":2}')), name="no ids",
@@ -41,8 +41,8 @@ CASES = (
     ),
     Case(
         number=24, refs="anomalyco/opencode#37841; zed#54872; langchain#39331; vercel/ai#19091, #7834",
-        cause="blank id and blank name on later fragments",
-        does="A blank id or name counts as missing: those of the first fragment stay.",
+        cause="the later fragments of a call have a blank id and a blank name",
+        does="A blank id or name counts as missing: the call keeps the id and name of its first fragment.",
         forms=(
             calling(calls(call(0, "a", "f", '{"x"')), calls(call(0, "", "", ":")), calls(call(0, "", "", "1}")), calls=(A,), repairs={"identity_blank": 4}),
             calling(
@@ -53,8 +53,8 @@ CASES = (
     ),
     Case(
         number=25, refs="anomalyco/opencode#43328",
-        cause="a gateway writes `id` and `name` as null on later fragments, and clients read null as a change",
-        does="Null counts as missing. streamkit omits missing members when it writes.",
+        cause="a gateway writes null as the `id` and the `name` of later fragments, and clients read null as a new value",
+        does="streamkit reads null as missing. In its output, streamkit leaves out members without a value.",
         forms=(
             calling(
                 calls(call(0, "a", "f", "")), *(calls({"index": 0, "id": None, "function": {"name": None, "arguments": text}}) for text in ('{"x":', "1}")),
@@ -66,13 +66,13 @@ CASES = (
     Case(
         number=26, refs="nim-deploy#182; aionrs#99; opencode#47954, #30247; Netcatty#1007",
         cause="no call has an id",
-        does="streamkit makes one id per call, which stays the same.",
+        does="streamkit makes one id for each call. This id does not change later.",
         forms=(calling(calls(call(0, None, "f", '{"x"')), calls(call(0, arguments=":1}")), calls=(MADE,), repairs={"id_missing": 1}),),
     ),
     Case(
         number=27, refs="router-for-me/CLIProxyAPI#4219",
-        cause="a translation waits for an id that arrives late or never",
-        does="The call starts with its first arguments under an id that streamkit makes. An id that arrives later is ignored.",
+        cause="software that translates a stream waits for the id of a call, but the id arrives late or never",
+        does="streamkit makes an id, and starts the call with its first arguments. streamkit ignores an id that arrives later.",
         forms=(
             calling(
                 calls(call(0, None, "f", '{"x"')), calls(call(0, "a", None, ":1}")), calls=(MADE,), repairs={"id_missing": 1, "id_late": 1},
@@ -85,8 +85,8 @@ CASES = (
     ),
     Case(
         number=28, refs="macanderson/stella#5854",
-        cause="a complete call without index and id, after text",
-        does="The call is kept: streamkit makes an id and counts the repair.",
+        cause="after a text, a complete call arrives without an index and without an id",
+        does="streamkit keeps the call, makes an id and counts the repairs.",
         forms=(
             calling(
                 said("Hi"), calls(call(None, None, "f", '{"x":1}')),
@@ -97,14 +97,14 @@ CASES = (
     ),
     Case(
         number=29, refs="BerriAI/litellm#11407",
-        cause="nothing wrong: only the first fragment has the id, and users expect it in every fragment",
-        does="Later fragments are found by their index. The id is written once, as the dialect defines: clients that concatenate strings would double it.",
+        cause="nothing is wrong in the stream: only the first fragment of a call has the id, but users expect the id in every fragment",
+        does="streamkit finds the call of a later fragment by its index. streamkit writes the id once, as the dialect defines. Clients that join the ids of all fragments would otherwise get a doubled id.",
         forms=(calling(calls(call(0, "a", "f")), calls(call(0, arguments='{"x"')), calls(call(0, arguments=":1}")), calls=(A,)),),
     ),
     Case(
         number=30, refs="SillyTavern#5948; llama_index#21693; openai-agents-python#990; AstrBot#7735",
-        cause="every fragment has the id, and clients concatenate them",
-        does="The id is set once.",
+        cause="every fragment of a call has the id, and clients join these ids into one string",
+        does="streamkit sets the id of a call only once.",
         forms=(
             calling(
                 calls(call(0, "call_z", "f")), calls(call(0, "call_z", None, '{"x"')), calls(call(0, "call_z", None, ":1}")),
@@ -118,20 +118,20 @@ CASES = (
     ),
     Case(
         number=31, refs="JetBrains/koog#2002, #2052",
-        cause="every fragment has id and name, and clients read each as a new call",
-        does="A known id continues its call.",
+        cause="every fragment has the id and the name of its call, and clients read each fragment as a new call",
+        does="A fragment with a known id continues the call with that id.",
         forms=(calling(calls(call(0, "a", "f", '{"x"')), calls(call(0, "a", "f", ":")), calls(call(0, "a", "f", "1}")), calls=(A,), repairs={"id_repeated": 2, "name_repeated": 2}),),
     ),
     Case(
         number=32, refs="poolsideai/pool#9; mlx-openai-server#216",
-        cause="later fragments have a different id from the first",
-        does="Without a name, the index decides, and the first id stays.",
+        cause="the later fragments of a call have a different id from the first fragment",
+        does="A fragment without a name belongs to the call with the same index. The call keeps its first id.",
         forms=(calling(calls(call(0, "a", "f", '{"x"')), calls(call(0, "b", None, ":1}")), calls=(A,), repairs={"id_changed": 1}),),
     ),
     Case(
         number=33, refs="lmstudio-bug-tracker#830",
-        cause="a call with a blank id and nothing else",
-        does="The call is dropped and counted. If it is the only call, the turn is not a turn with tool calls.",
+        cause="a call has a blank id, and neither a name nor arguments",
+        does="streamkit drops the call and counts a repair. If the response has no other call, its stop reason is not the one for tool calls.",
         forms=(
             chat(
                 said("Hi"), calls({"index": 0, "id": "", "type": "function"}), STOP, DONE, name="alone",

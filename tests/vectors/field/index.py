@@ -15,8 +15,8 @@ B = Call("g", '{"y":2}', id="b")
 CASES = (
     Case(
         number=1, refs="ollama/ollama#7881",
-        cause="complete calls without `index`",
-        does="Each call gets the next free index, in order of arrival.",
+        cause="the server sends complete tool calls without an `index`",
+        does="streamkit gives each call the next free index, in order of arrival.",
         forms=(
             calling(calls(call(None, "a", "f", '{"x":1}'), call(None, "b", "g", '{"y":2}')), name="both in one chunk", calls=(A, B), repairs={"index_missing": 2}),
             calling(calls(call(None, "a", "f", '{"x":1}')), calls(call(None, "b", "g", '{"y":2}')), name="a chunk each", calls=(A, B), repairs={"index_missing": 2}),
@@ -25,8 +25,8 @@ CASES = (
     ),
     Case(
         number=2, refs="openai/openai-python#2806, #3246",
-        cause="fragments without `index`",
-        does="A fragment with a known id belongs to that call. A fragment without an identity belongs to the latest call.",
+        cause="the fragments of a call have no `index`",
+        does="A fragment with a known id belongs to the call with that id. A fragment with neither an id nor a name belongs to the latest call.",
         forms=(
             calling(calls(call(None, "a", "f", '{"x":')), calls(call(None, arguments="1}")), name="one call", calls=(A,), repairs={"index_missing": 2}),
             calling(
@@ -37,24 +37,24 @@ CASES = (
     ),
     Case(
         number=3, refs="vercel/ai#5885, #7240, #15879",
-        cause="no `index`, and the arguments arrive before the name",
-        does="The arguments are held until the name is known, then emitted in one piece.",
+        cause="a call has no `index`, and its arguments arrive before its name",
+        does="streamkit holds the arguments until the name arrives, then emits them in one piece.",
         forms=(
             calling(calls(call(None, arguments='{"x":')), calls(call(None, arguments="1}")), calls(call(None, "a", "f")), calls=(A,), repairs={"index_missing": 3}),
         ),
     ),
     Case(
         number=4, refs="SamSaffron/term-llm#314",
-        cause="the first call has index 0, the second has no `index`",
-        does="A missing index is not read as 0: the second call is a separate call.",
+        cause="the first call has index 0, and the second call has no `index`",
+        does="streamkit does not read a missing index as 0, so the second call becomes a separate call.",
         forms=(
             calling(calls(call(0, "a", "f", '{"x":1}')), calls(call(None, "b", "g", '{"y":')), calls(call(None, arguments="2}")), calls=(A, B), repairs={"index_missing": 2}),
         ),
     ),
     Case(
         number=5, refs="zed-industries/zed#38412",
-        cause="no `index`, and `usage` in every chunk",
-        does="The call is found without an index. The last `usage` counts; counts are never added up.",
+        cause="a call has no `index`, and every chunk contains `usage`",
+        does="streamkit finds the call without an index. Only the last `usage` counts: token counts are never added up.",
         forms=(
             calling(
                 {**calls(call(None, "a", "f", '{"x":')), "usage": {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}},
@@ -67,7 +67,7 @@ CASES = (
     Case(
         number=6, refs="EricLBuehler/mistral.rs#1507; xorbitsai/inference#3634; chatanywhere/GPT_API_free#254; chenyme/grok2api#239",
         cause="servers omit `index`, and strict clients reject the response",
-        does="streamkit always writes an index: 0, 1, 2 and so on.",
+        does="streamkit writes an index for every call: 0, 1, 2 and so on.",
         forms=(
             calling(
                 said("Hi"), calls(call(None, "a", "f", '{"x":1}')), calls(call(None, "b", "g", '{"y":2}')),
@@ -84,14 +84,14 @@ CASES = (
     ),
     Case(
         number=7, refs="AstrBotDevs/AstrBot#6692, #6661",
-        cause="the first fragment has an `index`, the later ones have none",
-        does="The later fragments continue the latest call.",
+        cause="the first fragment of a call has an `index`, and the later fragments have none",
+        does="The later fragments belong to the latest call.",
         forms=(calling(calls(call(0, "a", "f", '{"x"')), calls(call(None, arguments=":")), calls(call(None, arguments="1}")), calls=(A,), repairs={"index_missing": 2}),),
     ),
     Case(
         number=8, refs="langchain-ai/langchainjs#11373",
-        cause='one entry per chunk, whose `index` differs from its position in the list; and an id that is the word "null"',
-        does='The `index` counts, not the position. The word "null" is read as a missing id, and streamkit makes an id.',
+        cause='each chunk has one entry in `tool_calls`, and the `index` of the entry differs from its position in the list. An id is the word "null"',
+        does='streamkit uses the `index`, not the position. streamkit reads the word "null" as a missing id, and makes an id.',
         forms=(
             calling(
                 calls(call(0, "a", "f", '{"x"')), calls(call(1, "null", "g", '{"y"')), calls(call(0, arguments=":1}")), calls(call(1, arguments=":2}")),

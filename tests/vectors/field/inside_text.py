@@ -130,8 +130,8 @@ PROSE = 'To call a tool, write\n\n```xml\n<tool_call>\n{"name": "read", "argumen
 CASES = (
     Case(
         number=227, refs="anomalyco/opencode#3555, #4033; decolua/9router#2231; RooCodeInc/Roo-Code#8989; QwenLM/qwen-code#10791",
-        cause="thinking in the content, between `<think>` and `</think>`",
-        does="It is read as reasoning in any dialect: for providers known to send it, and for others if the policy says so.",
+        cause="the text contains thinking, between `<think>` and `</think>`",
+        does="In any dialect, streamkit reads such thinking as reasoning if the provider is known to send such tags. For other providers, streamkit does this only if the policy says so.",
         forms=(
             chat(*texts("<think>\nHm. <b>", "</think>\n\n", "Hi"), name="of a provider known for it", provider="groq", text="Hi", reasoning="Hm. <b>", repairs=ONCE, to=SPLIT),
             chat(*texts("<think>\nHm. <b></think>\n\nHi"), name="by policy", policy=ON, text="Hi", reasoning="Hm. <b>", repairs=ONCE, to={**SPLIT, "openai-chat": written(Thinking("Hm. <b>"), Text("Hi"))}),
@@ -148,8 +148,8 @@ CASES = (
     ),
     Case(
         number=228, refs="youssofal/MTPLX#149; bytedance/deer-flow#3217, #3218",
-        cause="a thinking tag that arrives in pieces, or has another model's form",
-        does="Tags are recognised wherever they are split: `<think>`, `<thinking>`, `<thought>`, `<seed:think>`, `[THINK]`, `◁think▷`.",
+        cause="a thinking tag arrives in pieces, or has the form of another model",
+        does="streamkit recognises these tags wherever they are split: `<think>`, `<thinking>`, `<thought>`, `<seed:think>`, `[THINK]`, `◁think▷`.",
         forms=(
             chat(*texts("\n", "<", "th", "ink", ">", "Hm. <b>", "<", "/thi", "nk>", "\n", "\n", "Hi"), name="in pieces", policy=ON, text="Hi", reasoning="Hm. <b>", repairs=ONCE, to=SPLIT),
             chat(*texts("[THI", "NK]Hm. <b>[/TH", "INK]Hi"), name="of Magistral", policy=ON, text="Hi", reasoning="Hm. <b>", repairs=ONCE, to=SPLIT),
@@ -160,8 +160,8 @@ CASES = (
     ),
     Case(
         number=229, refs="nbramia/LifeOS#568; QwenLM/qwen-code#8818",
-        cause="text that contains a thinking tag but is not thinking",
-        does="Only a tag at the start of a choice counts. Code, later text and text after reasoning in its own member stay text.",
+        cause="a text contains a thinking tag, but is not thinking",
+        does="Only a tag at the start of a choice counts. Tags in code and in later text stay text. If the reasoning has a member of its own, tags in the text after it stay text too.",
         forms=(
             chat(*texts("`<think>a</think>` is a tag."), name="in code", policy=ON, text="`<think>a</think>` is a tag.", to={"anthropic": messages(Text("`<think>a</think>` is a tag."))}),
             chat(*texts("```\n", "<think>a</think>\n```"), name="in a block of code", policy=ON, text="```\n<think>a</think>\n```", to={"anthropic": messages(Text("```\n<think>a</think>\n```"))}),
@@ -174,8 +174,8 @@ CASES = (
     ),
     Case(
         number=230, refs="cubist38/mlx-openai-server#179; kekzl/imp#509; anomalyco/opencode#3555",
-        cause="only one of the two tags, or neither",
-        does="Thinking that is truncated at the end stays reasoning. A closing tag alone starts nothing; with `opened`, the text before it is reasoning.",
+        cause="the text has only one of the two thinking tags, or neither",
+        does='If the text ends before the closing tag, the thinking stays reasoning. A closing tag alone starts nothing. With the policy `think_tags="opened"`, the text before a closing tag is reasoning.',
         forms=(
             chat(*texts("<think>Hm. ", "</thi"), name="never closed", policy=ON, reasoning="Hm. </thi", repairs=ONCE, to={"anthropic": messages(Thinking("Hm. </thi"))}),
             chat(said("<think>Hm. "), said("</th"), name="cut", policy=ON, reasoning="Hm. </th", repairs=ONCE, stop=None, to={"anthropic": failed(Thinking("Hm. </th"), error=NO_REASON)}),
@@ -189,8 +189,8 @@ CASES = (
     ),
     Case(
         number=231, refs="NousResearch/hermes-agent#87900; vllm-project/vllm#40911; adolfousier/opencrabs#1260; BerriAI/litellm#12679",
-        cause="a call in the text, in the form of Hermes and Qwen (`<tool_call>{…}</tool_call>`), with the reason `stop`",
-        does="Where the policy asks for it, the text becomes a call of an offered tool, with its arguments byte for byte, and the turn ends for calls.",
+        cause="a call is in the text, in the form of Hermes and Qwen (`<tool_call>{…}</tool_call>`), and the stop reason is `stop`",
+        does="If the policy says so, streamkit turns the text into a call of a tool that the request offers. The arguments stay the same byte for byte, and the stop reason becomes `tool_calls`.",
         forms=(
             written_calls("Let me see.\n", "<tool", "_call>\n", '{"name": "re', 'ad", "argu', f'ments": {READ[:9]}', READ[9:], "}\n</tool", "_call>", name="hermes", text="Let me see.\n"),
             written_calls(f'<tool_call>\n{{"name": "read", "arguments": {READ}}}\n</tool_call>\n<tool_call>\n{{"name": "list_all", "arguments": {{}}}}\n</tool_call>', name="two", arguments=(READ, "{}")),
@@ -214,8 +214,8 @@ CASES = (
     ),
     Case(
         number=232, refs="ollama/ollama#17742; ggml-org/llama.cpp#15012; antoinezambelli/forge#56; deadronos/nanogpt-provider-openclaw#83",
-        cause="a call in the text, in the form of Qwen3-Coder: `<function=NAME>` to `</function>`, with or without `<tool_call>` around it",
-        does="Its parameters become JSON with the types of the tool's schema. Strings are emitted while they arrive.",
+        cause="a call is in the text, in the form of Qwen3-Coder: from `<function=NAME>` to `</function>`, with or without `<tool_call>` around it",
+        does="streamkit turns the parameters into JSON, with the types in the tool's schema. streamkit emits strings while they arrive.",
         forms=(
             written_calls(
                 "<tool_call>\n<function=read>\n<para", "meter=path>\na ", "b.py\n", '</parameter>\n<parameter=lines>\n10\n</parameter>\n<parameter=where>\n{"x": 1.0}\n</parameter>\n</function>\n</tool', "_call>", name="qwen",
@@ -228,8 +228,8 @@ CASES = (
     ),
     Case(
         number=233, refs="NousResearch/hermes-agent#24534; BerriAI/litellm#12679; MoonshotAI's Kimi-K2",
-        cause="a call in the text, in the form of Kimi: `<|tool_call_begin|>` to `<|tool_call_end|>`",
-        does="It becomes a call with the model's own id, which the model requires back.",
+        cause="a call is in the text, in the form of Kimi: from `<|tool_call_begin|>` to `<|tool_call_end|>`",
+        does="streamkit turns the text into a call with the model's own id. The model requires this id in later requests.",
         forms=(
             written_calls(
                 "I look.", "<|tool_calls_section_begin|><|tool_call_begin|>functions.re", "ad:0<|tool_call_argument_begin|>", READ, "<|tool_call_end|><|tool_call_begin|>functions.list_all:1<|tool_call_argument_begin|>{}<|tool_call_end|>", "<|tool_calls_section_end|>",
@@ -240,8 +240,8 @@ CASES = (
     ),
     Case(
         number=234, refs="sgl-project/sglang#40236; vllm-project/vllm#54686; cline/cline#14156; lsdefine/GenericAgent#804; TokenRhythm/opensquilla#985",
-        cause="a call in the text, in the form of DeepSeek: DSML or its older markers",
-        does='It becomes a call. The model (`string="true"`) or the schema says which parameters are strings and which are JSON.',
+        cause="a call is in the text, in the form of DeepSeek: with DSML markers or with older markers",
+        does="streamkit turns the text into a call. The model (with `string=\"true\"`) or the tool's schema says which parameters are strings and which are JSON.",
         forms=(
             written_calls(
                 'I look.\n\n<｜DSML｜tool_calls>\n<｜DSML｜invoke name="re', 'ad">\n<｜DSML｜parameter name="path" string="true">a b.py</｜DSML｜parameter>\n<｜DSML｜parameter name="lines" string="false">10</｜DSML｜para', "meter>\n"
@@ -255,8 +255,8 @@ CASES = (
     ),
     Case(
         number=235, refs="anthropics/claude-code#77061; ggml-org/llama.cpp#16932; sgl-project/sglang#35565; NousResearch/hermes-agent#35129",
-        cause="a call in the text, in the forms of other models: `<invoke name=…>`, `[TOOL_CALLS]`, `<|python_tag|>`, `<function=NAME>{…}</function>`",
-        does="It becomes a call where that grammar is enabled.",
+        cause="a call is in the text, in the form of another model: `<invoke name=…>`, `[TOOL_CALLS]`, `<|python_tag|>` or `<function=NAME>{…}</function>`",
+        does="If the policy enables this form, streamkit turns the text into a call.",
         forms=(
             written_calls('Now.\n\ncount\n<invoke name="read">\n<parameter name="path">git status</parameter>\n</invoke>\n', name="claude", text="Now.\n\ncount\n", arguments=('{"path": "git status"}',)),
             written_calls('<function_calls>\n<invoke name="list_all">\n</invoke>\n</function_calls>', name="claude in a section", names=("list_all",), arguments=("{}",)),
@@ -270,8 +270,8 @@ CASES = (
     ),
     Case(
         number=236, refs="sgl-project/sglang#35565; jundot/omlx#3153; adolfousier/opencrabs#1260",
-        cause="text that looks like a call but is not, or a call truncated at the end",
-        does="Code, other names and sentences stay text. A truncated call is never complete: its text is in the report.",
+        cause="a text looks like a call but is not one, or a call in the text is truncated at the end",
+        does="Tags in code or in a sentence stay text. Calls of tools that the request does not offer also stay text. A truncated call is never complete: its text is in the report.",
         forms=(
             only_text(PROSE, name="in code"),
             only_text('Write <tool_call>{"name": "read", "arguments": {}}</tool_call>.', name="in a sentence"),

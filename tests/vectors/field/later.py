@@ -34,9 +34,9 @@ BARE_END = {"type": "response.completed", **OBJECT_END["response"]}
 
 CASES = (
     Case(
-        number=259, refs="NVIDIA-NeMo/Switchyard#777; streamkit itself: an item without a name ended calls",
-        cause="the name or arguments of a Responses call first appear in `response.completed`, after an `output_item.done` without them",
-        does="The call waits for the end of the response, which supplies the missing parts. Without them, the call ends as it is.",
+        number=259, refs="NVIDIA-NeMo/Switchyard#777; streamkit itself, which ended a call when its item had no name",
+        cause="the name or the arguments of a Responses call are missing in `output_item.done`, and first appear in `response.completed`",
+        does="streamkit keeps the call open until the end of the response, which supplies the missing parts. If the parts are missing there too, the call ends without them.",
         forms=(
             responses_turn(added(""), DELTA, done(name=""), end=END, name="its name", calls=(A,), stop="tool_calls", repairs={"block_unclosed": 1}, to=TO),
             responses_turn(
@@ -74,8 +74,8 @@ CASES = (
     ),
     Case(
         number=260, refs="HKUDS/nanobot#4442; Kilo-Org/kilocode#4596; hermes#12930",
-        cause="a finished call is sent again as a separate block or item, with its id, name and arguments",
-        does="It is the same call. If any of the three differs, it is another call. An id that is a function's name does not count.",
+        cause="a finished call is sent again as a separate block or item, with the same id, name and arguments",
+        does="streamkit reads this block or item as the same call. If the id, the name or the arguments differ, the block or item is another call. If the id is only the name of the function, the block or item is also another call.",
         forms=(
             message(*am.tool(0, "a", "f", A.arguments), *am.tool(1, "a", "f", '{"x"', ":1}"), reason="tool_use", name="another block", calls=(A,), stop="tool_calls", repairs={"arguments_repeated": 1}, to={"openai-chat": written(USED, stop="tool_calls")}),
             message(

@@ -14,8 +14,8 @@ A = Call("read_file", '{"x":1}', id="a")
 CASES = (
     Case(
         number=36, refs="NousResearch/hermes-agent#8259, #12230",
-        cause="every fragment has the name",
-        does="A name that equals the known name is ignored.",
+        cause="every fragment of a call has the name",
+        does="streamkit ignores a name that equals the known name.",
         forms=(
             calling(
                 calls(call(0, "a", "read_file", "")), calls(call(0, None, "read_file", '{"x"')), calls(call(0, None, "read_file", ":1}")),
@@ -26,7 +26,7 @@ CASES = (
     Case(
         number=37, refs="open-webui#22235",
         cause="the name and the complete arguments are sent again at the same index",
-        does="The name is not doubled. A second object with the name is another call. A second object without id and name is dropped if it repeats the arguments; otherwise it stays, and the arguments are malformed.",
+        does="streamkit does not double the name. A second object with the name is another call. If a second object has no id and no name, streamkit compares this object with the arguments so far. Equal arguments are dropped. Different arguments are added to the text of the call, which then has the verdict `malformed`.",
         forms=(
             calling(calls(call(0, "a", "read_file", "")), calls(call(0, None, "read_file", '{"x":1}')), name="the name", calls=(A,), repairs={"name_repeated": 1}),
             calling(
@@ -46,8 +46,8 @@ CASES = (
     ),
     Case(
         number=38, refs="continuedev/continue#5849",
-        cause="one server sends the name in pieces, another repeats the whole name",
-        does="Pieces are joined until the first arguments arrive. A repeated name is ignored.",
+        cause="one server sends the name in pieces, and another server repeats the whole name",
+        does="streamkit joins the pieces of a name until the first arguments arrive. streamkit ignores a repeated name.",
         forms=(
             calling(
                 calls(call(0, "a", "read")), calls(call(0, None, "_file")), calls(call(0, arguments='{"x":1}')), name="pieces",
@@ -58,8 +58,8 @@ CASES = (
     ),
     Case(
         number=39, refs="bytedance/deer-flow#654, #523",
-        cause="nothing wrong: two calls of one tool in a row",
-        does="Calls are grouped by index, so neither names nor arguments are joined.",
+        cause="nothing is wrong in the stream: two calls of the same tool follow each other",
+        does="streamkit groups the fragments by index, so the names and the arguments of the two calls are not joined.",
         forms=(
             calling(calls(call(0, "a", "read_file", '{"x":1}')), calls(call(1, "b", "read_file", '{"x":2}')), name="by index", calls=(A, Call("read_file", '{"x":2}', id="b"))),
             message(
@@ -71,8 +71,8 @@ CASES = (
     ),
     Case(
         number=40, refs="cc-switch#5093; vercel/ai#14760",
-        cause="the arguments arrive before the name",
-        does="The arguments are held until the name arrives. A call that never gets a name is withheld and reported, and the turn is an error.",
+        cause="the arguments of a call arrive before its name",
+        does="streamkit holds the arguments until the name arrives. If the name never arrives, streamkit withholds and reports the call, and the response ends with an error.",
         forms=(
             calling(calls(call(0, "a", None, '{"x"')), calls(call(0, arguments=":1}")), calls(call(0, None, "read_file")), name="late", calls=(A,)),
             calling(

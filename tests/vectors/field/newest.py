@@ -74,8 +74,8 @@ SEARCHED = (
 CASES = (
     Case(
         number=375, refs="Chevey339/kelivo#1003",
-        cause="an empty Gemini candidate with `STOP`, followed by the text",
-        does="Reading continues to the end of the stream: all text is read.",
+        cause="the first Gemini candidate is empty and has the finish reason `STOP`. The text follows after it",
+        does="streamkit reads to the end of the stream, so it reads all text.",
         forms=(
             gemini(
                 gm.chunk(finish="STOP"), gm.chunk(gm.text("High water ")), gm.chunk(gm.text("is at six."), finish="STOP"), text="High water is at six.",
@@ -85,8 +85,8 @@ CASES = (
     ),
     Case(
         number=376, refs="ag-ui-protocol/ag-ui#2813",
-        cause="an upstream is interrupted inside a call, and the end of the call is written after the end of the run",
-        does="`RUN_ERROR` is the last event, and there is no `RUN_FINISHED`.",
+        cause="the upstream is interrupted inside a call. For AG-UI clients, software writes the end of the call after the end of the run",
+        does="The last event that streamkit writes is `RUN_ERROR`. There is no `RUN_FINISHED`.",
         forms=(
             chat(
                 said("I look."), calls(call(0, "c1", "tides", '{"port":')), text="I look.", calls=(Call("tides", '{"port":', "truncated", id="c1"),), stop=None,
@@ -96,8 +96,8 @@ CASES = (
     ),
     Case(
         number=377, refs="router-for-me/CLIProxyAPI#5873",
-        cause="a thought's signature arrives after its step has ended and the text has begun",
-        does="The signature is kept, in a separate block where ended blocks cannot reopen. The text continues after it.",
+        cause="in Gemini's Interactions, the signature of a thought arrives after the thought's step has ended and the text has begun",
+        does="streamkit keeps the signature. If the client's dialect cannot reopen a block, the signature gets a separate block, and the text continues after this block.",
         forms=(
             interactions(
                 gi.begin(0, "thought"), gi.summary(0, "Look first."), gi.end(0), gi.begin(1, "model_output"), *gi.said(1, "Six "), gi.signature(0, "c2ln"), *gi.said(1, "o'clock."), gi.end(1),
@@ -107,20 +107,20 @@ CASES = (
     ),
     Case(
         number=378, refs="BigPizzaV3/CodexPlusPlus#614",
-        cause="the `name` of a call is blank in `response.output_item.done` and in the last response, which Codex reads",
-        does="The name from the item's start stays. Within one dialect this applies when the stream is written again; otherwise only the report says `identity_blank`.",
+        cause="the `name` of a call is blank in `response.output_item.done` and in the last event, which Codex reads",
+        does="The call keeps the name from the start of its item. For a client of Responses, this holds only if streamkit writes the stream again. If streamkit forwards the bytes, the name stays blank, and the report counts `identity_blank`.",
         forms=(blank_at_the_end("the name", name=""),),
     ),
     Case(
         number=379, refs="farion1231/cc-switch#4671",
-        cause="the `call_id` of a call is blank in `response.output_item.done` and in the last response",
-        does="It is handled like the name in case 378.",
+        cause="the `call_id` of a call is blank in `response.output_item.done` and in the last event",
+        does="streamkit treats the `call_id` like the name in case 378.",
         forms=(blank_at_the_end("the id", call_id=""), blank_at_the_end("both", call_id="", name="")),
     ),
     Case(
         number=380, refs="openai/openai-node#1965",
-        cause="`keepalive` events between those of a response",
-        does="They are ignored, and nothing is counted.",
+        cause="`keepalive` events arrive between the events of a response",
+        does="streamkit ignores these events, and counts nothing.",
         forms=(
             responses_turn(
                 {"type": "keepalive"}, *rs.message(0, "High ", "water.")[:3], {"type": "keepalive"}, *rs.message(0, "High ", "water.")[3:], text="High water.",
@@ -130,8 +130,8 @@ CASES = (
     ),
     Case(
         number=381, refs="turnstonelabs/turnstone#1162; laravel/ai#881",
-        cause="`model_context_window_exceeded`, stored as a finished turn",
-        does="It is a token limit: `incomplete`, `length`, `MAX_TOKENS`.",
+        cause="software stores a response with the stop reason `model_context_window_exceeded` as a finished turn",
+        does="streamkit reads this stop reason as a token limit, and writes `incomplete` (Responses), `length` (Chat) or `MAX_TOKENS` (Gemini).",
         forms=(
             message(
                 *am.block(0, "The first step is"), reason="model_context_window_exceeded", text="The first step is", stop="context_full",
@@ -145,8 +145,8 @@ CASES = (
     ),
     Case(
         number=382, refs="jundot/omlx#2817",
-        cause="a response truncated while the model thinks, written as `completed` with an empty message",
-        does="It is `incomplete`, without a message.",
+        cause="a response is truncated while the model thinks, but software writes it as `completed`, with an empty message",
+        does="streamkit writes the response as `incomplete`, without a message.",
         forms=(
             chat(
                 chunk({"reasoning_content": "Weigh the tides and"}), chunk({}, "length"), DONE, reasoning="Weigh the tides and", stop="length",
@@ -156,8 +156,8 @@ CASES = (
     ),
     Case(
         number=383, refs="envoyproxy/ai-gateway#2236, #2279",
-        cause="the last counts report no input tokens, but the first ones did",
-        does="No request is empty: a count of no input replaces no other count. A prompt that came only from the cache has a count.",
+        cause="the last token counts say that there were no input tokens, but the first counts had some",
+        does="No request is empty, so a count of 0 input tokens replaces no other count. If the whole prompt came from the cache, streamkit uses the count of cached tokens.",
         forms=(
             anthropic(
                 start_of(**FIRST, output_tokens=1), *am.block(0, "Hi"), end_of(**EMPTY, output_tokens=16), am.STOP, name="Anthropic", text="Hi",
@@ -186,8 +186,8 @@ CASES = (
     ),
     Case(
         number=384, refs="NousResearch/hermes-agent#92161",
-        cause="a clean end with only `finish_reason: network_error` or `network-error`",
-        does="The response failed, with or without content.",
+        cause="a stream ends cleanly, but its only stop reason is `network_error` or `network-error`",
+        does="For streamkit, the response failed, with or without content.",
         forms=(
             chat(
                 chunk({"content": ""}), chunk({}, "network_error"), DONE, name="nothing said", stop=None, provider_error=LOST,
@@ -201,8 +201,8 @@ CASES = (
     ),
     Case(
         number=385, refs="MoonshotAI/kimi-code#3928",
-        cause="each delta has its reasoning twice, as `reasoning` and as `reasoning_content`",
-        does="One of them is read.",
+        cause="each delta has its reasoning twice: as `reasoning` and as `reasoning_content`",
+        does="streamkit reads one of the two members.",
         forms=(
             chat(
                 *(chunk({"reasoning": piece, "reasoning_content": piece}) for piece in ("The", " the", " tide")), said("Six."), STOP, DONE, text="Six.", reasoning="The the tide",
@@ -212,8 +212,8 @@ CASES = (
     ),
     Case(
         number=386, refs="Alishahryar1/free-claude-code#1274",
-        cause="reasoning in plain deltas, and all of it again in a later entry of `reasoning_details`, with the signature",
-        does="The text is read once, with its signature. An entry with different text is read, too.",
+        cause="reasoning arrives in plain deltas. Later, an entry of `reasoning_details` has all the reasoning again, with its signature",
+        does="streamkit reads the text once, with its signature. If the text of an entry is different, streamkit reads it too.",
         forms=(
             chat(
                 chunk({"reasoning": "Look "}), chunk({"reasoning": "first."}), chunk({"reasoning_details": [{**LOOKED, "format": "anthropic-claude-v1", "signature": "c2ln"}]}), said("Six."), STOP, DONE, name="signed",
@@ -231,8 +231,8 @@ CASES = (
     ),
     Case(
         number=387, refs="unslothai/unsloth#10757",
-        cause="a failed server-side search is shown as a search without results",
-        does="Its item has the status `failed`. Where the client offered no search, it is a counted loss.",
+        cause="a search that the provider ran fails, but software shows it as a search without results",
+        does="streamkit writes the item of the search with the status `failed`. If the client offered no search, streamkit counts a loss instead.",
         forms=(
             message(
                 *SEARCHED, *am.block(2, "I could not search."), text="I could not search.",
@@ -243,8 +243,8 @@ CASES = (
     ),
     Case(
         number=388, refs="can1357/oh-my-pi#7564",
-        cause="`guardrail_intervened` of Bedrock, without content, is read as an empty response",
-        does="The stop reason says that content was filtered.",
+        cause="a Bedrock response has no content and the stop reason `guardrail_intervened`. Software reads it as an empty response",
+        does="The stop reason that streamkit writes says that content was filtered.",
         forms=(
             bedrock(
                 ("messageStart", {"role": "assistant"}), br.finish("guardrail_intervened"), br.counts(), stop="content_filter",
@@ -254,8 +254,8 @@ CASES = (
     ),
     Case(
         number=389, refs="agentscope-ai/agentscope-java#2642",
-        cause="`RUN_ERROR` of AG-UI, followed by `RUN_FINISHED`",
-        does="The error counts.",
+        cause="in an AG-UI stream, `RUN_FINISHED` follows `RUN_ERROR`",
+        does="streamkit reports the error, and ignores the success after it.",
         forms=(
             form(
                 "ag-ui", sse(au.START, au.begin("m"), au.delta("m", "par"), au.failed("model fell over"), au.finish()), "",
@@ -265,8 +265,8 @@ CASES = (
     ),
     Case(
         number=390, refs="musistudio/claude-code-router#1808",
-        cause="ids like `Bash:0` are written to `tool_use`, and Claude rejects every later turn",
-        does="The provider gets its own ids back. Requests for Claude get ids that Claude accepts, also from Anthropic's own clients.",
+        cause="the `tool_use` blocks for a client have ids like `Bash:0`. Claude then rejects every later turn with these ids",
+        does="The provider that made these ids gets them back unchanged. In requests for Claude, streamkit writes ids that Claude accepts, even if the client is Anthropic's own.",
         forms=(
             calling(
                 calls(call(0, "Bash:0", "Bash", '{"c":1}')), calls(call(1, "Bash:1", "Bash", '{"c":2}')), name="two calls of Kimi's",

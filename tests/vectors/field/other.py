@@ -21,8 +21,8 @@ A = Call("f", ARGUMENTS, id="a")
 CASES = (
     Case(
         number=130, refs="vllm#55082, #48347, #48852",
-        cause="a complete call in one delta, or fragments that end inside an escape, a string or a number",
-        does="Where fragments end does not matter: all fragments are joined and checked once.",
+        cause="a complete call is in one delta, or fragments end inside an escape sequence, a string or a number",
+        does="It does not matter where fragments end. streamkit joins all fragments and checks the result once.",
         forms=(
             chat(
                 chunk({"role": "assistant", "content": "Hi", "tool_calls": [call(0, "a", "f", ARGUMENTS)]}, "tool_calls", usage={"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}), DONE,
@@ -38,8 +38,8 @@ CASES = (
     ),
     Case(
         number=131, refs="llm-rosetta#56; better-ccflare#233; Floway#315; req_llm#662; opencodex#4652",
-        cause="streams of Responses without some of their events",
-        does="All events of each item are written, and the last event contains the complete output.",
+        cause="a Responses stream lacks some of its events",
+        does="In its output, streamkit writes all events of each item. The last event contains the complete output.",
         forms=(
             chat(said("Hi"), STOP, DONE, name="text", text="Hi", stop="stop", to={"openai-responses": written(Text("Hi"), stop="completed", holds=WHOLE_LIFE)}),
             responses(
@@ -55,8 +55,8 @@ CASES = (
     ),
     Case(
         number=132, refs="Roo-Code#9666, #10719, #10725",
-        cause="deltas of Responses that do not name their call",
-        does="The id and name are taken from the item.",
+        cause="argument deltas of Responses have neither the id nor the name of their call",
+        does="streamkit takes the id and the name of the call from its item.",
         forms=(
             responses_turn(
                 *rs.call(0, "a", "f", ARGUMENTS[:9], ARGUMENTS[9:]), name="by index and item", calls=(A,), stop="tool_calls",
@@ -71,8 +71,8 @@ CASES = (
     ),
     Case(
         number=133, refs="zed#39137, #39142",
-        cause="choices without `delta`, which contain results of a content filter",
-        does="They add no text. The results are written again, or are a counted loss.",
+        cause="a choice has no `delta`, but contains the results of a content filter",
+        does="Such a choice adds no text. For clients of the same dialect, streamkit writes the results again. For other clients, streamkit counts a loss.",
         forms=(
             chat(
                 said("Hi"), {**HEAD, "object": "", "choices": [{"index": 0, "finish_reason": None, "content_filter_results": {"hate": {"filtered": False}}}]}, STOP, DONE,

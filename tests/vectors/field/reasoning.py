@@ -47,8 +47,8 @@ def named_so(name: str, delta: dict[str, Any], **expected: Any) -> Form:
 CASES = (
     Case(
         number=85, refs="hebo-gateway#131; bitrouter#592; imp#1555; ccs#415",
-        cause="nothing wrong: a signature at the end of a thinking block, which other software loses",
-        does="The signature is an event. It is written before its block stops, or where the other dialect has a place for it; without a place, the loss is counted.",
+        cause="nothing is wrong in the stream: a thinking block ends with a signature. Other software loses the signature",
+        does="streamkit writes the signature before the end of the block, or in another place that the client's dialect has for signatures. If the dialect has no such place, streamkit counts a loss.",
         forms=(
             message(
                 *thinking(0, "hm", "c2ln"), *am.tool(1, "a", "f", '{"x":1}'), reason="tool_use", reasoning="hm", calls=(A,), stop="tool_calls",
@@ -63,8 +63,8 @@ CASES = (
     ),
     Case(
         number=86, refs="maximhq/bifrost#5638, #5560",
-        cause="nothing wrong: a block with text and a signature, which other software mixes up",
-        does="The signature is one `signature_delta` directly before the stop, and is never written as thinking.",
+        cause="nothing is wrong in the stream: a thinking block has a text and a signature. Other software writes the signature as thinking",
+        does="streamkit writes the signature as one `signature_delta`, directly before the end of the block. streamkit never writes the signature as thinking.",
         forms=(
             message(
                 *thinking(0, "hm", "c2ln"), *am.block(1, "Hi"), name="with a signature", text="Hi", reasoning="hm",
@@ -84,8 +84,8 @@ CASES = (
     ),
     Case(
         number=87, refs="CLIProxyAPI#570; Antigravity-Manager#608",
-        cause="reasoning without a signature, or with another vendor's signature",
-        does="No signature is invented. Another vendor's signature is sealed with the vendor's name, so that only that vendor gets it back.",
+        cause="reasoning has no signature, or the signature of another vendor",
+        does="streamkit invents no signature. streamkit seals another vendor's signature together with the name of the vendor, so that only this vendor gets the signature back.",
         forms=(
             chat(
                 chunk({"reasoning_content": "hm"}), said("Hi"), STOP, DONE, name="unsigned", text="Hi", reasoning="hm",
@@ -100,8 +100,8 @@ CASES = (
     ),
     Case(
         number=88, refs="openclaw#92201",
-        cause="a long signature, split by reads, by deltas or by the end of the input",
-        does="Its parts are joined byte for byte. An incomplete frame is not used.",
+        cause="a long signature is split between reads or deltas, or the input ends inside the signature",
+        does="streamkit joins the parts byte for byte. streamkit does not use an incomplete frame.",
         forms=(
             message(
                 *thinking(0, "hm", LONG[:37], LONG[37:]), *am.block(1, "Hi"), name="two deltas", text="Hi", reasoning="hm",
@@ -118,8 +118,8 @@ CASES = (
     ),
     Case(
         number=89, refs="CLIProxyAPI#5129; OmniRoute#9221, #9273; 9router#2193; Antigravity#139",
-        cause="a thought signature next to a call",
-        does="The signature stays with its call. A dialect without signatures on calls gets it sealed before the call. Visible text stays text.",
+        cause="a call has a thought signature (Gemini), which other software loses",
+        does="The signature stays with its call. If the client's dialect has no signatures on calls, streamkit writes the sealed signature before the call. Visible text stays text.",
         forms=(
             calling(
                 calls({**call(0, "a", "f", '{"x":1}'), "extra_content": {"google": {"thought_signature": "c2ln"}}}),
@@ -147,8 +147,8 @@ CASES = (
     ),
     Case(
         number=90, refs="OmniRoute#731",
-        cause="nothing wrong: text and a call without a signature, where other software writes signatures everywhere",
-        does="Only what was received is written: no thinking and no signature is added.",
+        cause="nothing is wrong in the stream: the text and the call have no signature. Other software adds signatures everywhere",
+        does="streamkit writes only what it received. streamkit adds no thinking and no signature.",
         forms=(
             calling(
                 said("Hi"), calls(call(0, "a", "f", '{"x":1}')), text="Hi", calls=(A,),
@@ -158,8 +158,8 @@ CASES = (
     ),
     Case(
         number=91, refs="zed#46794; litellm#20246, #24019, #14137; koog#2148; bitrouter#448; fastllm#61; Fastllm-proxy#23",
-        cause="reasoning under many names",
-        does="All names are read into one kind of event. Two names for the same text count once. A profile chooses the name to write.",
+        cause="each server uses another member for the reasoning: `reasoning`, `reasoning_content`, `reasoning_details` or `thinking`",
+        does="streamkit reads all these members as one kind of event. If two members have the same text, the text counts once. The client's profile chooses the member that streamkit writes.",
         forms=(
             named_so("reasoning_content", {"reasoning_content": "hm"}),
             named_so("reasoning", {"reasoning": "hm"}),
@@ -171,8 +171,8 @@ CASES = (
     ),
     Case(
         number=92, refs="BerriAI/litellm#38907, #29216",
-        cause="unknown members of a delta or of a call",
-        does="They are written again for the same dialect, and are a counted loss for another.",
+        cause="a delta or a call has unknown members",
+        does="For clients of the same dialect, streamkit writes these members again. For other clients, streamkit drops these members and counts a loss.",
         forms=(
             chat(
                 chunk({"content": "Hi", "x_score": 0.5}), STOP, DONE, text="Hi",
@@ -190,8 +190,8 @@ CASES = (
     ),
     Case(
         number=93, refs="vllm#32997, #32921, #42875",
-        cause="the end of the reasoning arrives with the end of a call",
-        does="It stays reasoning and is not joined to the text.",
+        cause="the last part of the reasoning arrives together with the end of a call",
+        does="streamkit reads this part as reasoning, and does not add it to the text.",
         forms=(
             chat(
                 chunk({"reasoning": "h"}), calls(call(0, "a", "f", '{"x":1}')), chunk({"reasoning": "m"}, "tool_calls"), DONE,

@@ -50,8 +50,8 @@ def run(title: str, kind: str, use: Use, **fields: Any) -> Form:
 CASES: tuple[Case, ...] = (
     Case(
         number=250, refs="vercel/ai#20427; OpenAI Responses: `local_shell_call`, `shell_call`, `apply_patch_call`, `computer_call`, `mcp_approval_request`",
-        cause="an item that the client must run or approve is dropped in other dialects, and agents take the turn as complete",
-        does="It becomes a call, and the turn ends for calls. Its id says what it was: in the next request it is the item again, and its result is the item's output.",
+        cause="an item of Responses that the client must run or approve is dropped in other dialects. Agents then read the turn as complete",
+        does="streamkit writes the item as a call, and the stop reason is `tool_calls`. The id of the call says which kind of item it was. In the next request, streamkit turns the call back into the item, and the result into the item's output.",
         forms=(
             run("a local shell", "local_shell_call", Use("streamkit_local_shell_c1", "local_shell", '{"type":"exec","command":["ls"],"env":{}}'), call_id="c1", action=EXEC),
             run("a shell", "shell_call", Use("streamkit_shell_c1", "shell", '{"commands":["ls"]}'), **SHELL),
@@ -74,8 +74,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         number=251, refs="streamkit itself",
-        cause="an item that the client must run never completes, or is marked incomplete, but the response is marked complete",
-        does="The call is not run: it is withheld, and the turn ends as truncated.",
+        cause="an item that the client must run never completes or is marked incomplete, but the response is marked complete",
+        does="streamkit withholds the call, so that the client does not run it. The response ends as truncated.",
         forms=(
             responses_turn(
                 *rs.message(0, "Hi"), rs.added(1, "local_shell_call", call_id="c1", action=EXEC), name="never done", text="Hi", stop="tool_calls",
@@ -98,8 +98,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         number=252, refs="microsoft/vscode-copilot-chat#3740",
-        cause="a `compaction` item of Responses, which replaces the earlier conversation, is dropped for clients of other dialects",
-        does="Anthropic's clients get a block with the item's `encrypted_content`, sealed; other clients get it in the place of encrypted reasoning. OpenAI gets its own item back.",
+        cause="a `compaction` item of Responses replaces the earlier conversation. For clients of other dialects, software drops the item",
+        does="Anthropic's clients get a block with the item's `encrypted_content`, sealed. Other clients get the content in the place for encrypted reasoning, if their dialect has this place. OpenAI gets its own item back.",
         forms=(
             responses_turn(
                 rs.added(0, "compaction", id="cmp_1"), {"type": "response.compaction.compacting", "item_id": "cmp_1", "output_index": 0},
@@ -120,9 +120,9 @@ CASES: tuple[Case, ...] = (
         beside="tests/responses/test_compaction.py::test_an_item_of_openai_is_a_block_for_anthropic_and_the_item_again",
     ),
     Case(
-        number=253, refs="Anthropic's `pause_after_compaction`; its top-level `compaction`",
-        cause="the stop reason `compaction`, with which a response ends before it starts, becomes `stop`, and a client takes the summary for the response",
-        does="The stop reason becomes the one for a truncated response. In Responses the item shows the compaction; a response without the item, because compaction failed, is incomplete.",
+        number=253, refs="Anthropic's options `pause_after_compaction` and (at the top level) `compaction`",
+        cause="a response ends after a summary and before the answer, with the stop reason `compaction`. Software turns this reason into `stop`, and the client takes the summary for the answer",
+        does="streamkit writes the stop reason of a truncated response. In Responses, an item shows the compaction. If the compaction failed, there is no item, and the response has the status `incomplete`.",
         forms=(
             anthropic(
                 am.START, *BLOCK, am.finish("compaction"), am.STOP, name="paused", stop="compaction",

@@ -21,7 +21,7 @@ CASES = (
     Case(
         number=9, refs="ollama/ollama#15457",
         cause="every call has index 0",
-        does="A different id or name, or a second object after a complete one, starts another call.",
+        does="Another call starts when the arguments so far are a complete object and the next fragment has a name. This fragment must also have a new id, another name or a second object.",
         forms=(
             calling(calls(call(0, "a", "f", '{"x":1}')), calls(call(0, "b", "g", '{"y":2}')), name="with ids", calls=(A, B), repairs={"index_reused": 1}),
             calling(calls(call(0, None, "f", '{"x":1}')), calls(call(0, None, "g", '{"y":2}')), name="without ids", calls=(MADE[0], Call("g", '{"y":2}', id="call_2")), repairs={"index_reused": 1, "id_missing": 2}),
@@ -37,8 +37,8 @@ CASES = (
     ),
     Case(
         number=10, refs="BerriAI/litellm#33678",
-        cause="index 0 for all calls in an Ollama stream",
-        does="The index is ignored, because Ollama's calls arrive complete. Each call gets a new index.",
+        cause="every call in an Ollama stream has index 0",
+        does="streamkit ignores the index, because Ollama sends each call complete. Each call gets a new index.",
         forms=(
             ollama_turn(
                 ol.line(tool_calls=[{"function": {"index": 0, "name": "read", "arguments": {"path": "a"}}}]),
@@ -56,8 +56,8 @@ CASES = (
     ),
     Case(
         number=11, refs="BerriAI/litellm#21331, #21337",
-        cause="a bridge between dialects writes index 0 for calls whose blocks have indices of their own",
-        does="Block indices become call indices 0, 1, 2. Where all are 0, ids separate the calls.",
+        cause="a bridge between two dialects writes index 0 for every call, although the content blocks of the calls have different indices",
+        does="streamkit turns the indices of the blocks into call indices 0, 1 and 2. If all indices are 0, streamkit separates the calls by their ids.",
         forms=(
             message(
                 *am.block(0, "Hi"), *am.tool(1, "a", "f", '{"x":1}'), *am.tool(2, "b", "g", '{"y":2}'), reason="tool_use", name="blocks 1 and 2",
@@ -82,8 +82,8 @@ CASES = (
     ),
     Case(
         number=12, refs="ai-dynamo/dynamo#4723",
-        cause="each call has its own parser, so the index starts at 0 again",
-        does="A new id and name start a call. A fragment without an identity goes to the latest call at that index.",
+        cause="a server uses one parser per call, so the index starts at 0 again with each call",
+        does="A new id together with a new name starts another call. A fragment with neither an id nor a name belongs to the latest call at its index.",
         forms=(
             calling(
                 calls(call(0, "a", "f", '{"x"')), calls(call(0, arguments=":1}")), calls(call(0, "b", "g", '{"y"')), calls(call(0, arguments=":2}")),
@@ -93,8 +93,8 @@ CASES = (
     ),
     Case(
         number=13, refs="huggingface/smolagents#1569, #1958; langchain#34807, #35281; gptscript-ai/gptscript#374; ccNexus#89",
-        cause="several ids at one index",
-        does="A different id starts another call if the name differs too, or if the arguments so far are a complete object.",
+        cause="fragments with the same index have different ids",
+        does="A fragment with a new id and a new name starts another call. So does a fragment with a new id that repeats the name, after the arguments became a complete object.",
         forms=(
             calling(calls(call(0, "a", "f", "")), calls(call(0, "b", "g", '{"y":2}')), name="another name", calls=(Call("f", "", "empty", id="a"), B), repairs={"index_reused": 1}),
             calling(
@@ -105,8 +105,8 @@ CASES = (
     ),
     Case(
         number=14, refs="sgl-project/sglang#6310",
-        cause="the index counts something else: it has gaps, or the first chunk of a call has a different index from its arguments",
-        does="An index is a label, so gaps do not matter. Arguments alone at an unknown index belong to the open call without arguments.",
+        cause="the index has gaps, or the first chunk of a call has a different index from the arguments of this call",
+        does="streamkit uses an index only as a label, so gaps do not matter. Arguments that arrive alone at an index that no call has belong to the unfinished call that has no arguments yet.",
         forms=(
             calling(calls(call(1, "a", "f", '{"x"')), calls(call(1, arguments=":1}")), calls(call(3, "b", "g", '{"y":2}')), name="gaps", calls=(A, B)),
             calling(
@@ -121,8 +121,8 @@ CASES = (
     ),
     Case(
         number=15, refs="mudler/LocalAI#9722",
-        cause="one call with one id and several indices",
-        does="A known id identifies the call, whatever its index.",
+        cause="one call has one id, but its fragments have several indices",
+        does="streamkit finds the call by its id, whatever the index is.",
         forms=(
             calling(calls(call(0, "a", "f", '{"x"')), calls(call(1, "a", None, ":1}")), name="fragments", calls=(A,), repairs={"index_changed": 1, "id_repeated": 1}),
             calling(
@@ -133,8 +133,8 @@ CASES = (
     ),
     Case(
         number=16, refs="microsoft/semantic-kernel#6106",
-        cause="nothing wrong: a call without arguments next to a call with arguments",
-        does="Arguments go only to the call with their index.",
+        cause="nothing is wrong in the stream: the arguments of one call are empty (`{}`), and another call has arguments",
+        does="streamkit adds arguments only to the call with the same index.",
         forms=(
             calling(
                 calls(call(0, "a", "f", "{}")), calls(call(1, "b", "g", '{"city":')), calls(call(1, arguments='"Bern"}')),
@@ -144,8 +144,8 @@ CASES = (
     ),
     Case(
         number=17, refs="mozilla-ai/any-llm#1305; QwenLM/Qwen-Agent#943",
-        cause="nothing wrong: the fragments of two calls interleave",
-        does="Arguments go to the call with their index. Dialects with content blocks get one call after the other.",
+        cause="nothing is wrong in the stream: the fragments of two calls alternate",
+        does="streamkit adds arguments to the call with the same index. If the client's dialect has content blocks, streamkit writes one call after the other.",
         forms=(
             calling(
                 calls(call(0, "a", "f", "")), calls(call(1, "b", "g", "")), calls(call(0, arguments='{"x"')), calls(call(1, arguments='{"y"')),
@@ -162,8 +162,8 @@ CASES = (
     ),
     Case(
         number=18, refs="0xPlaygrounds/rig#1508, #1510",
-        cause="every delta of one call has a different id",
-        does="The first id stays. Another call needs a name as well, and the arguments so far must be complete or the name must differ.",
+        cause="each fragment of one call has a different id",
+        does="The call keeps its first id. A new id starts another call only if the fragment also has a name. This name must be new, or the arguments so far must be complete.",
         forms=(
             calling(calls(call(0, "a", "f", '{"x"')), calls(call(0, "b", None, ":")), calls(call(0, "c", None, "1}")), name="ids alone", calls=(A,), repairs={"id_changed": 2}),
             calling(
@@ -174,14 +174,14 @@ CASES = (
     ),
     Case(
         number=19, refs="openai/openai-python#3241, #3425",
-        cause="two entries with one index in one chunk",
-        does="They are two fragments of one call.",
+        cause="one chunk has two entries with the same index",
+        does="streamkit reads both entries as fragments of one call.",
         forms=(calling(calls(call(0, "a", "f", '{"x"'), call(0, arguments=":1}")), calls=(A,)),),
     ),
     Case(
         number=20, refs="lmstudio-bug-tracker#759, #723, #1922, #649",
-        cause="several calls whose later fragments have a blank name",
-        does="A blank name is ignored.",
+        cause="the stream has several calls, and their later fragments have a blank name",
+        does="streamkit ignores a blank name.",
         forms=(
             calling(
                 calls(call(0, "a", "f", '{"x"')), calls(call(0, None, "", ":1}")), calls(call(1, "b", "g", '{"y"')), calls(call(1, None, "", ":2}")),
@@ -191,8 +191,8 @@ CASES = (
     ),
     Case(
         number=21, refs="LibreChat-AI/agents#260",
-        cause="a shared or missing index, and arguments in fragments",
-        does="A call is split only on proof. A name that repeats inside an open object proves nothing.",
+        cause="calls have the same index or no index, and their arguments arrive in fragments",
+        does="streamkit starts another call only if the fragments prove that there are two calls. A repeated name inside an unfinished object proves nothing.",
         forms=(
             calling(
                 calls(call(0, "a", "f", '{"x":')), calls(call(0, None, "f", '{"z":1}')), calls(call(0, arguments="}")), name="no proof",
@@ -210,8 +210,8 @@ CASES = (
     ),
     Case(
         number=22, refs="microsoft/semantic-kernel#10597; NousResearch/hermes-agent#111686; TanStack/ai#199; brainlid/langchain#620; omnigent#28; hermes#12930",
-        cause="parallel calls of one tool, each in its own chunk at index 0, without an id or with the same id sent again",
-        does="A second object with the name, after a complete object, is another call. The same id with the same arguments is the same call.",
+        cause="parallel calls use the same tool, and each call arrives in its own chunk at index 0. The calls have no id, or a call is sent again with its id",
+        does="A second object with the same name, after a complete object, is another call. The same id with the same arguments is the same call.",
         forms=(
             calling(calls(call(0, None, "f", '{"x":1}')), calls(call(0, None, "f", '{"x":2}')), name="no ids", calls=MADE, repairs={"index_reused": 1, "id_missing": 2}),
             calling(

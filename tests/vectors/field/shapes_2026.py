@@ -65,8 +65,8 @@ def halved(*payloads: Any) -> bytes:
 CASES = (
     Case(
         number=157, refs="pgEdge/pgedge-postgres-mcp#217; QwenLM/qwen-code#9884",
-        cause="a stop reason of another dialect: `tool_use` in Chat, `tool_calls` in Messages",
-        does="Every dialect knows the reasons of all others: the call is run, and the client gets the reason of its own dialect.",
+        cause="the stop reason is a word of another dialect: `tool_use` in Chat, or `tool_calls` in Anthropic",
+        does="streamkit reads the stop reasons of all dialects in every dialect. The client gets the reason of its own dialect, so it runs the call.",
         forms=(
             chat(WHOLE, chunk(finish="tool_use"), DONE, name="tool_use in Chat", calls=(A,), stop="tool_calls", repairs=FOREIGN, to={**USED, "openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")}),
             chat(WHOLE, chunk(finish="TOOL_CALLS"), DONE, name="capitals in Chat", calls=(A,), stop="tool_calls", repairs=FOREIGN, to=USED),
@@ -92,8 +92,8 @@ CASES = (
     ),
     Case(
         number=158, refs="QwenLM/qwen-code#9884; BerriAI/litellm#40040",
-        cause="the token limit in another dialect's words: `max_tokens`, `MAX_TOKENS`, `length`, also after `completed`",
-        does="The reason stays the token limit: a truncated response is not taken for complete, nor a truncated call for finished.",
+        cause="the stop reason for the token limit is a word of another dialect: `max_tokens`, `MAX_TOKENS` or `length`. Or this stop reason is next to the status `completed`",
+        does="The stop reason stays the token limit. streamkit does not take a truncated response for complete, or a truncated call for finished.",
         forms=(
             chat(said("Hi"), chunk(finish="MAX_TOKENS"), DONE, name="MAX_TOKENS in Chat", text="Hi", stop="length", repairs=FOREIGN, to={"anthropic": messages(Text("Hi"), stop="max_tokens"), "openai-chat": written(Text("Hi"), stop="length")}),
             chat(OPEN, chunk(finish="max_tokens"), DONE, name="a call cut by max_tokens in Chat", calls=(CUT,), stop="length", repairs=FOREIGN, to={"anthropic": messages(Use("a", "f", '{"x":'), stop="max_tokens")}),
@@ -114,8 +114,8 @@ CASES = (
     ),
     Case(
         number=159, refs="QwenLM/qwen-code#9884; vespa-engine/vespa#33327",
-        cause="a natural end, a filter, a stop sequence or a failure in another dialect's words: `end_turn`, `STOP`, `SAFETY`, `COMPLETE`, `error`",
-        does="Each is read by its meaning. An unknown reason stays `other`, and a failure is not a success.",
+        cause="the stop reason is a word of another dialect for a natural stop, a filter, a stop sequence or a failure: `end_turn`, `STOP`, `SAFETY`, `COMPLETE` or `error`",
+        does="streamkit reads each word by its meaning. An unknown reason becomes `other`. A failure never becomes a success.",
         forms=(
             chat(said("Hi"), chunk(finish="end_turn"), DONE, name="end_turn in Chat", text="Hi", repairs=FOREIGN, to={"anthropic": messages(Text("Hi"))}),
             chat(said("Hi"), chunk(finish="FinishReason.STOP"), DONE, name="an enumeration's name in Chat", text="Hi", repairs=FOREIGN, to={"anthropic": messages(Text("Hi"))}),
@@ -131,8 +131,8 @@ CASES = (
     ),
     Case(
         number=160, refs="llama-cpp-python; langchain-ai/langchain#22589",
-        cause="each fragment of a call is in `function_call` and in `tool_calls`, as llama-cpp-python writes a forced tool",
-        does="One member is read; the other is ignored and counted. A call with another name is a separate call, and different arguments are withheld.",
+        cause="each fragment of a call is in both `function_call` and `tool_calls`, as llama-cpp-python does for a tool that the request demands",
+        does="streamkit reads one of the two members. streamkit ignores the other member and counts a repair. If the names differ, there are two calls. If only the arguments differ, streamkit withholds the arguments in the ignored member.",
         forms=(
             calling(twice("f", '{"x"', "a"), twice("f", ":1}", "a"), name="in one chunk", calls=(A,), repairs={"said_twice": 2, "id_repeated": 1, "name_repeated": 1}),
             calling(
@@ -161,8 +161,8 @@ CASES = (
     ),
     Case(
         number=161, refs="ollama; vLLM",
-        cause="text, reasoning or calls in two members that mean the same: `reasoning` and `reasoning_content`, `message` and `response`",
-        does="One member is read. If the two differ, that is counted. A member that appears alone is always read.",
+        cause="text, reasoning or calls are in two members with the same meaning: `reasoning` and `reasoning_content`, or `message` and `response`",
+        does="streamkit reads one of the two members. If the members differ, streamkit counts a repair. A member that appears alone is always read.",
         forms=(
             chat(chunk({"reasoning": "hm", "reasoning_content": "hm"}), said("Hi"), chunk(finish="stop"), DONE, name="alike", text="Hi", reasoning="hm", to={"anthropic": messages(Thinking("hm"), Text("Hi"))}),
             chat(
@@ -177,9 +177,9 @@ CASES = (
         ),
     ),
     Case(
-        number=162, refs="elizaOS/eliza#30904; vercel/ai; JavaScript servers that cut text by UTF-16 units",
-        cause="a character above U+FFFF in two deltas, half a surrogate pair in each",
-        does="The halves are joined first, in text, reasoning, refusals and arguments of all dialects. A half alone becomes U+FFFD.",
+        number=162, refs="elizaOS/eliza#30904; vercel/ai; JavaScript servers that split text by UTF-16 units",
+        cause="a character above U+FFFF is split between two deltas, with half a surrogate pair in each",
+        does="streamkit joins the two halves in text, reasoning, refusals and arguments, in all dialects. A half without its other half becomes U+FFFD.",
         forms=(
             chat(halved(ROLE, said("a<"), said(">b"), chunk(finish="stop"), DONE), name="text of Chat", text="a\N{GRINNING FACE}b", repairs=JOINED, to={"anthropic": messages(Text("a\N{GRINNING FACE}b"))}),
             chat(
@@ -240,8 +240,8 @@ CASES = (
     ),
     Case(
         number=163, refs="vercel/ai (a recording of four consecutive responses); llmock",
-        cause="text or calls after `[DONE]`, `message_stop`, `response.completed`, `done`, `message-end`, `messageStop`",
-        does="The response is over: the rest is counted and not emitted, except errors, and token counts if there were none before.",
+        cause="text or calls arrive after the terminator (`[DONE]`, `message_stop`, `response.completed`, `done`, `message-end` or `messageStop`)",
+        does="The response is over, so streamkit counts later frames and does not emit them. There are two exceptions: errors, and token counts if there were none before.",
         forms=(
             chat(said("Hi"), chunk(finish="stop"), DONE, said("!"), calls(call(0, "a", "f", "{}")), CALLED, DONE, name="Chat", text="Hi", repairs={"after_end": 4}, to={"anthropic": messages(Text("Hi")), "openai-chat": written(Text("Hi"))}),
             chat(
@@ -277,8 +277,8 @@ CASES = (
     ),
     Case(
         number=164, refs="google-gemini/gemini-cli#22489; new-api; proxies that write a ping as JSON",
-        cause='a payload that is not an object: `null`, `[]`, `"ping"`, an error or a chunk in a list',
-        does="Values without content are ignored, and the objects of a list are read one by one. An error keeps its message and type. Each is counted.",
+        cause='a payload is not an object: it is `null`, `[]` or `"ping"`, or a list with an error or a chunk in it',
+        does="streamkit ignores values without content, and reads the objects of a list one by one. An error keeps its message and type. streamkit counts a repair for each such payload.",
         forms=(
             chat(ROLE, b"null", b"[]", b'"ping"', b"1", b"true", said("Hi"), chunk(finish="stop"), DONE, name="Chat", text="Hi", repairs={"payload_no_object": 5}, to={"anthropic": messages(Text("Hi"))}),
             chat(b"null", [ROLE, said("Hi")], [chunk(finish="stop")], DONE, name="chunks in lists", text="Hi", repairs={"payload_no_object": 1, "payload_in_list": 2}, to={"anthropic": messages(Text("Hi"))}),
@@ -317,8 +317,8 @@ CASES = (
     ),
     Case(
         number=165, refs="vLLM; new-api; gateways that write calls and arguments as objects",
-        cause="values with the wrong type: an index as text; arguments, reasoning or `tool_calls` as an object",
-        does="Each value is read for its meaning, and counted. Arguments keep their original text.",
+        cause="values have the wrong type: an index is text, or the arguments, the reasoning or `tool_calls` are an object",
+        does="streamkit reads each value for its meaning, and counts a repair. Arguments keep their original text.",
         forms=(
             calling(
                 calls(call("0", "a", "f", '{"x":')), calls(call("1", "b", "g", "{}")), calls(call("0", arguments="1}")), name="indices as text", calls=(A, Call("g", "{}", id="b")), repairs={"index_invalid": 3},

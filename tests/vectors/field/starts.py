@@ -48,9 +48,9 @@ BUSY = {"code": "server_error", "message": "busy"}
 
 CASES = (
     Case(
-        number=267, refs="mutated recordings",
-        cause="blocks of Anthropic or Bedrock without an index",
-        does="A start opens the next block. Deltas and stops belong to the latest open block, so the arguments reach their call.",
+        number=267, refs="recordings that a test changed",
+        cause="content blocks of Anthropic or Bedrock have no index",
+        does="Each start event opens a new block. Deltas and stops belong to the latest open block, so the arguments reach their call.",
         forms=(
             message(
                 *placeless(*am.block(0, "Hi"), *am.tool(1, "a", "f", '{"x":', "1}")), name="with stops", reason="tool_use",
@@ -72,8 +72,8 @@ CASES = (
     ),
     Case(
         number=268, refs="langchain-ai/langchain#34406; BerriAI/litellm#38153",
-        cause="`message_start` of Anthropic already has content",
-        does="Content that a block at its index repeats is read once. The rest is read at the end.",
+        cause="the `message_start` of an Anthropic stream already has content",
+        does="If a block at the same index repeats this content, streamkit reads the content once. streamkit reads other content at the end of the stream.",
         forms=(
             anthropic(start(HI), am.finish("end_turn"), am.STOP, name="and nothing else", text="Hi", to={"openai-chat": written(Text("Hi"))}),
             anthropic(start(HI), *am.block(0, "Hi"), am.finish("end_turn"), am.STOP, name="and its blocks", text="Hi", repairs={"text_repeated": 1}, to={"openai-chat": written(Text("Hi"))}),
@@ -90,8 +90,8 @@ CASES = (
     ),
     Case(
         number=269, refs="router-for-me/CLIProxyAPI#1004",
-        cause="the name of a Responses call is only in the event with its complete arguments",
-        does="It is the call's name. If a different name was known before, it is ignored.",
+        cause="the name of a Responses call is only in the event that has its complete arguments",
+        does="streamkit uses this name for the call. If streamkit already has a different name for the call, it ignores the name in this event.",
         forms=(
             responses_turn(
                 *NAMELESS, rs.event("function_call_arguments.done", arguments=A.arguments, name="f"), rs.done(0, "function_call", call_id="a", name="", arguments=A.arguments),
@@ -100,9 +100,9 @@ CASES = (
         ),
     ),
     Case(
-        number=270, refs="mutated recordings",
-        cause="`response.completed` with an `error`",
-        does="The response failed: the client gets the error, and no success. An error without any text is ignored.",
+        number=270, refs="recordings that a test changed",
+        cause="`response.completed` contains an `error`",
+        does="The response counts as failed: the client gets the error, and no success. If the error contains no text, streamkit ignores the error.",
         forms=(
             responses(
                 rs.START, *rs.message(0, "Hi"), rs.last("completed", *[rs.message(0, "Hi")[-1]], error=BUSY), name="completed", text="Hi", stop=None, provider_error="busy", repairs={"stop_conflict": 1},
@@ -115,9 +115,9 @@ CASES = (
         ),
     ),
     Case(
-        number=271, refs="mutated recordings",
-        cause="`response.created` already has items, with arguments as an object; or only the terminal event has an item for the client to run",
-        does="Items in the start begin there. Items without events are read from the terminal event, and the turn waits for the client as in a whole response.",
+        number=271, refs="recordings that a test changed",
+        cause="`response.created` already has items, and the arguments in these items are an object. Or only the last event has an item that the client must run",
+        does="An item in `response.created` starts there. If an item has no events of its own, streamkit reads it from the last event. The turn then waits for the client, as it does after a whole response.",
         forms=(
             responses(
                 rs.START, rs.last("completed", {"item": SHELL}), name="an item for the client to run, in the last event alone", stop="tool_calls", repairs={"block_unopened": 1},

@@ -58,7 +58,7 @@ CASES = (
     Case(
         number=272, refs="vLLM; llama.cpp",
         cause="a call in the text ends before its arguments, although the model stopped by itself",
-        does="It is not a call without arguments: it is truncated and withheld. If no other call is left, the turn ends with `length`.",
+        does="streamkit does not read this as a call without arguments. The call is truncated and withheld. If no other call is left, the stop reason is `length`.",
         forms=(
             unclosed("<function=read>", "no parameter"),
             unclosed("<function=read>\n<par", "inside of a tag", "tool_calls"),
@@ -79,8 +79,8 @@ CASES = (
     ),
     Case(
         number=273, refs="vLLM; pydantic/pydantic#7019",
-        cause='half a surrogate pair in a string argument of a call in the text (`"{\\"path\\": \\"\\ud83d\\"}"`)',
-        does="It becomes U+FFFD, as elsewhere, and is counted. Before, the encoder raised an exception.",
+        cause='a call in the text has half a surrogate pair in a string argument (`"{\\"path\\": \\"\\ud83d\\"}"`)',
+        does="The half becomes U+FFFD, as in all other places, and streamkit counts a repair. Before this case was handled, the encoder raised an exception.",
         forms=(
             evolve(
                 written_calls('<tool_call>{"name": "read", "arguments": "{\\"path\\": \\"\\ud83d\\"}"}</tool_call>', name="streamed", arguments=('{"path": "\ufffd"}',)),
@@ -90,8 +90,8 @@ CASES = (
     ),
     Case(
         number=274, refs="LiteLLM; vLLM",
-        cause="an error in the stream while the last text may be the start of a tag",
-        does="The held text was received before the error and is emitted before it: as text, as thinking or as a truncated call.",
+        cause="an error arrives in the stream while the last text may be the start of a tag",
+        does="streamkit holds such a text until more text arrives. If an error arrives first, streamkit emits the held text before the error: as text, as thinking or as a truncated call.",
         forms=(
             broken("Hi <", "tool", name="text", text="Hi <tool", held=(Text("Hi <tool"),)),
             broken("<think>Hm. </thi", name="thinking", policy=ON, reasoning="Hm. </thi", repairs={"thinking_in_text": 1}, held=(Thinking("Hm. </thi"),)),
@@ -105,8 +105,8 @@ CASES = (
     ),
     Case(
         number=275, refs="LiteLLM; Gemini's endpoint for OpenAI clients",
-        cause="a call's signature arrives with a fragment of its arguments",
-        does="It belongs to the call if nothing of the call was emitted before; otherwise it is a counted loss. Before, it was dropped without a report.",
+        cause="the signature of a call arrives together with a fragment of the arguments",
+        does="If streamkit has not emitted anything of the call, the signature belongs to the call. Otherwise streamkit counts a loss. Before this case was handled, the signature was dropped without a report.",
         forms=(
             calling(
                 calls(call(0, "a", "f")), calls({**call(0, arguments='{"x":'), **SIGNED}), calls(call(0, arguments="1}")), name="with the first", calls=(SIGNED_CALL,),

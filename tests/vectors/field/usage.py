@@ -16,8 +16,8 @@ HI = {"anthropic": messages(Text("Hi"), usage=KNOWN)}
 CASES = (
     Case(
         number=70, refs="spoon-core#179; llmeter#34; Portkey gateway#1627, #1629; OpenManus#482; hello-agents#517; mentat#429",
-        cause="chunks with empty `choices`: the usage chunk, and Azure's first chunk",
-        does="Their other members are read.",
+        cause="some chunks have empty `choices`: the usage chunk, and Azure's first chunk",
+        does="streamkit reads the other members of these chunks.",
         forms=(
             chat(
                 {"id": "", "object": "", "created": 0, "model": "", "choices": [], "prompt_filter_results": [{"prompt_index": 0}]}, said("Hi"), STOP, USAGE, DONE,
@@ -27,8 +27,8 @@ CASES = (
     ),
     Case(
         number=71, refs="BerriAI/litellm#8450, #8751, #28738; ROCm/ATOM#1711",
-        cause="a usage chunk without the member `choices`",
-        does="The usage is read. streamkit writes `choices: []`.",
+        cause="a usage chunk has no member `choices`",
+        does="streamkit reads the usage. In its own usage chunks, streamkit writes `choices: []`.",
         forms=(
             chat(
                 said("Hi"), STOP, {**HEAD, "usage": COUNTS}, DONE, name="of a chunk",
@@ -39,8 +39,8 @@ CASES = (
     ),
     Case(
         number=72, refs="quotio#460",
-        cause="usage that the client did not request",
-        does="A profile omits the usage chunk; the counts are read all the same.",
+        cause="the server sends usage, although the client did not request it",
+        does="If the client's profile excludes the usage chunk, streamkit writes none. streamkit still reads the token counts.",
         forms=(
             chat(
                 said("Hi"), STOP, USAGE, DONE, text="Hi",
@@ -50,8 +50,8 @@ CASES = (
     ),
     Case(
         number=73, refs="routstr-core#543",
-        cause="the chunk with the last content also has the usage",
-        does="Content, reason and usage of one chunk are all read.",
+        cause="the chunk with the last content also contains the usage",
+        does="streamkit reads the content, the stop reason and the usage of the chunk.",
         forms=(
             chat(chunk({"content": "Hi"}, "stop", usage=COUNTS), DONE, name="text", text="Hi", to=HI),
             chat(
@@ -63,8 +63,8 @@ CASES = (
     ),
     Case(
         number=74, refs="BerriAI/litellm#36376, #27319; rig#2235",
-        cause="counts in several places: at the start, at the end, in details",
-        does="Later counts replace earlier ones and are never added. Counts that only the start has stay. Counts of reasoning and cache are kept.",
+        cause="token counts are in several places: at the start, at the end, and in details",
+        does="A later count replaces an earlier one: counts are never added up. A count that is only at the start stays. streamkit keeps the counts of reasoning tokens and cache tokens.",
         forms=(
             anthropic(
                 {**am.START, "message": {**am.START["message"], "usage": {"input_tokens": 9, "cache_read_input_tokens": 20, "output_tokens": 1}}},

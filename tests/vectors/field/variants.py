@@ -30,9 +30,9 @@ LOOKED_TO = {"anthropic": messages(Thinking("Look."), Text("Hi"))}
 
 CASES = (
     Case(
-        number=405, refs="#295 to #301 in other words: AWS, Tencent, iFlytek, Azure's queues, LangServe",
-        cause="an error under another name (`exception`, `err`, `failure`, `Error`), in capitals, inside `data`, `response` or `header`, or marked by a `name`",
-        does="It is an error with the provider's message, and the rest is ignored.",
+        number=405, refs="variants of cases 295 to 301: AWS, Tencent, iFlytek, Azure's queues, LangServe",
+        cause="an error is in a member with another name (`exception`, `err`, `failure`, `Error`), in capitals, or inside `data`, `response` or `header`. Or only a `name` marks the error",
+        does="streamkit reports an error with the provider's message, and ignores what follows.",
         forms=tuple(
             failing(name, error, STOP, DONE, losses=losses)
             for name, error, losses in (
@@ -62,9 +62,9 @@ CASES = (
         ),
     ),
     Case(
-        number=406, refs="#55, #306: vllm#9053 for a client of Ollama, Gemini, Mistral or Cohere",
-        cause="the only call of a response is truncated and withheld from clients that get only complete calls, and they see an empty response that ended normally",
-        does="The response ends with the token limit as its reason.",
+        number=406, refs="variant of cases 55 and 306: vllm#9053 with a client of Ollama, Gemini, Mistral or Cohere",
+        cause="the only call of a response is truncated. Clients that get only complete calls do not get it, and see an empty response that ended normally",
+        does="The response ends with the token limit as its stop reason.",
         forms=(
             chat(
                 ROLE, calls(call(0, "a", "f", '{"x":')), CALLED, DONE, calls=(CUT,), stop="tool_calls",
@@ -77,9 +77,9 @@ CASES = (
         ),
     ),
     Case(
-        number=407, refs="#307: transformers' roles (`ipython`, `observation`), LangChain's `tool_result`",
-        cause="tool results under a role with another name",
-        does="They are not the model's text.",
+        number=407, refs="variant of case 307: the roles of transformers (`ipython`, `observation`) and of LangChain (`tool_result`)",
+        cause="tool results arrive under a role with an unusual name",
+        does="streamkit does not read them as the model's text.",
         forms=(
             *(
                 chat(ROLE, said("Hi"), others(role), STOP, DONE, name=role, **HI, to={"anthropic": messages(Text("Hi"), losses={"unknown_event": 1})})
@@ -89,9 +89,9 @@ CASES = (
         ),
     ),
     Case(
-        number=408, refs="#323, #324: Databricks and LiteLLM with other member orders",
-        cause="a reasoning part with its text in itself or in `content`; or signed blocks at the end that together repeat earlier text",
-        does="The text is reasoning, and is read once. Signatures of parts of one text are dropped, because they do not match the whole.",
+        number=408, refs="variants of cases 323 and 324: Databricks and LiteLLM with their members in another order",
+        cause="a reasoning part has its text in itself or in `content`. Or several signed blocks at the end together repeat the earlier text",
+        does="streamkit reads the text once, as reasoning. If a signature belongs to only a part of one text, streamkit drops this signature, because it does not match the whole text.",
         forms=(
             chat(reasoned({"text": "Look."}), said("Hi"), STOP, DONE, name="flat", **LOOKED, to=LOOKED_TO),
             chat(reasoned({"reasoning": "Look."}), said("Hi"), STOP, DONE, name="flat, by its type", **LOOKED, to=LOOKED_TO),
@@ -108,9 +108,9 @@ CASES = (
         ),
     ),
     Case(
-        number=409, refs="majiayu000/litellm-rs#552, api7/aisix#518, in Responses; BerriAI/litellm#34802 with a blank text",
-        cause="code that ran, next to a blank text; `response.audio.transcript.delta`",
-        does="The code is written if all other text is white space, and the words of an audio response are text.",
+        number=409, refs="majiayu000/litellm-rs#552 and api7/aisix#518, in Responses; BerriAI/litellm#34802, with a blank text",
+        cause="code that the provider ran is next to a blank text. Or the words of an audio response are in `response.audio.transcript.delta`",
+        does="streamkit writes the code if all other text is white space. streamkit writes the words of an audio response as text.",
         forms=(
             responses_turn(
                 {"type": "response.audio.transcript.delta", "delta": "H", "response_id": "r"}, {"type": "response.audio.transcript.delta", "delta": "i", "response_id": "r"}, name="words of a sound", text="",
@@ -120,9 +120,9 @@ CASES = (
         beside="tests/translation/test_spoken.py::test_so_does_a_stream_and_one_that_says_anything_else_has_its_own_text_alone",
     ),
     Case(
-        number=411, refs="#306: two calls of Gemini or Claude, one of them open",
-        cause="a call with only a name, next to a complete one, when the model stops by itself",
-        does="The response ends with the token limit as its reason. No client runs the open call with `{}`, or runs only the complete call as if it were all that the model wanted.",
+        number=411, refs="variant of case 306: two calls of Gemini or Claude, one of them unfinished",
+        cause="when the model stops by itself, one call is complete and another call has only a name",
+        does="The response ends with the token limit as its stop reason. No client runs the unfinished call with `{}`. No client runs only the complete call as if it were all that the model wanted.",
         forms=(
             gemini(
                 gm.chunk(gm.partial(name="f")), gm.chunk(gm.call("g", {"y": 1})), gm.STOP, name="the first", calls=(Call("f", "", "truncated", id="call_1"), Call("g", '{"y":1}', id="call_2")), stop="length", repairs=OPEN,

@@ -40,8 +40,8 @@ def refused(kind: str, *said: Text, asides: int = 2) -> dict[str, Output]:
 CASES: tuple[Case, ...] = (
     Case(
         number=350, refs="Wei-Shaw/sub2api#3989; looplj/axonhub#2105; experientiallabs/experiential#1037",
-        cause="a tool search that the client of Responses runs (`tool_search_call`, `execution: client`) is dropped, and the turn ends naturally",
-        does="It becomes a call, and the turn ends for calls. Requests offer it as a function, and the history has a call and its result. Its own client gets the item again.",
+        cause="the client of Responses must run a tool search itself (`tool_search_call` with `execution: client`). The search is dropped, and the turn ends naturally",
+        does="streamkit writes the search as a call, and the stop reason is `tool_calls`. In requests, streamkit offers the search as a function. In the history, the search is a call with its result. Clients of Responses get the item again.",
         forms=(
             run("a search of tools", "tool_search_call", Use("streamkit_tool_search_c1", "tool_search", '{"query":"cal"}'), **SEARCH),
             run("with arguments as text", "tool_search_call", Use("streamkit_tool_search_c1", "tool_search", '{"query": "cal"}'), **{**SEARCH, "arguments": '{"query": "cal"}'}),
@@ -55,8 +55,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         number=351, refs="google-genai, `Interaction.status`; streamkit itself",
-        cause="an interaction waits for an action (`requires_action`) that is not a function call, and clients of other dialects get an empty natural end",
-        does="It ends with an error that names the action. Function calls are calls, and within its own dialect it passes unchanged.",
+        cause="in Gemini's Interactions, the response waits for an action that is not a function call (`requires_action`). Clients of other dialects get an empty response with a natural stop",
+        does="The response ends with an error that names the action. If the action is a function call, clients get a call. For clients of Interactions, nothing changes.",
         forms=(
             waiting(
                 "a search of tools", *step(0, "tool_search_call", id="t1", arguments=CAL),

@@ -121,8 +121,8 @@ USED = {"anthropic": messages(Use("a", "f", A.arguments), Use("b", "g", B.argume
 CASES = (
     Case(
         number=137, refs="abundantbeing/hermes-browser-extension#11; infiniflow/ragflow#15286; posit-dev/chatlas#435",
-        cause="a Chat stream ends with `choices[].message`, the complete response, in addition to the last delta or instead of it",
-        does="Only the missing text, reasoning and refusal are taken from it. A delta that repeats all earlier text is text.",
+        cause="a Chat stream ends with the complete response in `choices[].message`. This member arrives in addition to the last delta or instead of it",
+        does="streamkit takes only the missing text, reasoning and refusal from this member. If a delta repeats all earlier text, streamkit reads the delta as new text.",
         forms=(
             chat(*SAID, ending({"content": "Hello"}), DONE, name="instead", text="Hello", to={"openai-responses": written(Text("Hello"), stop="completed")}),
             chat(*SAID, ending({"content": "Hello"}, delta={}), DONE, name="beside a blank delta", text="Hello", to={"openai-responses": written(Text("Hello"), stop="completed")}),
@@ -144,9 +144,9 @@ CASES = (
         ),
     ),
     Case(
-        number=138, refs="servers behind caches and filters, which append the response as one object",
-        cause="a complete `chat.completion` inside a Chat stream",
-        does="It is handled like the `message` of case 137, and ends its choices.",
+        number=138, refs="servers with caches or filters, which append the response as one object",
+        cause="a Chat stream contains a complete `chat.completion` object",
+        does="streamkit reads this object like the `message` of case 137. The choices in the object are then finished.",
         forms=(
             chat(*SAID, completion(content="Hello"), DONE, name="behind all deltas", text="Hello", to={"anthropic": messages(Text("Hello"))}),
             chat(*SAID, chunk(finish="stop"), completion(content="Hello"), DONE, name="behind the stop reason", text="Hello", to={"anthropic": messages(Text("Hello"))}),
@@ -155,8 +155,8 @@ CASES = (
     ),
     Case(
         number=139, refs="abetlen/llama-cpp-python; servers that end with the whole message",
-        cause="`message.tool_calls` at the end of a Chat stream repeats the calls of the deltas, with other indices or without ids",
-        does="Each entry is matched to a call by id, arguments, index or name, and only adds what is missing.",
+        cause="at the end of a Chat stream, `message.tool_calls` repeats the calls of the deltas. The repeated calls have other indices or no ids",
+        does="streamkit matches each repeated call by id, arguments, index or name, and adds only what is missing.",
         forms=(
             chat(*BOTH, ending({"content": None, "tool_calls": WHOLE_CALLS}, finish="tool_calls"), DONE, name="alike", calls=(A, B), stop="tool_calls", to=USED),
             chat(*BOTH, completion(tool_calls=WHOLE_CALLS), DONE, name="a whole completion", calls=(A, B), stop="tool_calls", to=USED),
@@ -176,8 +176,8 @@ CASES = (
     ),
     Case(
         number=140, refs="abetlen/llama-cpp-python#2285; PrimeIntellect-ai/verifiers#2164",
-        cause="`output_item.added` or `content_part.added` already contains the first text, or all of it, and deltas repeat it",
-        does="The start waits for the deltas, which show whether they repeat or continue its text.",
+        cause="`output_item.added` or `content_part.added` already contains the first text or all of it, and the deltas repeat this text",
+        does="streamkit holds the text of this event until deltas arrive. The deltas show whether they repeat or continue the text.",
         forms=(
             responses_turn(
                 rs.added(0, "message", role="assistant", content=[rs.part("Hel")]), rs.event("content_part.added", content_index=0, part=rs.part("Hel")), *HI[2:],
@@ -205,8 +205,8 @@ CASES = (
     ),
     Case(
         number=141, refs="vllm-project/vllm#31761, #45742, #23218; BerriAI/litellm#36375; lemonade-sdk/lemonade#3607",
-        cause="the `done` events of Responses have other indices and ids than the deltas that they repeat",
-        does="A complete text is matched to the content that it repeats, and only adds what is missing.",
+        cause="the `done` events of Responses repeat the deltas, but have other indices and ids than the deltas",
+        does="streamkit finds the content that a complete text repeats, and adds only what is missing.",
         forms=(
             responses_turn(
                 OPENED, PART, delta("Hel"), delta("lo"), {**TEXT_DONE, "content_index": 1}, {**PART_DONE, "content_index": 1}, ITEM_DONE, name="content_index",
@@ -234,8 +234,8 @@ CASES = (
     ),
     Case(
         number=142, refs="databricks/databricks-ai-bridge#464",
-        cause="the terminal response has other ids for its items than the events before it, or more items",
-        does="Each entry is matched to the item with the same content, and only adds what is missing.",
+        cause="the last event of a Responses stream has other ids for its items than the earlier events, or has more items",
+        does="For each entry, streamkit finds the item with the same content, and adds only what is missing.",
         forms=(
             responses_turn(*HI, end=rs.last("completed", renamed(ITEM_DONE, "msg_9")), name="another id", text="Hello", to=NEW_IDS),
             responses_turn(
@@ -258,8 +258,8 @@ CASES = (
     ),
     Case(
         number=143, refs="NousResearch/hermes-agent#41321, #60613; openai/codex#29755",
-        cause="a long response arrives as many messages, each with all earlier text, also in its deltas (Bedrock's Mantle)",
-        does="A message that begins with a complete earlier message of at least 64 characters continues where that message ended.",
+        cause="a long response arrives as many messages, and each message repeats all earlier text, also in its deltas (Bedrock's Mantle)",
+        does="If a message begins with a complete earlier message of at least 64 characters, streamkit emits only the text after this beginning.",
         forms=(
             responses_turn(
                 *snapshots(LONG, LONG + "More. ", LONG + "More. And the end."), name="deltas", text=LONG + "More. And the end.", repairs={"text_repeated": 2},
@@ -280,8 +280,8 @@ CASES = (
     ),
     Case(
         number=144, refs="KochC/opencode-llm-proxy#49; diegosouzapw/OmniRoute#13693",
-        cause="a complete text that contradicts the deltas: trimmed, empty, or only the first delta",
-        does="What was emitted stays. The complete text is withheld and counted once for its content part.",
+        cause="a complete text contradicts the deltas: it is trimmed, empty, or only the first delta",
+        does="The text that streamkit already emitted stays. streamkit withholds the complete text, and counts one repair for the content part.",
         forms=(
             responses_turn(
                 OPENED, PART, delta("\nHel"), delta("lo"), TEXT_DONE, PART_DONE, ITEM_DONE, name="trimmed", text="\nHello", repairs={"whole_differs": 1},
@@ -296,8 +296,8 @@ CASES = (
     ),
     Case(
         number=145, refs="proxies of Anthropic's and Cohere's dialects",
-        cause="`content_block_start` (Cohere: `content-start`) has the first text, or all of it, and deltas repeat it",
-        does="The start waits for the deltas, which show whether they repeat or continue its text.",
+        cause="`content_block_start` (in Cohere, `content-start`) contains the first text or all of it, and the deltas repeat this text",
+        does="streamkit holds the text of this event until deltas arrive. The deltas show whether they repeat or continue the text.",
         forms=(
             message(am.begin(0, "text", text="Hel"), am.delta(0, "text_delta", text="Hel"), am.delta(0, "text_delta", text="lo"), am.stop(0), name="the first delta", text="Hello", repairs={"text_repeated": 1}, to={"openai-chat": written(Text("Hello"))}),
             message(am.begin(0, "text", text="Hello"), am.delta(0, "text_delta", text="Hel"), am.delta(0, "text_delta", text="lo"), am.stop(0), name="all of it", text="Hello", repairs={"text_repeated": 1}, to={"openai-chat": written(Text("Hello"))}),
@@ -314,17 +314,17 @@ CASES = (
     ),
     Case(
         number=146, refs="servers of Ollama's dialect; infiniflow/ragflow#15286, posit-dev/chatlas#435",
-        cause="the last line of an Ollama stream repeats the whole text, where Ollama's own last line has none",
-        does="From 16 characters on, it only adds what is missing. A shorter text is new text, as is a last delta of Gemini or Chat.",
+        cause="the last line of an Ollama stream repeats the whole text. Ollama itself sends no text there",
+        does="If this text has 16 characters or more, streamkit adds only what is missing. A shorter text counts as new text. In Gemini and Chat, the text of the last delta always counts as new text.",
         forms=(
             ollama(ol.line(LONG[:30]), ol.line(LONG[30:]), ol.end(message={"role": "assistant", "content": LONG}), name="all of it", text=LONG, repairs={"text_repeated": 1}, to={"openai-chat": written(Text(LONG))}),
             ollama(ol.line("ha"), ol.line("ha"), ol.end(message={"role": "assistant", "content": "haha"}), name="short", text="hahahaha", to={"openai-chat": written(Text("hahahaha"))}),
         ),
     ),
     Case(
-        number=147, refs="servers that end as OpenAI's Realtime does",
+        number=147, refs="servers that end a stream as OpenAI's Realtime API does",
         cause="a Responses stream ends with `response.done`",
-        does="Its response gives the outcome, as in `response.completed`. After the terminal event it is ignored.",
+        does="streamkit takes the outcome from the response in this event, as it does with `response.completed`. If another terminal event arrived before, streamkit ignores `response.done`.",
         forms=(
             responses(rs.START, *HI, done(HI[-1]), name="completed", text="Hello", repairs={"terminal_renamed": 1}, to={"openai-chat": written(Text("Hello"))}),
             responses(
@@ -336,8 +336,8 @@ CASES = (
     ),
     Case(
         number=148, refs="servers that do not number items",
-        cause="interleaved argument fragments that have only a `call_id`, or an `item_id` with the id of a call",
-        does="Each fragment is added to its call.",
+        cause="the argument fragments of several calls alternate. A fragment has only a `call_id`, or an `item_id` that contains the id of a call",
+        does="streamkit adds each fragment to its call.",
         forms=(
             responses_turn(*interleaved({"call_id": "a"}, {"call_id": "b"}), name="call_id", calls=(A, B), stop="tool_calls", repairs={"index_missing": 4}, to=TWO),
             responses_turn(*interleaved({"item_id": "i0"}, {"item_id": "i1"}), name="item_id", calls=(A, B), stop="tool_calls", repairs={"index_missing": 4}, to=TWO),
@@ -351,7 +351,7 @@ CASES = (
     Case(
         number=149, refs="Codex, behind a gateway",
         cause="the model is stopped before the first character of a call's arguments",
-        does="The call is `incomplete` in Responses and withheld elsewhere: clients would read missing arguments as `{}` and run the call.",
+        does="In Responses, the call has the status `incomplete`. In other dialects, streamkit withholds the call, because clients would read missing arguments as `{}` and run the call.",
         forms=(
             chat(
                 ROLE, calls(call(0, "a", "f", "")), chunk(finish="length"), DONE, name="length", calls=(BLANK,), stop="length",
@@ -390,8 +390,8 @@ CASES = (
     ),
     Case(
         number=150, refs="servers that give no `incomplete_details`",
-        cause="`response.incomplete` without a reason, or with an unknown one",
-        does="The reason is read as `length`, never as a natural end. It is written with the reason received, or with `max_output_tokens`, because the AI SDK reads a missing reason as a natural end.",
+        cause="`response.incomplete` has no reason, or an unknown one",
+        does="streamkit reads the reason as `length`, never as a natural stop. For Responses, streamkit writes the reason that it received. If there is none, streamkit writes `max_output_tokens`, because the AI SDK reads a missing reason as a natural stop.",
         forms=(
             responses(
                 rs.START, *HI, rs.last("incomplete", HI[-1]), name="none", text="Hello", stop="length",
