@@ -30,7 +30,7 @@ request turns thinking on. A budget is the range for the number of thinking toke
 | other facts | how the model differs from most models |
 | context | the largest number of tokens of a conversation, including the response |
 | output | the largest number of tokens of a response |
-| reads | what a request may contain |
+| reads | the kinds of input that the model accepts |
 | sources | where the facts are from ([the list](#sources)), and when they were read there |
 
 Some words in the column *other facts* need an explanation:

@@ -34,10 +34,10 @@ from streamkit.tool_calls.accumulate import accumulate_tool_calls
 HELP = "translate a stream into another dialect"
 DETAIL = f"""\
 Reads a recorded or live stream (curl -N … | streamkit convert …) and writes the output while the input arrives. If both
-dialects are the same, frames are copied byte for byte. With --reencode, frames are decoded and encoded even then, which
-repairs the provider's errors. `streamkit dialects` lists the dialects. Without --from, the command detects the input's dialect
-from the first frames, and reports the dialect. If streams of two dialects begin in the same way, the detected dialect may be
-wrong. In this case, use --from.
+dialects are the same, frames are copied byte for byte. With --reencode, frames are decoded and encoded even in this case,
+which repairs the provider's errors. `streamkit dialects` lists the dialects. Without --from, the command detects the input's
+dialect from the first frames, and reports the dialect. If streams of two dialects begin in the same way, the detected dialect
+may be wrong. In this case, use --from.
 
 With --out PATH, the output is a file instead of standard output. The command writes one file for each input if PATH is a
 folder (an existing folder, or a name that ends in /), if FILE is a folder, or if there are several files. The output's dialect
@@ -74,13 +74,18 @@ def add_options(command: argparse.ArgumentParser) -> None:
     what = "the input's dialect, or its provider; auto detects the dialect (default: the dialect in a recording, or else auto)"
     add("--from", dest="source", default=AUTO, type=source_or_auto, metavar="DIALECT", help=what)
     add(
-        "--to", dest="target", required=True, type=client, metavar="DIALECT", help="the output's dialect, or its client"
+        "--to",
+        dest="target",
+        required=True,
+        type=client,
+        metavar="DIALECT",
+        help="the output's dialect, or the client that reads the output",
     )
     add("--reencode", action="store_true", help="decode and encode even if both dialects are the same")
     add(
         "--no-usage",
         action="store_true",
-        help=f"{USAGE_ON_REQUEST}: leave usage out, as for clients that do not request it",
+        help=f"{USAGE_ON_REQUEST}: leave the usage out, as for clients that do not request it",
     )
     add(
         "--call-ids",

@@ -29,8 +29,8 @@ HELP = "check a server: send a few small requests, and check each response with 
 DETAIL = """\
 Sends at most 10 requests, which cost at most 2,000 tokens. The requests ask for a text, for the same text with usage, for the
 same text as a whole response, for a tool call, for two calls in one response, and for a required call. Other requests send a
-tool's result, set a token limit that is too low, or are malformed. In one case, the command closes the connection before the
-response ends. Before the first
+tool's result, set a token limit that is too low, or are malformed. For one more request, the command closes the
+connection before the response ends. Before the first
 request, the command prints the highest possible cost and asks for consent. It does not ask with --yes, or if the server is on
 loopback. If standard input is not a terminal, --yes is required. The command repeats no request and follows no redirect. The
 status 401, 403, 404 or 429 ends the check.

@@ -35,8 +35,8 @@ and the repairs. Without --from, the command detects the dialect. With several f
 status of all files.
 
 --timings adds a table with one row for each stage. A row has the time of the stage alone, its share of the work, and the
-number of reads, frames or events that went in and out. The time of the source is the time of waiting for the input, which is
-not part of the work. The times are from one run. If the machine is busy, repeat the command.
+number of reads, frames or events that went into the stage and out of it. The time of the source is the time of waiting for the
+input, which is not part of the work. The times are from one run. If the machine is busy, repeat the command.
 
 --tools FILE checks the arguments of each call against the schema of its tool. FILE is JSON with the tools of the request, or
 with the whole request.
@@ -50,7 +50,8 @@ with the whole request.
 With --output, each choice whose text was checked has "verdict". If the verdict is bad, the choice also has "reason" and
 "position". If the input is a recording or a live stream, the object has:
   "times": {"first_output_s", "last_output_s", "greatest_gap_s", "stalls"}
-The times are in seconds, since the request was sent or the command began. A gap above 5 s is a stall.
+The times are in seconds. They begin with the request in a recording, and with the command in a live stream. A gap above 5 s is
+a stall.
 With --timings, the object has "timings": [{"stage", "seconds", "items_in", "items_out"}]; the first entry is the source.
 "arguments" is the text as received, and "data_chars" is the length of the base64 text of an image or file.
 

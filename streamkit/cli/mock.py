@@ -82,7 +82,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         type=float,
         default=40.0,
         metavar="N",
-        help="the tokens in a second; 0 means as fast as possible (default: 40)",
+        help="the number of tokens in a second; 0 means as fast as possible (default: 40)",
     )
     add(
         "--first-token-s",

@@ -58,7 +58,7 @@ def add_outputs(command: Any, what: str) -> None:
         nargs="*",
         default=[STDIN],
         metavar="FILE",
-        help=f"{what}, or folders of them (default: standard input)",
+        help=f"{what}, or folders with such files (default: standard input)",
     )
 
 

@@ -17,7 +17,7 @@ HELP = "serve recordings as they were recorded"
 DETAIL = """\
 Serves the responses in recordings (*.stream.jsonl, written by `streamkit record`) to requests that match the
 recorded requests. A response has the recorded status and headers. Its pieces arrive at the recorded times, and it ends like
-the recorded response, even if this was an interruption, a reset or silence. The network is not used.
+the recorded response, even if this was an interruption, a reset or silence. The command does not contact the provider.
 
 A request matches a recording if the method, the path and the body are equal. With --match canonical (the default), the order
 of the members in JSON bodies does not matter, and the values at the paths of --ignore are not compared. With --match exact,

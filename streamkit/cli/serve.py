@@ -75,7 +75,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
     """Add the options of ``streamkit serve``."""
     add = command.add_argument
     add("--config", metavar="FILE", help="the configuration in TOML (default: none, so a demo upstream responds)")
-    add("--check-config", action="store_true", help="print the configuration's errors, or its meaning, and exit")
+    add(
+        "--check-config",
+        action="store_true",
+        help="print the errors in the configuration, or a description of the configuration, and exit",
+    )
     add("--watch", action="store_true", help="load the configuration again when its file or a key file has changed")
     add("--host", help="the interface to listen on (default: as in the file, or 127.0.0.1)")
     add("--port", type=int, metavar="N", help="the port; 0 means any free port (default: as in the file, or 8080)")
