@@ -216,8 +216,8 @@ def stages_page() -> str:
     statuses = ((f"`{status.name}`", str(int(status))) for status in report.Status)
     return page(
         "Stages and recipes",
-        "Import everything on this page from `streamkit`, except some classes under *Values*, most errors, and\n"
-        "`iter_httpx`, which is in `streamkit.sources`.",
+        "You can import most names on this page from `streamkit`. The exceptions are some classes under *Values*,\n"
+        "most errors (import them from `streamkit.errors`), and `iter_httpx` (import it from `streamkit.sources`).",
         *parts,
         "## Dialects",
         table(["name", "dialect", "media type"], names),
@@ -253,7 +253,8 @@ def events_page() -> str:
         "Events",
         prose(events.__doc__),
         "## Which stage yields which event",
-        "`decode` yields a `WireEvent`; `accumulate_tool_calls`, `check_json` and your stages yield an `Event`.",
+        "`decode` yields only classes of `WireEvent`. `accumulate_tool_calls`, `check_json` and your stages yield only\n"
+        "classes of `Event`. The classes that are marked in neither column are values of fields.",
         table(["event", "`WireEvent`", "`Event`"], rows),
         "## Words",
         table(["type", "values"], words),
@@ -272,9 +273,10 @@ def limits_page() -> str:
         "Limits",
         prose(limits.__doc__),
         prose(limits.Limits.__doc__),
-        table(["limit", "default", "error", "why"], rows),
-        "A limit without an error in this table raises no `LimitExceeded`. Arguments that are nested too deeply get "
-        "the verdict `malformed`.",
+        table(["limit", "default", "error", "meaning"], rows),
+        "A limit with *none* in the column *error* raises no `LimitExceeded`. Instead, arguments that are nested too deeply\n"
+        "(`json_depth`) get the verdict `malformed`, schemas that are too long raise `BadToolSchema`, and asides beyond\n"
+        "`aside_chars` are dropped and counted as losses.",
     )
 
 
@@ -336,7 +338,8 @@ def quirks_page() -> str:
 def losses_page() -> str:
     return page(
         "Losses",
-        "A loss is something that the output's dialect could not carry. `StreamReport.losses` counts losses by kind.",
+        "A loss is something that the output's dialect could not carry. `StreamReport.losses` counts losses by kind.\n"
+        "For each kind, the tables say what was lost.",
         "## Streams and whole responses",
         kinds(report.STREAM_LOSSES),
         "## Requests",
