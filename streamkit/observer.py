@@ -53,11 +53,12 @@ class Observer:
     parser, and for the end of the input. ``report`` covers the whole stream, and ``fault`` is the error that stopped
     the reading. After such an error, both methods still return frames, but without events.
 
-    ``client`` is the name of a dialect or of a client. If you pass ``client``, the events are also encoded, and
-    ``losses`` and ``written`` of each ``Seen`` have the result. With ``by_frame=False``, there is one ``Seen`` for each
-    read, with the deltas of one block joined. ``by_frame=False`` takes a fifth of the time, and is enough for a program
-    that needs only the events. ``whole=True`` is for a whole response instead of a stream: ``feed`` then returns
-    nothing, and ``finish`` returns everything. Raises UsageError for an unknown name or a bad schema.
+    ``client`` is the name of a dialect or of a client. If you pass ``client``, the events are also encoded: each
+    ``Seen`` then has the encoded bytes (``written``) and the losses (``losses``). With ``by_frame=False``, there is one
+    ``Seen`` for each read, with the deltas of one block joined. ``by_frame=False`` takes a fifth of the time, and is
+    enough for a program that needs only the events. ``whole=True`` is for a whole response instead of a stream:
+    ``feed`` then returns an empty list, and ``finish`` returns everything. Raises UsageError for an unknown name or a
+    bad schema.
     """
 
     def __init__(

@@ -153,9 +153,9 @@ def transcode(
     again. This also happens if you pass ``stages``, if the policy searches the text (``think_tags="on"``,
     ``text_calls``), or if ``profile`` changes more than the usage and the model name.
 
-    ``stages`` are stages that take and yield events: your own stages, or stages such as ``redact``. They run after the
-    checks and before the encoder. If a stage changes the arguments of a call, the stage must set ``verdict=None`` in
-    the ``ToolCallFinished``, so that the call is checked again.
+    ``stages`` are stages that take and yield events: your own stages, or stages such as ``redact``. These stages run
+    after the calls were checked and before the events are encoded. If a stage changes the arguments of a call, the
+    stage must set ``verdict=None`` in the ``ToolCallFinished``, so that the call is checked again.
 
     If one read has several deltas of the same block or call, these deltas become one delta. This saves work and delays
     nothing. ``join=False`` keeps the provider's deltas. ``clock`` returns the time in seconds since the epoch, for a

@@ -77,7 +77,7 @@ def collect_sync(
 ) -> Response:
     """Read a stream to its end as ``collect`` does, but without an event loop. Return a whole response.
 
-    ``source`` means the same as in ``transcode_sync``. All further arguments and the errors are the same as in
+    ``source`` means the same as in ``transcode_sync``. All other arguments and the errors are the same as in
     ``collect``.
     """
     return _at_once(collect(BlockingSource(source), dialect, options, stages=stages, report=report, timings=timings))
