@@ -170,7 +170,7 @@ class ToolCallDelta:
     arguments: str | None = None
     choice: int = 0
     kind: ToolKind = "function"
-    #: True if ``arguments`` is a whole value that replaces earlier arguments, False if it is a fragment.
+    #: True if ``arguments`` is a whole value that replaces earlier arguments, False if ``arguments`` is a fragment.
     snapshot: bool = False
     #: True if calls have no id in this dialect: streamkit then makes an id without counting a repair.
     anonymous: bool = False

@@ -66,7 +66,7 @@ class Stage(Generic[A_contra, B_co]):
 
     ``pipe`` passes its report to the stage. If you call the stage as a function without a report, the stage makes its
     own report. ``takes`` and ``gives`` say what the stage takes and yields: ``bytes``, ``frames``, ``wire events`` or
-    ``events``. A pipe uses them to find built-in stages in a wrong order.
+    ``events``. A pipe uses ``takes`` and ``gives`` to find built-in stages in a wrong order.
     """
 
     def __init__(

@@ -141,7 +141,7 @@ def transcode(
     clock: Callable[[], float] = time.time,
     timings: bool = False,
 ) -> Pipe[bytes]:
-    """Convert a stream from bytes of one dialect to bytes of another.
+    """Convert a stream from bytes of one dialect to bytes of another dialect.
 
     ``from_dialect`` is the name of a dialect or of a provider (``"deepseek"``). ``to_dialect`` is the name of a dialect
     or of a client (``"claude-code"``). ``options`` say which faults to tolerate and which tools the request has.

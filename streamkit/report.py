@@ -42,7 +42,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "payload_no_object": 'a payload that is not a JSON object (`null`, `[]`, `"ping"`) was skipped',
     "payload_in_list": "an event had a list of payloads, which were read one by one",
     "field_invalid": "a field was ignored because the dialect does not allow the type of its value",
-    "error_shape": "an error was read although it did not have the dialect's form",
+    "error_shape": "an error was read although the error did not have the dialect's form",
     "calls_unanswered": "calls before an error were given results, because clients of the dialect run calls without a result",
     "foreign_terminator": "another dialect's terminator (`[DONE]`) was skipped",
     "choice_index_missing": "a choice had no index; its position in the list was used (nearly always 0)",
@@ -74,7 +74,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "id_repeated": "a later delta of a call repeated the call's id, which was ignored",
     "id_changed": "a later delta of a call had a different id, which was ignored",
     "id_duplicate": "two calls had the same id; the second call was given a new id",
-    "id_late": "an id was ignored because it was received after the call had been announced",
+    "id_late": "an id was ignored because the id was received after the call had been announced",
     "name_repeated": "a later delta of a call repeated the call's name, which was ignored",
     "name_pieces": "a name was sent in pieces, which were joined",
     "name_changed": "a delta after argument text had a different name, which was ignored",
@@ -104,16 +104,16 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "terminal_renamed": "`response.done` was read as the end of a response (the correct event is `response.completed`)",
     "after_error": "content after the provider's error was skipped",
     "fault_after_end": "the input failed after the completion point; the response is complete nevertheless",
-    "after_end": "frames followed the terminator; they were skipped, except for errors and for token counts not yet received",
+    "after_end": "frames followed the terminator and were skipped, except for errors and for token counts not yet received",
 }  # fmt: skip
 
 STREAM_LOSSES: Final[Mapping[str, str]] = {
     "extra_choice": "a choice after the first choice (the dialect has only one choice)",
     "block_order": "the order of text, reasoning and calls",
-    "block_boundary": "the boundary between two blocks of one kind",
+    "block_boundary": "the boundary between two blocks of the same kind",
     "refusal_as_text": "the fact that a text is a refusal: the refusal is written as text",
     "reasoning": "a block of visible reasoning (the dialect has no place for it)",
-    "reasoning_signature": "a signature of reasoning (it is from another vendor, or the dialect has no place for it)",
+    "reasoning_signature": "a signature of reasoning (of another vendor, or the dialect has no place for signatures)",
     "reasoning_opaque": "redacted or encrypted reasoning",
     "stop_reason": "the exact stop reason",
     "stop_sequence": "the stop sequence that ended the text",
@@ -136,7 +136,7 @@ STREAM_LOSSES: Final[Mapping[str, str]] = {
     "custom_tool_wrapped": 'the form of a custom tool\'s free text; the text is written as `{"input": …}`',
     "custom_tool_members": "other members that a model wrote next to the input of a custom tool; their text is in the report",
     "call_id": "the id of a call",
-    "unclean_call": "a whole call of an interrupted response: clients would run the call, so it is only in the report",
+    "unclean_call": "a whole call of an interrupted response: clients would run the call, so the call is only in the report",
     "late_arguments": "argument text that was received after the block of its call had to be closed",
     "error_detail": "parts of the provider's error that the dialect has no field for",
 }  # fmt: skip
@@ -146,7 +146,7 @@ REQUEST_REPAIRS: Final[Mapping[str, str]] = {
     "result_missing": "an earlier call had no result; a result that says this was added",
     "result_orphaned": "a result without its call was dropped",
     "result_moved": "a result was not in the place that the dialect requires, and was moved there",
-    "turns_joined": "adjacent turns of one role were joined",
+    "turns_joined": "adjacent turns of the same role were joined",
     "turn_added": "a short turn was added where the dialect requires a turn: after results, at the beginning or at the end",
     "text_added": "a short text was added next to a document, because the dialect requires a text there",
     "file_named": "a file had no name, which the dialect requires; the file was named after its media type",
@@ -163,7 +163,7 @@ REQUEST_REPAIRS: Final[Mapping[str, str]] = {
 }
 REQUEST_LOSSES: Final[Mapping[str, str]] = {
     "parameter": "a parameter of the request that the dialect has no field for",
-    "parameter_refused": "a parameter that the upstream refused; the request was sent without it (`learn`)",
+    "parameter_refused": "a parameter that the upstream refused; the request was sent without this parameter (`learn`)",
     "parameter_replaced": "a parameter that the upstream's settings leave out or replace (`drop`, `set`)",
     "reasoning_history": "reasoning of earlier turns that the dialect or the provider does not accept in a request",
     "media": "an image, an audio file or another file that the dialect does not accept in this place",
@@ -285,8 +285,8 @@ class StreamReport:
     timings: tuple[StageTiming, ...] = field(default=(), eq=False)
 
     _refusing: bool = field(default=False, init=False, eq=False, repr=False)  #: True if repairs are refused
-    #: True if the reading has already failed. A repair that is refused after this is not counted, because it is not the
-    #: first fault.
+    #: True if the reading has already failed. Only the first refused repair is counted, so a repair that is refused
+    #: later is not counted.
     failing: bool = field(default=False, eq=False, repr=False)
 
     def refuse_repairs(self) -> None:

@@ -152,7 +152,7 @@ class ToolResult:
 
     call_id: str
     parts: list[Text | Media | Aside] = field(factory=list)
-    name: str | None = None  #: the tool's name, if the dialect has it
+    name: str | None = None  #: the tool's name, if results have a name in the dialect
     is_error: bool = False
     kind: ToolKind = "function"
     cache: CacheMark | None = None
@@ -295,7 +295,7 @@ class Tool:
     raw: Extras | None = None
     #: The form in which the client expects calls of this tool, if not as function calls.
     called: CallForm | None = field(default=None, eq=False)
-    #: The options of the search, if the tool is a web search; they were read from ``raw``.
+    #: The options of the search, if the tool is a web search. The options were read from ``raw``.
     search: WebSearch | None = field(default=None, eq=False)
     namespace: Namespace | None = None  #: the namespace of the tool
     qualified: QualifiedName | None = None  #: the name that the client uses for the tool within the namespace

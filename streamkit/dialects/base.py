@@ -239,10 +239,11 @@ class Dialect:
     continued: Callable[[FramingParser, bytes, bytes], bytes | None] = lambda _parser, _last, _frame: None
     #: How to read and write requests and whole responses. None: streamkit reads and writes only streams of the dialect.
     bodies: Bodies | None = None
-    errors: Errors | None = None  #: How to write the dialect's HTTP errors. None: streamkit cannot write them.
+    errors: Errors | None = None  #: How to write the dialect's HTTP errors. None: streamkit cannot write these errors.
     #: How to send requests to the dialect's servers, and how to serve its clients. See ``streamkit/dialects/http.py``.
     http: HTTP = NO_HTTP
-    citations: CitationForm | None = None  #: How the dialect cites web pages. None: it does not cite web pages.
+    #: How the dialect cites web pages. None: the dialect does not cite web pages.
+    citations: CitationForm | None = None
     #: Returns whether a request must contain the bytes of the given media, because servers refuse a URL. The second
     #: argument is True for media in a tool's result, and False for media in a user message.
     wants_bytes: Callable[[Media, bool], bool] = lambda _media, _given: False
@@ -253,7 +254,7 @@ class Dialect:
     searches: SearchForm | None = None
     #: How a response reports searches of tools. None: the dialect does not report such searches.
     tool_searches: ToolSearchForm | None = None
-    #: Returns the settings of a request that the response to it must repeat (``Profile.settings``).
+    #: Returns the settings of a request that must be repeated in the response (``Profile.settings``).
     settings: Callable[[Request], Mapping[str, Any]] = lambda _request: {}
     #: The asides of a response that the next request must repeat. Each pair is the ``vendor`` and ``type`` of an aside.
     resent: Collection[tuple[str, str]] = ()

@@ -71,7 +71,7 @@ class Capabilities:
     opaque_vendors: frozenset[str] = frozenset()
     signs_texts: str | None = None  #: the vendor whose text signatures a request may contain, as in ``signs_reasoning``
     signs_calls: str | None = None  #: the vendor whose call signatures a request may contain, as in ``signs_reasoning``
-    #: Whether the first call of a turn gets a placeholder signature if it has no signature.
+    #: Whether the first call of a turn gets a placeholder signature if this call has no signature.
     excuses_unsigned: bool = False
     unsigned_reasoning: bool = False  #: whether a request may contain reasoning without a signature
     #: Whether reasoning with another vendor's signature is written without the signature. False: such reasoning is
@@ -95,7 +95,7 @@ class Capabilities:
     marked: tuple[type, ...] = ()  #: the types of part or tool that may have a cache mark
     needs_marks: bool = False  #: whether the server caches only prompts with cache marks
 
-    #: Whether documents may be cited. If so, they are written in the dialect's form (``translation/documents.py``).
+    #: Whether documents may be cited. True: documents are written in the dialect's form (``translation/documents.py``).
     cites: bool = False
 
     #: Splits the extra members of another dialect's part into two mappings. The first mapping has the members that this
@@ -126,7 +126,7 @@ class Capabilities:
     custom_tools: bool = False
     some_tools: bool = False  #: whether a tool choice may list several tools
     #: Whether a request may forbid parallel calls. Also True if one of the dialect's own passes handles a request that
-    #: forbids them.
+    #: forbids parallel calls.
     parallel: bool = False
     #: For a dialect without a tool choice: the reader of requests, as named in error messages (``an AG-UI agent``). A
     #: request then has only the tools that may be called.

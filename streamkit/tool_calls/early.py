@@ -459,9 +459,9 @@ def check_schema_early(
     The call continues. ``output`` is the output format of the request. If the request asks for JSON, the stage adds one
     ``OutputDoomed`` for a choice whose text can't become valid. The stage adds this event even if the choice calls a
     tool after the text, although ``check_output`` gives such a choice no verdict. ``check_json`` and ``check_output``
-    never contradict these events, if they have the same ``tools``, ``output`` and ``limits``. The stage makes only
-    cheap checks, so it does not find every fault. A schema needs the extra ``schema``. If the extra is missing or a
-    schema is invalid, ``check_schema_early`` itself raises UsageError.
+    never contradict these events, if all three functions get the same ``tools``, ``output`` and ``limits``. The stage
+    makes only cheap checks, so it does not find every fault. A schema needs the extra ``schema``. If the extra is
+    missing or a schema is invalid, ``check_schema_early`` itself raises UsageError.
     """
     schemas = None if tools is None else compiled(tools, limits)
     check = output_check(output, limits)

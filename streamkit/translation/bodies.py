@@ -86,8 +86,8 @@ def encode_request(
     and counts each repair. If ``request`` comes from another dialect and ``dialect`` would refuse some of its tools,
     BadRequest lists all of these tools. If the dialects are the same, tools are not checked; call ``check_tools`` to
     check them. If the request has a part that only another provider can read, BadRequest says what to send instead.
-    Such parts are in ``Request.unreadable``, or are media in the provider's store; ``drop_unreadable`` drops them. Any
-    other content that the dialect can't express is counted as a loss.
+    Such parts are in ``Request.unreadable``, or are media in the provider's store; ``drop_unreadable`` drops such
+    parts. Any other content that the dialect can't express is counted as a loss.
 
     * ``max_tokens`` is the limit to write if the dialect requires a limit and the request has none.
     * With ``emulate=True``, features that the dialect lacks are imitated where possible, instead of being refused.
@@ -168,8 +168,8 @@ def drop_unreadable(request: Request, dialect: str, *, report: StreamReport | No
     the request.
 
     Media are removed from the request, and counted as lost in ``report``. Other parts are removed only from
-    ``Request.unreadable``: ``encode_request`` then drops them and counts them as lost. Raises UsageError for an unknown
-    name.
+    ``Request.unreadable``: ``encode_request`` then drops these parts and counts them as lost. Raises UsageError for an
+    unknown name.
     """
     named, _ = source_named(dialect)
     kept = [each for each in request.unreadable if each.reader == named.name]
@@ -253,8 +253,8 @@ def _is_linked(media: Media) -> bool:
 def decode_response(
     body: bytes, dialect: str, options: ReadOptions = DEFAULT_OPTIONS, *, report: StreamReport | None = None
 ) -> Response:
-    """Read a whole response. Return it with verdicts, usage and a report. ``dialect`` is the name of a dialect or of a
-    provider.
+    """Read a whole response, and return a ``Response`` with verdicts, usage and a report. ``dialect`` is the name of a
+    dialect or of a provider.
 
     An error body raises no exception: ``Response.error`` has the provider's error, and ``clean`` is False. If the
     logger ``streamkit.translation.bodies`` is at debug level, it logs the body, without any text that looks like a

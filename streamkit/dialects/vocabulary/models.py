@@ -98,7 +98,7 @@ class ModelInfo:
     #: The words that say how much to think, weakest first. The list has ``none`` if thinking can be turned off. Empty:
     #: no word is accepted.
     efforts: Efforts = COMMON
-    #: Whether the vendor's own API accepts the words in ``efforts``. False: it accepts only a number of thinking
+    #: Whether the vendor's own API accepts the words in ``efforts``. False: this API accepts only a number of thinking
     #: tokens.
     words: bool = True
     #: The smallest and the largest number of thinking tokens that a request may set. None: a request may not set a
