@@ -158,10 +158,12 @@ def default(value: ast.expr | None) -> str:
 
 
 def fields(cls: type) -> Iterator[tuple[str, ...]]:
-    """A row for each field of an attrs class, then for each property."""
+    """A row for each public field and each property of an attrs class, in their order."""
     lines, node = source_of(cls)
     for item in node.body:
         if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+            if item.target.id.startswith("_"):
+                continue
             name, kind = item.target.id, ast.unparse(item.annotation)
             yield f"`{name}`", f"`{kind}`", default(item.value), comment(lines, item)
         elif isinstance(item, ast.FunctionDef) and any(ast.unparse(d) == "property" for d in item.decorator_list):
