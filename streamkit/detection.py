@@ -111,11 +111,12 @@ def dialect_of(stream: bytes) -> str:
 
 
 async def detect(source: AsyncIterable[bytes]) -> tuple[str, RereadSource]:
-    """Return the dialect of a stream, and a source that yields the whole stream. Raises NotThisDialect if no dialect fits.
+    """Return the dialect of a stream, and a new source that yields the whole stream from its beginning. Raises
+    NotThisDialect if no dialect fits.
 
     The first chunk of a Mistral stream looks like OpenAI's, so a Mistral stream is reported as ``openai-chat``. If you
-    know the dialect, don't detect it. The returned source owns ``source``: closing the returned source closes
-    ``source``.
+    already know the dialect, don't use ``detect``. The returned source owns ``source``: closing the returned source
+    closes ``source``.
     """
     detector = Detector()
     check_source(source)

@@ -50,7 +50,9 @@ def stage_of(error: BaseException | None) -> str | None:
 
 
 class UsageError(StreamkitError):
-    """The caller made a mistake: an unknown dialect, an argument of the wrong type, a pipe that was not entered."""
+    """The caller made a mistake, such as an unknown dialect, an argument of the wrong type, or a pipe that was not
+    entered.
+    """
 
 
 def check_type(what: str, value: object, kind: type, instead: str) -> None:
@@ -77,7 +79,7 @@ def check_words(what: str, words: Iterable[object], known: Collection[str]) -> N
 class BadRequest(StreamkitError):
     """A request or a whole response is invalid. ``path`` leads to the fault (``messages[3].tool_call_id``).
 
-    ``path`` and ``reason`` have a bounded length.
+    A long ``path`` or ``reason`` is shortened.
     """
 
     def __init__(self, path: str, reason: str) -> None:
@@ -87,7 +89,9 @@ class BadRequest(StreamkitError):
 
 
 class StreamError(StreamkitError):
-    """The input can't be read further. ``offset`` is the byte of the stream where the invalid frame begins, or None."""
+    """The input can't be read further. ``offset`` is the byte of the stream where the invalid frame begins, or None if
+    this byte is not known.
+    """
 
     def __init__(self, message: str, *, offset: int | None = None) -> None:
         super().__init__(message if offset is None else f"{message} (at byte {offset})")
@@ -95,7 +99,9 @@ class StreamError(StreamkitError):
 
 
 class NotThisDialect(StreamError):
-    """The bytes are not a stream of the named dialect, but a web page, a whole JSON body or another dialect."""
+    """The bytes are not a stream of the named dialect, but for example a web page, a whole JSON body or a stream of
+    another dialect.
+    """
 
     def __init__(self, expected: str, found: str, *, offset: int | None = 0) -> None:
         super().__init__(f"not {expected}: found {found}", offset=offset)
@@ -143,13 +149,15 @@ class NeedsRepair(StreamError):
 
 
 class MissingCallId(StreamError):
-    """A tool call has no id, and the policy forbids making one."""
+    """A tool call has no id, and the policy forbids making an id."""
 
 
 class SourceFailed(StreamError):
-    """The transport under the source failed. The cause is chained. ``upstream`` is the name of the source, if it has one.
+    """The transport from which the source reads failed. ``__cause__`` is the transport's error. ``upstream`` is the
+    name of the source, if the source has a name.
 
-    Your own source may raise this error. Its message is sent to the client, so the message must name no host.
+    Your own source may raise this error. The error's message is sent to the client, so do not write a host name into
+    the message.
     """
 
     upstream: str = ""
@@ -187,26 +195,26 @@ class TotalTimeout(TimedOut):
 
 
 class Interrupted(SourceFailed):
-    """Reading was stopped from outside, for example because the server shuts down."""
+    """The program stopped reading, for example because the server shuts down."""
 
     type = "unavailable"
     end: ClassVar[Literal["shut_down", "cancelled", "abandoned"]] = "shut_down"  #: as in ``streamkit.resume.End``
 
 
 class Stopped(Interrupted):
-    """The response was stopped because its client asked to stop it."""
+    """The response was stopped because its client requested this."""
 
     end = "cancelled"
 
 
 class Unattended(Interrupted):
-    """The client left, the response continued without it, and no client resumed it in time."""
+    """The client disconnected, the response continued without a client, and no client resumed the response in time."""
 
     end = "abandoned"
 
 
 class LimitExceeded(StreamError):
-    """A limit of ``Limits`` was exceeded. ``limit`` is the name of the field, and ``allowed`` is its value."""
+    """A limit was exceeded. ``limit`` is the name of the limit, and ``allowed`` is its value."""
 
     limit: str = ""
 

@@ -1,16 +1,18 @@
-"""The events that stages between ``decode`` and ``encode`` take and yield, as two closed unions.
+"""The events that stages between ``decode`` and ``encode`` take and yield. Each event belongs to the union
+``WireEvent``, to the union ``Event``, or to both.
 
-``decode`` yields *wire events*. A wire event has content of one frame. Tool-call deltas are as on the wire, so any field
-may be absent. ``accumulate_tool_calls`` turns wire events into *events*, which report that a call started, grew or
-finished. The two unions differ, so a type checker rejects a stage in the wrong place.
+``decode`` yields *wire events*. A wire event has content of one frame. A wire event of a tool call has only the fields
+that are in its frame. ``accumulate_tool_calls`` turns wire events into *events*, which report that a tool call started,
+grew or finished. The two unions differ, so a type checker rejects a stage in the wrong place.
 
-The classes hold data and no behaviour. The classes are made with ``attrs.define`` and are not frozen, because a frozen
-instance takes two and a half times as long to create (design.md §9). Treat events as immutable, and use ``attrs.evolve``
-for a changed copy.
+The classes have data and no behaviour. The classes are made with ``attrs.define`` and are not frozen, because a frozen
+instance takes two and a half times as long to create (design.md §9). Nevertheless, treat events as immutable: use
+``attrs.evolve`` to make a changed copy.
 
-An event's ``choice`` is the label of its choice (several if n > 1), and ``block`` is the label of the content block within
-that choice. Neither label is a position. Two adjacent deltas belong together only if both labels agree. Token counts are
-cumulative: replace the previous counts, and never add the new ones to them.
+An event's ``choice`` is the number of the choice that the event belongs to. A response has several choices if the
+request asked for more than one (``n``). ``block`` is the number of the content block within that choice. Both numbers
+are labels, not positions in a list. Two adjacent deltas belong together only if both labels are the same. Token counts
+are cumulative: replace the previous counts with the new counts, and never add them up.
 
 Source: design.md §3, dialects.md §0.2.
 """
@@ -66,19 +68,22 @@ TOLD_CHARS, WORD_CHARS = 2000, 100
 
 @define
 class ResponseStarted:
-    """The first event of every response. ``extras`` holds its unknown or vendor-specific fields that stay constant."""
+    """The first event of every response. ``extras`` has the response's unknown or vendor-specific fields that are the
+    same in all frames.
+    """
 
     id: str | None = None
     model: str | None = None
     created: int | None = None  #: seconds since the epoch
     vendor: str = ""
     extras: Mapping[str, Any] | None = None
-    usage: UsageReported | None = None  #: token counts in the first frame; a ``UsageReported`` event repeats them
+    #: The token counts in the first frame; a ``UsageReported`` event repeats these counts.
+    usage: UsageReported | None = None
 
 
 @define
 class ChoiceStarted:
-    """The first mention of a choice."""
+    """The first mention of a choice in the stream."""
 
     choice: int = 0
     role: str = "assistant"
@@ -104,7 +109,9 @@ class RefusalDelta:
 
 @define
 class ReasoningDelta:
-    """A piece of visible reasoning: ``raw``, or a ``summary`` that the provider wrote."""
+    """A piece of visible reasoning. ``kind`` is ``raw``, or ``summary`` if the provider wrote a summary of the
+    reasoning.
+    """
 
     text: str
     choice: int = 0
@@ -114,7 +121,9 @@ class ReasoningDelta:
 
 @define
 class ReasoningSignature:
-    """A vendor's signature of a block of reasoning or (with ``on="text"``) of text. Only the vendor can read the signature."""
+    """A vendor's signature of a block of reasoning, or of a block of text (``on="text"``). Only the vendor can read the
+    signature.
+    """
 
     blob: str
     vendor: str
@@ -125,7 +134,7 @@ class ReasoningSignature:
 
 @define
 class ReasoningOpaque:
-    """A block of reasoning that only its ``vendor`` can read (redacted or encrypted)."""
+    """A redacted or encrypted block of reasoning, which only the ``vendor`` can read."""
 
     blob: str
     vendor: str
@@ -135,7 +144,7 @@ class ReasoningOpaque:
 
 @frozen
 class Opaque:
-    """Data of a tool call that only its ``vendor`` can read (Gemini's thought signature)."""
+    """Data of a tool call that only the ``vendor`` can read, such as Gemini's thought signature."""
 
     vendor: str
     blob: str
@@ -151,7 +160,9 @@ class QualifiedName:
 
 @define
 class ToolCallDelta:
-    """The fields of a tool call in one frame. An absent field is None, and ``""`` is an empty string on the wire."""
+    """The fields of a tool call in one frame. A field that is not in the frame is None. ``""`` means that the frame has
+    an empty string.
+    """
 
     index: int | None = None
     id: str | None = None
@@ -159,20 +170,22 @@ class ToolCallDelta:
     arguments: str | None = None
     choice: int = 0
     kind: ToolKind = "function"
-    #: True if ``arguments`` is a whole value that replaces earlier arguments, False if it is a fragment.
+    #: True if ``arguments`` is a whole value that replaces earlier arguments, False if ``arguments`` is a fragment.
     snapshot: bool = False
     #: True if calls have no id in this dialect: streamkit then makes an id without counting a repair.
     anonymous: bool = False
     extras: Mapping[str, Any] | None = None  #: vendor-specific fields of the call (Anthropic's ``caller``)
-    signature: Opaque | None = None  #: data of the call that only its vendor can read
-    #: True if a ``ToolCallEnded`` should report the end of this call. If that event is missing, the call is complete only if
-    #: its argument text is one JSON object.
+    signature: Opaque | None = None  #: data of the call that only one vendor can read
+    #: True if a ``ToolCallEnded`` should report the end of this call. If the ``ToolCallEnded`` is missing, the call is
+    #: complete only if its argument text is one JSON object.
     is_ended_by_wire: bool = False
 
 
 @define
 class ToolCallWhole:
-    """The whole argument text of the call at ``index``, sent after its fragments or instead of them (OpenAI Responses)."""
+    """The whole argument text of the call at ``index``. OpenAI Responses sends this text after the call's fragments or
+    instead of fragments.
+    """
 
     index: int
     arguments: str
@@ -181,10 +194,10 @@ class ToolCallWhole:
 
 @define
 class ToolCallsWhole:
-    """All calls of a choice, repeated after their fragments (the ``message`` at the end of a Chat stream).
+    """All calls of a choice, repeated after their fragments (in the ``message`` at the end of an OpenAI Chat stream).
 
-    Every call in the list has its whole argument text. Its ``index`` is its place in this list. The fragments of the same
-    call may have another ``index``.
+    Every call in ``calls`` has its whole argument text. The ``index`` of a call is its place in this list. The
+    fragments of the same call may have had another ``index``.
     """
 
     calls: tuple[ToolCallDelta, ...]
@@ -193,10 +206,11 @@ class ToolCallsWhole:
 
 @define
 class ToolCallEnded:
-    """The wire reported the end of the call at ``index`` (``content_block_stop``, or a whole Ollama line).
+    """The wire reported the end of the call at ``index``, for example with Anthropic's ``content_block_stop`` or a
+    whole Ollama line.
 
-    If ``whole`` is False, the wire reported the call as incomplete. Its argument text is then incomplete even if it looks like
-    whole JSON.
+    If ``whole`` is False, the wire reported the call as incomplete. The argument text is then incomplete, even if the
+    text looks like whole JSON.
     """
 
     index: int
@@ -217,14 +231,14 @@ class ToolCallStarted:
     signature: Opaque | None = None
     id_made: bool = False  #: True if the wire had no id and streamkit made this id
     qualified: QualifiedName | None = None  #: the name that the client uses for the tool, if the tool is in a namespace
-    #: True if the model was stopped before the first character of the arguments. Then no fragment follows, and the protocol
-    #: did not end the call.
+    #: True if the model was stopped before the first character of the arguments. Then no fragment follows, and the
+    #: ``ToolCallFinished`` has ``ended=False``.
     cut: bool = False
 
 
 @define
 class ToolCallArguments:
-    """A fragment of the JSON text of a call's arguments. ``call`` is the number from its ``ToolCallStarted``."""
+    """A fragment of the JSON text of a call's arguments. ``call`` is the number from the call's ``ToolCallStarted``."""
 
     call: int
     fragment: str
@@ -233,10 +247,10 @@ class ToolCallArguments:
 
 @define
 class ToolCallDoomed:
-    """The arguments of an unfinished call break the schema, and no later fragment can change that (``check_schema_early``).
+    """The arguments of an unfinished call can't become valid, whatever fragments follow (``check_schema_early``).
 
-    ``path`` leads to the invalid value. The event is emitted once for a call, and the call continues. Encoders ignore the
-    event.
+    ``path`` leads to the invalid value. The event is emitted at most once for each call, and the call continues.
+    Encoders ignore the event.
     """
 
     call: int
@@ -247,13 +261,17 @@ class ToolCallDoomed:
 
 @define
 class Verdict:
-    """The result of a check: of a finished call (``check_json``) or of a response's text (``check_output``).
+    """The result of checking the arguments of a finished call (``check_json``) or a response's text (``check_output``).
 
-    ``complete``: the text is one JSON value; arguments are one object. ``empty``: there are no arguments, which means ``{}``.
-    ``truncated``: the text begins a JSON value and ends too early. ``malformed``: the text is not JSON. ``not_an_object``: the
-    arguments are another JSON value. ``schema_invalid``: the text is complete but the schema rejects it, or the tool is
-    unknown (``unknown_tool``). ``unchecked``: the text is complete but was not checked against the schema, or it was too long
-    to be kept. Don't run an unchecked call. ``position`` is a character offset in the text.
+    * ``complete``: the text is one JSON value. If the text is arguments, the value is an object.
+    * ``empty``: there are no arguments, which means ``{}``.
+    * ``truncated``: the text ended too early.
+    * ``malformed``: the text is not JSON.
+    * ``not_an_object``: the arguments are a JSON value that is not an object.
+    * ``schema_invalid``: the JSON does not match the schema, or the called tool is unknown (``reason`` is ``unknown_tool``).
+    * ``unchecked``: the JSON was not checked against the schema, or the text was too long to be kept. Don't run such a call.
+
+    ``position`` is the place of the fault in the text, in characters from its start.
     """
 
     kind: VerdictKind
@@ -268,7 +286,9 @@ class Verdict:
 
 @define
 class ToolCallFinished:
-    """A call and its whole argument text as received. If ``ended`` is True, the protocol ended the call."""
+    """A finished call with its whole argument text as received. ``ended`` is False if the stream did not report the end
+    of the call.
+    """
 
     call: int
     id: str
@@ -282,10 +302,10 @@ class ToolCallFinished:
 
 @define
 class OutputDoomed:
-    """The text of an unfinished choice is invalid, and no later delta can change that (``check_schema_early``).
+    """The text of an unfinished choice can't become valid, whatever deltas follow (``check_schema_early``).
 
-    ``path`` leads to the invalid value. The event is emitted once for a choice, and the choice continues. Encoders ignore the
-    event.
+    ``path`` leads to the invalid value. The event is emitted at most once for each choice, and the choice continues.
+    Encoders ignore the event.
     """
 
     choice: int
@@ -295,7 +315,9 @@ class OutputDoomed:
 
 @define
 class OutputChecked:
-    """The verdict on the text of a choice whose request asked for JSON (``check_output``). Encoders ignore this event."""
+    """The verdict on the text of a choice, if the request asked for JSON (``check_output``). Encoders ignore this
+    event.
+    """
 
     verdict: Verdict
     choice: int = 0
@@ -303,7 +325,9 @@ class OutputChecked:
 
 @define
 class UsageReported:
-    """Token counts so far. ``input_total`` includes cached tokens, ``output_total`` includes reasoning. None means unknown."""
+    """Token counts so far. ``input_total`` includes cached tokens, and ``output_total`` includes reasoning tokens. None
+    means that a count is unknown.
+    """
 
     input_total: int | None = None
     input_cached: int | None = None
@@ -316,17 +340,21 @@ class UsageReported:
 
     @property
     def counts(self) -> bool:
-        """True if any count is above 0. If all are 0, the server does not know them yet, because every request has tokens."""
+        """True if any count is above 0. If all counts are 0, the server does not know the counts yet, because every
+        request has tokens.
+        """
         return bool(self.input_total or self.output_total or self.total)
 
 
 @define
 class Aside:
-    """Data that only clients of the same vendor's dialect receive. For others, it counts as lost. ``raw`` is decoded JSON."""
+    """Data that only one vendor's dialect has. In the output of any other dialect, the data count as lost. ``raw`` is
+    decoded JSON.
+    """
 
     vendor: str
     kind: AsideKind
-    type: str  #: names the place of the data on the wire; for an unknown event, ``event.`` and its name
+    type: str  #: The place of the data on the wire. For an unknown event, this is ``event.`` and the event's name.
     raw: Any
     choice: int = 0
     block: int = 0
@@ -339,19 +367,19 @@ class MediaGenerated:
     """A whole image, video or file that the model made, as base64 text, a URL or the provider's file id.
 
     ``native`` is the part as it was received. If the output is a dialect of the same vendor, the encoder writes
-    ``native`` and ignores all further fields. If you change one of those fields, set ``native`` to None. Audio that a
-    model speaks is an ``Aside`` of the kind ``audio``.
+    ``native`` and ignores all other fields. If you change another field, set ``native`` to None. Speech of the model is
+    not a ``MediaGenerated``, but an ``Aside`` of the kind ``audio``.
     """
 
     kind: MediaKind
-    media_type: str | None = None  #: ``image/png``; None if the provider did not state a type
+    media_type: str | None = None  #: the type of the data, such as ``image/png``; None if the provider sent no type
     data: str | None = None  #: base64, without ``data:``
     url: str | None = None
     file_id: str | None = None
     name: str | None = None
     choice: int = 0
     block: int = 0
-    extras: Mapping[str, Any] | None = None  #: vendor-specific fields next to the medium
+    extras: Mapping[str, Any] | None = None  #: vendor-specific fields that came with the image, video or file
     native: Aside | None = None
 
 
@@ -363,19 +391,23 @@ class StopReasonSeen:
     native: str
     choice: int = 0
     stop_sequence: str | None = None
-    covers_calls: bool = False  #: True if ``stop`` is also the stop reason of a turn with tool calls in this dialect
-    #: The provider's sentence about the stop (Gemini's ``finishMessage``), for the error message of a failed turn.
+    #: True if ``stop`` is also the stop reason of a response with tool calls in this dialect.
+    covers_calls: bool = False
+    #: The provider's explanation of the stop (Gemini's ``finishMessage``). If the response failed, this is the error
+    #: message.
     message: str | None = None
-    #: True if this stop reason is the dialect's word for a failure that ends the stream, which clients don't take for
-    #: success.
+    #: True if this stop reason means a failure, and every client of the dialect reads the stop reason as a failure.
     ends_failed: bool = False
-    #: True if the client must run or approve something for which no tool call event exists, since only this dialect has it.
+    #: True if the client must run or approve something that only this dialect has. There is no tool call event for
+    #: this.
     waits: bool = False
 
 
 @define
 class TerminatorSeen:
-    """The wire's end mark. If ``derives_calls``, complete calls may replace a missing stop reason (dialects.md §7.6)."""
+    """The terminator of the stream. If ``derives_calls`` is True, complete calls may replace a missing stop reason
+    (dialects.md §7.6).
+    """
 
     derives_calls: bool = False
 
@@ -397,10 +429,11 @@ def _word(text: str | None) -> str | None:
 
 @define
 class ProviderFailed:
-    """The provider reported a failure, in a stream or in place of a stream. ``native_type`` and ``code`` are as on the wire.
+    """The provider reported a failure, in a stream or in place of a stream. ``native_type`` and ``code`` have the
+    values from the wire.
 
-    Some servers repeat whole requests in their errors, so a message is truncated to 2,000 characters, and ``native_type`` and
-    ``code`` to 100. ``raw`` has the whole error, for clients of the provider's dialect.
+    Some servers repeat whole requests in their errors, so ``message`` is truncated to 2,000 characters. ``native_type``
+    and ``code`` are truncated to 100 characters. ``raw`` has the whole error, for clients of the provider's dialect.
     """
 
     type: ErrorType
@@ -410,12 +443,12 @@ class ProviderFailed:
     http_status: int | None = None
     raw: Any = None
     vendor: str = ""
-    retry_after_s: float | None = None  #: seconds that the provider asked the client to wait
+    retry_after_s: float | None = None  #: the number of seconds that the provider asks the client to wait
 
 
 @define
 class ResponseFinished:
-    """The reason why one choice ended. The event is emitted at the end of a stream, unless the stream was interrupted."""
+    """The reason why one choice ended. The event is emitted at the end of a stream that was not interrupted."""
 
     reason: StopReason
     native: str | None = None
@@ -425,7 +458,9 @@ class ResponseFinished:
 
 @define
 class StreamEnded:
-    """The last event. ``clean`` is False if the stream ended before its completion point or the provider failed."""
+    """The last event. ``clean`` is False if the stream ended before its completion point, or if the provider reported a
+    failure.
+    """
 
     clean: bool
     reason: str | None = None

@@ -27,39 +27,46 @@ def whole(least: int) -> Callable[[object, Attribute[int], Any], None]:
 
 @frozen(kw_only=True)
 class Limits:
-    """Limits for one stream, as an immutable object: use ``attrs.evolve`` to make a copy with other values."""
+    """The limits for one stream. The object is immutable: use ``attrs.evolve`` to make a copy with other values."""
 
-    #: The longest line. Nearly every event is one line, and a line with a base64 image or with a whole response exceeds 1 MiB.
+    #: The length of one line. Nearly every event is one line, and a line with a base64 image or with a whole response
+    #: exceeds 1 MiB.
     line_bytes: int = field(default=16 * MIB, validator=whole(1))
-    #: All lines of one event together, or the payload of one binary message.
+    #: The length of all lines of one event together, or of the payload of one binary message.
     event_bytes: int = field(default=16 * MIB, validator=whole(1))
-    #: JSON values in one event. To parse a value takes a hundred bytes and several microseconds. A last event that lists five
-    #: alternatives for each of 8,000 tokens has 400,000 values.
+    #: The number of JSON values in one event. Each value takes a hundred bytes and several microseconds to parse. The
+    #: default allows a last event that lists five alternatives for each of 8,000 tokens: such an event has 400,000
+    #: values.
     event_values: int = field(default=500_000, validator=whole(1))
-    #: The headers of one binary message. The default is the maximum of the Amazon event-stream format.
+    #: The length of the headers of one binary message. The default is the maximum of the Amazon event-stream format.
     headers_bytes: int = field(default=128 * 1024, validator=whole(1))
-    #: The longest event name or event id. Names and ids are usually short, and clients keep copies of them.
+    #: The length of an event name or event id. The limit is low because names and ids are usually short, and clients
+    #: keep copies of them.
     name_bytes: int = field(default=1024, validator=whole(1))
-    #: The largest index on the wire. An index is a label, so this limit saves no memory, but rejects senseless values (2^63).
+    #: The largest index on the wire. An index is only a label, so this limit does not save memory. It rejects senseless
+    #: values such as 2^63.
     index: int = field(default=65_535, validator=whole(0))
-    #: The argument text of one call, in characters. It is also the limit for a text that is checked as JSON: a longer text is
-    #: ``unchecked``. The default is four times the longest argument text seen in practice.
+    #: The length of one call's argument text, in characters. The same limit applies to a text that is checked as JSON:
+    #: a longer text gets the verdict ``unchecked``. The default is four times the longest argument text seen in
+    #: practice.
     arguments_chars: int = field(default=4 * MIB, validator=whole(1))
-    #: The argument text of all calls of one stream together, in characters. The same limit applies to all texts of a stream
-    #: that are checked as JSON.
+    #: The length of the argument texts of all calls of one stream together, in characters. The same limit applies to
+    #: all texts together that are checked as JSON in one stream.
     stream_arguments_chars: int = field(default=16 * MIB, validator=whole(1))
-    tool_calls: int = field(default=128, validator=whole(1))  #: Calls in one stream.
-    choices: int = field(default=128, validator=whole(1))  #: Choices (n > 1) in one stream.
-    content_blocks: int = field(default=4096, validator=whole(1))  #: Content blocks in one response.
-    #: The deepest nesting in the JSON of arguments. Real schemas have fewer than ten levels.
+    tool_calls: int = field(default=128, validator=whole(1))  #: The number of tool calls in one stream.
+    #: The number of choices in one stream. A request asks for several choices with ``n``.
+    choices: int = field(default=128, validator=whole(1))
+    content_blocks: int = field(default=4096, validator=whole(1))  #: The number of content blocks in one response.
+    #: The number of nested levels in the JSON of arguments. Real schemas have fewer than ten levels.
     json_depth: int = field(default=128, validator=whole(1))
-    #: The JSON schemas of all tools of a request together. A request may have a hundred tools with long descriptions.
+    #: The length of the JSON schemas of all tools of a request together. The default allows for a request that has a
+    #: hundred tools with long descriptions.
     schema_bytes: int = field(default=MIB, validator=whole(1))
-    #: Characters that an encoder may hold back while another block is open, or may keep because the end of the response
-    #: repeats them.
+    #: The number of characters that an encoder may hold back while another block is open, or may keep because the end
+    #: of the response repeats them.
     held_chars: int = field(default=16 * MIB, validator=whole(1))
-    #: Characters of dialect-specific data kept for a whole response (JSON text, such as log probabilities of each token).
-    #: Generated media count twice: as received and as base64.
+    #: The number of characters of asides that are kept for a whole response, counted as JSON text. An example is the
+    #: log probabilities of all tokens. Generated media count twice: as received and as base64.
     aside_chars: int = field(default=64 * MIB, validator=whole(1))
 
 

@@ -31,30 +31,34 @@ _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
 @frozen
 class Seen:
-    """A frame with its events. If ``frame`` is None, this is the result of other bytes or of the end of the input."""
+    """A frame with its events. If ``frame`` is None, the events come from bytes outside a frame, from a whole read
+    (``by_frame=False``), or from the end of the input.
+    """
 
-    offset: int  #: byte offset of the frame in the stream; without a frame, the offset of the line or of the read
+    #: The byte offset of the frame in the stream. If ``frame`` is None, this is the offset of the line or of the read.
+    offset: int
     frame: Frame | None
     events: list[Event]
-    repairs: Mapping[str, int]  #: the count for each kind
-    losses: Mapping[str, int]  #: the count for each kind of loss in the output for ``client``
-    written: bytes  #: the bytes for ``client``
+    repairs: Mapping[str, int]  #: the number of new repairs of each kind
+    losses: Mapping[str, int]  #: the number of new losses of each kind, in the output for ``client``
+    written: bytes  #: the bytes to send to ``client``
     fault: Exception | None  #: the error that stopped the parser or the decoder here
 
 
 class Observer:
-    """Reads a stream of ``dialect`` for programs that show, count or judge its content.
+    """Reads a stream of ``dialect``, and returns the events, repairs and losses of each frame.
 
-    Call ``feed`` with the bytes of each read, and ``finish`` at the end of the input. Both methods return a list. The
-    list has one ``Seen`` for each frame, for other bytes that needed a repair, for a fault of the parser, and for the
-    end. ``report`` covers the whole stream, and ``fault`` is the error that stopped the reading. After a fault, both
-    methods still return frames, but without events.
+    Call ``feed`` with the bytes of each read, and ``finish`` at the end of the input. Both methods return a list with
+    one ``Seen`` for each frame. The list also has a ``Seen`` for each repair outside a frame, for an error of the
+    parser, and for the end of the input. ``report`` covers the whole stream, and ``fault`` is the error that stopped
+    the reading. After such an error, both methods still return frames, but without events.
 
-    With ``client``, the events are also encoded for that dialect or client, to fill ``losses`` and ``written`` of each
-    ``Seen``. With ``by_frame=False``, there is one ``Seen`` for each read, with the deltas of one block joined.
-    ``by_frame=False`` takes a fifth of the time, and is enough for programs that need only events. With ``whole=True``,
-    the bytes are a whole response, and ``finish`` returns everything. Raises UsageError for an unknown name or a bad
-    schema.
+    ``client`` is the name of a dialect or of a client. If you pass ``client``, the events are also encoded: each
+    ``Seen`` then has the encoded bytes (``written``) and the losses (``losses``). With ``by_frame=False``, there is one
+    ``Seen`` for each read, with the deltas of one block joined. ``by_frame=False`` takes a fifth of the time, and is
+    enough for a program that needs only the events. ``whole=True`` is for a whole response instead of a stream:
+    ``feed`` then returns an empty list, and ``finish`` returns everything. Raises UsageError for an unknown name or a
+    bad schema.
     """
 
     def __init__(

@@ -64,9 +64,9 @@ StageFunction: TypeAlias = Callable[[AsyncIterable[A]], AsyncIterator[B]]
 class Stage(Generic[A_contra, B_co]):
     """A configured built-in stage. A stage may be used in any number of pipes: each pipe gets its own machine.
 
-    ``pipe`` passes its report to the stage. If you call the stage as a function without a report, it makes its own report.
-    ``takes`` and ``gives`` name the stage's input and output. If they are set, a pipe checks that they fit the neighbouring
-    stages.
+    ``pipe`` passes its report to the stage. If you call the stage as a function without a report, the stage makes its
+    own report. ``takes`` and ``gives`` say what the stage takes and yields: ``bytes``, ``frames``, ``wire events`` or
+    ``events``. A pipe uses ``takes`` and ``gives`` to find built-in stages in a wrong order.
     """
 
     def __init__(
@@ -265,10 +265,10 @@ def _check_stage(stage: Any) -> None:
 
 
 class Pipe(Generic[T]):
-    """A chain of stages that ``pipe`` made. A pipe is an async context manager and an async iterator.
+    """The chain of stages that ``pipe`` returns. A pipe is an async context manager and an async iterator.
 
-    The pipe must be entered, iterated and left by the same task. ``report`` is filled in while the stream is read. If a
-    user-written stage raises an exception, the exception gets a note with the stage's name.
+    Enter the pipe, iterate over the pipe, and leave it in the same task. ``report`` is filled in while the stream is
+    read. If a user-written stage raises an exception, the exception gets a note with the stage's name.
     """
 
     _own: tuple[AsyncIterator[Any], ...] = ()  # the iterators of user-written stages
@@ -373,7 +373,9 @@ def _check_order(stages: Sequence[StageFunction[Any, Any]]) -> None:
 
 
 async def source_of(items: Iterable[T]) -> AsyncIterator[T]:
-    """Yield the items without waiting. An item is the bytes of one read, or a batch of events for a stage."""
+    """Yield ``items`` from an async iterator, without waiting. Each item is the bytes of one read, or a batch of
+    events.
+    """
     for item in items:
         yield item
 
@@ -474,11 +476,11 @@ def pipe(
 ) -> Pipe[Any]:
     """Chain ``stages`` after ``source``. Enter the returned pipe with ``async with`` and iterate over it.
 
-    The pipe owns every stage and the source. When the block is left, also because of an error, the pipe immediately
-    closes the stages and the source in the caller's task. Type checkers check the types of up to twelve stages, so they
-    report a wrong order. If mypy can't infer ``Out2``, the third stage can't take the output of the second stage. With
-    ``timings=True``, ``report.timings`` has the time of each stage. Raises UsageError if built-in stages are in a wrong
-    order.
+    The pipe owns every stage and the source. When the ``async with`` block ends, normally or with an error, the pipe
+    closes the stages and the source immediately, in the caller's task. A type checker finds a wrong order of up to
+    twelve stages. For example, if mypy reports that it can't infer ``Out2``, then the third stage does not accept the
+    output of the second stage. With ``timings=True``, ``report.timings`` has the time spent in each stage. Raises
+    UsageError if built-in stages are in a wrong order.
     """
     _check_order(stages)
     return Pipe(source, stages, report, timings=timings)

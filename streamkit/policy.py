@@ -37,33 +37,35 @@ PolicyName: TypeAlias = Literal["strict", "tolerant", "lenient"]
 
 @frozen(kw_only=True)
 class Policy:
-    """Which faults of a provider to tolerate: ``TOLERANT`` (the default), ``STRICT``, ``LENIENT``, or a changed copy of one.
+    """Which faults of a provider to tolerate. Use ``TOLERANT`` (the default), ``STRICT``, ``LENIENT``, or a changed
+    copy.
 
     Make a copy with ``attrs.evolve(TOLERANT, missing_id="refuse")``.
     """
 
-    #: For a stream that ends without a stop reason. ``refuse``: the stream counts as interrupted. ``derive``: it counts as
-    #: finished if it has complete calls and the terminator. ``accept``: it also counts as finished with text and the
-    #: terminator, or with complete calls and a clean end.
+    #: For a stream that ends without a stop reason. ``refuse``: the stream counts as interrupted. ``derive``: the
+    #: stream counts as finished if it has complete calls and the terminator. ``accept``: as ``derive``, but the stream
+    #: also counts as finished if it has text and the terminator, or complete calls and a clean end of the input.
     end_without_finish: Literal["refuse", "derive", "accept"] = "derive"
     #: For a call without an id. ``make``: make an id. ``refuse``: end the stream with ``MissingCallId``.
     missing_id: Literal["make", "refuse"] = "make"
     #: For a call that gets a second name before its argument text. ``append``: add the second name to the first. ``first``:
     #: drop the second name.
     name_pieces: Literal["append", "first"] = "append"
-    #: For a fragment that begins a second JSON object right after a complete one, without an id or index that tells the two
-    #: apart. ``report``: the call gets the verdict ``malformed``. ``split``: the second object becomes another call of the
-    #: same name.
+    #: For a fragment that begins a second JSON object right after a complete object, and has no id or index of another
+    #: call. ``report``: the call gets the verdict ``malformed``. ``split``: the second object becomes another call of
+    #: the same tool.
     two_objects: Literal["report", "split"] = "report"
-    #: For thinking between tags at the start of the text (``<think>…</think>``). ``auto``: read thinking as reasoning if the
-    #: provider is known to send such tags and the stream is translated into another dialect. ``on``: read thinking as
-    #: reasoning from any provider. ``opened``: like ``on``, but the text begins with thinking, since the server's template
-    #: wrote the opening tag into the prompt. ``off``: leave thinking as text.
+    #: For thinking between tags at the start of the text (``<think>…</think>``). ``auto``: read the thinking as
+    #: reasoning if the provider is known to send such tags and the stream is translated into another dialect. ``on``:
+    #: read the thinking as reasoning, whatever the provider. ``opened``: like ``on``, but the text begins with
+    #: thinking, without the opening tag, because the server's prompt template contains that tag. ``off``: leave the
+    #: thinking in the text.
     think_tags: ThinkTags = "auto"
-    #: Turn calls that the model writes as text in one of these syntaxes into tool calls.
+    #: The syntaxes of calls to search for in the model's text. Calls that are found become tool calls.
     text_calls: tuple[TextCalls, ...] = ()
-    #: Repair nothing: the first fault that would be repaired ends the stream with ``NeedsRepair``. No event of the frame with
-    #: this fault is emitted in repaired form, and the report counts only this repair.
+    #: Repair nothing: the first fault that would be repaired ends the stream with ``NeedsRepair``. The report counts
+    #: only this repair, and repaired events are not emitted.
     refuse_repairs: bool = False
 
     def __attrs_post_init__(self) -> None:
@@ -76,7 +78,9 @@ class Policy:
 
     @property
     def reads_text(self) -> bool:
-        """True if the text of any provider is searched for thinking or calls, so that frames can't be forwarded unread."""
+        """True if the text of every provider is searched for thinking or calls. Frames can then not be forwarded byte
+        for byte.
+        """
         return self.think_tags in {"on", "opened"} or bool(self.text_calls)
 
 

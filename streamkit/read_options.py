@@ -18,24 +18,26 @@ from streamkit.tool_calls.schema import Tools, ToolSchemas, compiled
 
 @frozen(kw_only=True)
 class ReadOptions:
-    """Options for ``transcode``, ``collect`` and ``decode_response``. Use ``attrs.evolve`` for a changed copy."""
+    """Options for ``transcode``, ``collect`` and ``decode_response``. Use ``attrs.evolve`` to make a changed copy."""
 
-    policy: Policy = TOLERANT  #: Which deviations of a provider to tolerate.
+    policy: Policy = TOLERANT  #: Which faults of a provider to tolerate.
     limits: Limits = DEFAULT_LIMITS  #: Limits on the memory that one stream or response may take.
-    #: The tools of the request, to check arguments against their schemas (needs the extra ``schema``): ``Request.tools``, the
-    #: definitions from a request body, or ``ToolSchemas``. Implies ``offered``.
+    #: The tools of the request, if arguments must be checked against the tools' schemas: ``Request.tools``, the
+    #: definitions from a request body, or ``ToolSchemas``. If you set this option, you need not set ``offered``. It
+    #: needs the extra ``schema``.
     tools: Tools | None = None
-    #: The tools of the request, without a check of arguments. ``Policy.text_calls`` finds only calls of these tools. If
-    #: they are ``Request.tools``, calls also get the client's tool names and kinds back, where the request had to
-    #: change them.
+    #: The tools of the request, if arguments must not be checked. ``Policy.text_calls`` finds only calls of these
+    #: tools. If you pass ``Request.tools``, each call also gets the name and kind that its tool has in the client's
+    #: request.
     offered: Sequence[Tool] | Sequence[Mapping[str, Any]] | None = None
-    #: The output format of the request (``Request.options.output``): if it asks for JSON, the text of the response gets a
-    #: verdict. A schema needs the extra ``schema``.
+    #: The output format of the request (``Request.options.output``). If this format is JSON, the text of the response
+    #: gets a verdict. A format with a schema needs the extra ``schema``.
     output: OutputFormat | OutputCheck | None = None
-    #: Whether the request has documents to cite. Some dialects can only cite a whole block. In them, some text is held back
-    #: until it is clear whether the text is cited (``translation/citations.py``).
+    #: Whether the request has documents to cite. In some dialects, a citation is always of a whole block of text. In
+    #: these dialects, text is held back until it is clear whether a citation of the text follows
+    #: (``translation/citations.py``).
     documents: bool = False
-    #: Makes an id with the given prefix for a call that has none on the wire. Pass a deterministic function for tests.
+    #: Makes an id with the given prefix, for a call without an id on the wire. Pass a deterministic function in tests.
     make_id: Callable[[str], str] = random_id
 
     def __attrs_post_init__(self) -> None:
@@ -46,12 +48,12 @@ class ReadOptions:
 
     @property
     def callable_tools(self) -> Tools | None:
-        """The tools that the model may call; None if they are not known."""
+        """The tools that the model may call. None: the tools are not known."""
         return self.tools if self.offered is None else self.offered
 
     @property
     def client_tools(self) -> Sequence[Tool]:
-        """The tools as the client offered them; empty if only definitions are known."""
+        """The tools as the client defined them. Empty if ``tools`` and ``offered`` have no ``Tool`` objects."""
         known = self.callable_tools
         given = known.definitions if isinstance(known, ToolSchemas) else known or ()
         return [tool for tool in given if isinstance(tool, Tool)]

@@ -141,25 +141,26 @@ def transcode(
     clock: Callable[[], float] = time.time,
     timings: bool = False,
 ) -> Pipe[bytes]:
-    """Convert a stream from bytes of one dialect to bytes of another.
+    """Convert a stream from bytes of one dialect to bytes of another dialect.
 
-    Either name may be a dialect's, a provider's (``"deepseek"``) or a client's (``"claude-code"``). ``options`` say which
-    faults to tolerate and which tools the client has. ``profile`` changes the output for one client. The default is the
-    client's profile.
+    ``from_dialect`` is the name of a dialect or of a provider (``"deepseek"``). ``to_dialect`` is the name of a dialect
+    or of a client (``"claude-code"``). ``options`` say which faults to tolerate and which tools the request has.
+    ``profile`` adapts the output to one client. The default of ``profile`` is the profile of the named client.
 
-    If both dialects are the same, frames are forwarded byte for byte, and are only read for the report. Two things may change:
-    usage that ``profile`` did not ask for is dropped, and a missing model name is taken from ``profile``. To repair a
-    provider's faults, the frames must be decoded and encoded again: use ``reencode=True``. Frames are also decoded and
-    encoded with ``stages``, and with a policy that searches the text (``think_tags="on"``, ``text_calls``). A profile
-    that changes more than the usage and the model name has the same effect.
+    If both dialects are the same, frames are forwarded byte for byte, and are only read to fill the report. Two things
+    may change: usage that ``profile`` did not ask for is dropped, and a missing model name is taken from ``profile``.
+    Faults of the provider are forwarded too. To repair them, use ``reencode=True``: frames are then decoded and encoded
+    again. This also happens if you pass ``stages``, if the policy searches the text (``think_tags="on"``,
+    ``text_calls``), or if ``profile`` changes more than the usage and the model name.
 
-    ``stages`` are your own stages, or ``redact`` and others. The pipe runs ``stages`` between the checks and the encoder.
-    A stage that changes the arguments of a call must set ``verdict=None``, so that the call is checked again.
+    ``stages`` are stages that take and yield events: your own stages, or stages such as ``redact``. These stages run
+    after the calls were checked and before the events are encoded. If a stage changes the arguments of a call, the
+    stage must set ``verdict=None`` in the ``ToolCallFinished``, so that the call is checked again.
 
-    If one read has several deltas of a block or call, they become one delta, which saves work and delays nothing.
-    ``join=False`` keeps the provider's deltas. ``clock`` returns the time for a response that has none, in seconds since
-    the epoch. ``timings`` means the same as in ``pipe``. Raises UsageError for an unknown name or a bad schema. Every
-    other failure is reported in the output and in the report.
+    If one read has several deltas of the same block or call, these deltas become one delta. This saves work and delays
+    nothing. ``join=False`` keeps the provider's deltas. ``clock`` returns the time in seconds since the epoch, for a
+    response that has no time. ``timings`` means the same as in ``pipe``. Raises UsageError for an unknown name or a bad
+    schema. All other failures are reported in the output and in the report.
     """
     dialect, provider = source_named(from_dialect)
     target, client = client_named(to_dialect)
@@ -212,11 +213,11 @@ async def collect(
     report: StreamReport | None = None,
     timings: bool = False,
 ) -> Response:
-    """Read a stream of ``dialect`` to its end. Return one whole response with verdicts, usage and report.
+    """Read a stream of ``dialect`` to its end. Return a whole response with verdicts, usage and a report.
 
-    An interrupted or failed stream raises nothing: the response holds what arrived, ``clean`` is False, and ``report.status``
-    has the reason. ``stages`` means the same as in ``transcode``, and ``timings`` the same as in ``pipe``. Raises UsageError
-    for an unknown dialect or a bad schema.
+    An interrupted or failed stream raises no error: the response has the content that arrived, ``clean`` is False, and
+    ``report.status`` has the reason. ``stages`` means the same as in ``transcode``, and ``timings`` the same as in
+    ``pipe``. Raises UsageError for an unknown dialect or a bad schema.
     """
     events = events_of(source, dialect, options, stages=stages, report=report, join=True, timings=timings)
     collector = Collector(source_named(dialect)[0].name, events.report, options.limits)

@@ -22,15 +22,16 @@ BROKE = "the connection to the upstream broke"
 
 
 def iter_httpx(response: Any) -> HTTPXSource:
-    """Return the body of a streamed response of httpx or httpx2 as a source of bytes, for ``async for`` or for ``for``.
+    """Return the body of a streamed response of httpx or httpx2 as a source of bytes.
 
-    ``response`` comes from ``AsyncClient.stream`` for ``transcode`` and other pipes, or from ``Client.stream`` for
-    ``transcode_sync``. The response of an SDK that is built on httpx works too (``with_streaming_response`` of ``openai`` and
-    ``anthropic``). Raise UsageError for any other object.
+    For a ``response`` of ``AsyncClient.stream``, iterate over the source with ``async for``, or pass the source to
+    ``transcode`` or another pipe. For a ``response`` of ``Client.stream``, iterate over the source with ``for``, or
+    pass the source to ``transcode_sync``. A response of an SDK that is built on httpx works too, such as one of
+    ``with_streaming_response`` in ``openai`` and ``anthropic``. Raises UsageError for any other object.
 
     Reading raises SourceFailed if httpx raises RequestError, for example because the connection broke, a time-out
-    expired, or the body can't be decompressed. Closing the source closes the response and its connection. The
-    response's status is not checked.
+    expired, or the body can't be decompressed. Closing the source closes the response and its connection.
+    ``iter_httpx`` does not check the response's HTTP status.
     """
     return HTTPXSource(response)
 

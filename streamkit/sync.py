@@ -40,13 +40,14 @@ def transcode_sync(
     clock: Callable[[], float] = time.time,
     timings: bool = False,
 ) -> SyncPipe[bytes]:
-    """Convert a stream as ``transcode`` does, without an event loop: from an iterable of bytes to an iterator of bytes.
+    """Convert a stream as ``transcode`` does, but without an event loop.
 
-    The arguments mean the same as in ``transcode``. ``source`` may be ``[data]``, an open file, ``iter_httpx(response)``,
-    or your own generator. The generator should raise SourceFailed if its transport fails. A stage must not wait for an
-    event loop. The returned iterator has the ``report``. Read it to its end, or use it in a ``with`` block: both close
-    the source. Raises UsageError for an unknown name, a bad schema, or bytes instead of an iterable of bytes. Every other
-    failure is reported in the output and in the report.
+    The arguments mean the same as in ``transcode``. ``source`` is an iterable of bytes: ``[data]``, an open file,
+    ``iter_httpx(response)``, or your own generator. Your generator should raise SourceFailed if its transport fails.
+    Your stages must not wait for an event loop. The function returns an iterator of bytes, which has the ``report``. To
+    close the source, read the iterator to its end, or use the iterator in a ``with`` block. Raises UsageError for an
+    unknown name, a bad schema, or bytes instead of an iterable of bytes. All other failures are reported in the output
+    and in the report.
     """
     return SyncPipe(
         transcode(
@@ -74,20 +75,20 @@ def collect_sync(
     report: StreamReport | None = None,
     timings: bool = False,
 ) -> Response:
-    """Read a stream to its end as ``collect`` does, without an event loop. Return one whole response.
+    """Read a stream to its end as ``collect`` does, but without an event loop. Return a whole response.
 
-    ``source`` means the same as in ``transcode_sync``. All further arguments and the errors are the same as in
+    ``source`` means the same as in ``transcode_sync``. All other arguments and the errors are the same as in
     ``collect``.
     """
     return _at_once(collect(BlockingSource(source), dialect, options, stages=stages, report=report, timings=timings))
 
 
 class SyncPipe(Generic[T]):
-    """A pipe that needs no event loop. The pipe is an iterator, and a context manager that closes the stages and the
-    source.
+    """A pipe that needs no event loop. The pipe is an iterator and a context manager.
 
-    The stages and the source are also closed at the end of the stream and after an error. ``report`` is filled in as the
-    stream is read. Reading raises UsageError if a stage or the source waits for an event loop.
+    The pipe closes the stages and the source at the end of the ``with`` block, at the end of the stream, and after an
+    error. ``report`` is filled in while the stream is read. Reading raises UsageError if a stage or the source waits
+    for an event loop.
     """
 
     def __init__(self, pipe: Pipe[T]) -> None:

@@ -158,10 +158,12 @@ def default(value: ast.expr | None) -> str:
 
 
 def fields(cls: type) -> Iterator[tuple[str, ...]]:
-    """A row for each field of an attrs class, then for each property."""
+    """A row for each public field and each property of an attrs class, in their order."""
     lines, node = source_of(cls)
     for item in node.body:
         if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+            if item.target.id.startswith("_"):
+                continue
             name, kind = item.target.id, ast.unparse(item.annotation)
             yield f"`{name}`", f"`{kind}`", default(item.value), comment(lines, item)
         elif isinstance(item, ast.FunctionDef) and any(ast.unparse(d) == "property" for d in item.decorator_list):
@@ -185,6 +187,12 @@ def kinds(meanings: Mapping[str, str], head: str = "kind") -> str:
 
 def page(title: str, *parts: str) -> str:
     return "\n\n".join([GENERATED, f"# {title}", *(part for part in parts if part)]) + "\n"
+
+
+def explained(*words: str) -> str:
+    """A sentence with a link to the glossary, for the words of a page."""
+    *most, last = (f"*{word}*" for word in words)
+    return f"The [glossary](../explanation/glossary.md) explains words such as {', '.join(most)} and {last}."
 
 
 def described(cls: type, level: str = "###") -> str:
@@ -216,8 +224,9 @@ def stages_page() -> str:
     statuses = ((f"`{status.name}`", str(int(status))) for status in report.Status)
     return page(
         "Stages and recipes",
-        "Import everything on this page from `streamkit`, except some classes under *Values*, most errors, and\n"
-        "`iter_httpx`, which is in `streamkit.sources`.",
+        "You can import most names on this page from `streamkit`. The exceptions are some classes under *Values*,\n"
+        "most errors (import them from `streamkit.errors`), and `iter_httpx` (import it from `streamkit.sources`).\n"
+        f"{explained('frame', 'batch', 'delta')}",
         *parts,
         "## Dialects",
         table(["name", "dialect", "media type"], names),
@@ -252,8 +261,10 @@ def events_page() -> str:
     return page(
         "Events",
         prose(events.__doc__),
+        explained("frame", "wire", "aside"),
         "## Which stage yields which event",
-        "`decode` yields a `WireEvent`; `accumulate_tool_calls`, `check_json` and your stages yield an `Event`.",
+        "`decode` yields only classes of `WireEvent`. `accumulate_tool_calls`, `check_json` and your stages yield only\n"
+        "classes of `Event`. The classes that are marked in neither column are values of fields.",
         table(["event", "`WireEvent`", "`Event`"], rows),
         "## Words",
         table(["type", "values"], words),
@@ -272,9 +283,11 @@ def limits_page() -> str:
         "Limits",
         prose(limits.__doc__),
         prose(limits.Limits.__doc__),
-        table(["limit", "default", "error", "why"], rows),
-        "A limit without an error in this table raises no `LimitExceeded`. Arguments that are nested too deeply get "
-        "the verdict `malformed`.",
+        table(["limit", "default", "error", "meaning"], rows),
+        "A limit with *none* in the column *error* raises no `LimitExceeded`. Instead, arguments that are nested too deeply\n"
+        "(`json_depth`) get the verdict `malformed`, schemas that are too long raise `BadToolSchema`, and asides beyond\n"
+        "`aside_chars` are dropped and counted as losses.",
+        explained("choice", "content block", "aside"),
     )
 
 
@@ -282,7 +295,8 @@ def repairs_page() -> str:
     parts = [f"## {title}\n\n{kinds(group)}" for title, group in groups_of_repairs().items()]
     parts += ["## Requests", kinds(report.REQUEST_REPAIRS)]
     intro = (
-        "A repair means that streamkit tolerated a fault in the input. `StreamReport.repairs` counts repairs by kind."
+        "A repair means that streamkit tolerated a fault in the input. `StreamReport.repairs` counts repairs by kind.\n"
+        f"{explained('frame', 'delta', 'fragment')}"
     )
     return page("Repairs", intro, *parts)
 
@@ -343,7 +357,8 @@ def quirks_page() -> str:
 def losses_page() -> str:
     return page(
         "Losses",
-        "A loss is something that the output's dialect could not carry. `StreamReport.losses` counts losses by kind.",
+        "A loss is something that the output's dialect could not carry. `StreamReport.losses` counts losses by kind.\n"
+        f"For each kind, the tables say what was lost. {explained('choice', 'aside')}",
         "## Streams and whole responses",
         kinds(report.STREAM_LOSSES),
         "## Requests",

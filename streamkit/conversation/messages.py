@@ -42,14 +42,15 @@ CacheMark: TypeAlias = Literal["short", "long"]  #: minutes, or hours, in the pr
 
 @define
 class Text:
-    """Text of a turn, with data that its provider attached."""
+    """A text in a turn, with data that a provider attached to the text."""
 
     text: str
-    signature: Opaque | None = None  #: signature of this part (Gemini)
+    signature: Opaque | None = None  #: the provider's signature of this text (Gemini)
     cache: CacheMark | None = None
     extras: Extras | None = None
-    block: int = field(default=0, eq=False)  #: the ``block`` label of its events, if it was streamed
-    #: The whole item, if the dialect has a special form for this text (a compaction as received, a document to cite).
+    block: int = field(default=0, eq=False)  #: the ``block`` label of the text's events, if the text was streamed
+    #: The whole item as received, if the dialect has a special form for this text, such as a compaction or a document
+    #: to cite.
     item: Extras | None = field(default=None, eq=False, kw_only=True)
 
 
@@ -104,9 +105,10 @@ class Media:
 
 @define
 class ToolCall:
-    """A tool call. ``arguments`` is the text as received; ``parsed()`` returns it as a dict, or raises for a bad ``verdict``.
+    """A tool call. ``arguments`` is the argument text as received. ``parsed()`` returns the arguments as a dict, and
+    raises ValueError if the verdict is bad.
 
-    Run a call only in a clean response, with a good verdict (``verdict.ok``).
+    Run a call only if the response is clean (``Response.clean``) and the verdict is good (``verdict.ok``).
     """
 
     index: int
@@ -115,8 +117,9 @@ class ToolCall:
     arguments: str
     kind: ToolKind = "function"
     verdict: Verdict | None = None
-    place: str = field(default="", eq=False, kw_only=True)  #: path in the decoded request: ``messages[3]``
-    ended: bool = True  #: the protocol ended the call, so its text is complete
+    #: The path of the call in the request that was decoded: ``messages[3]``.
+    place: str = field(default="", eq=False, kw_only=True)
+    ended: bool = True  #: True if the stream reported the end of the call, so that the argument text is complete
     id_made: bool = field(default=False, eq=False)  #: True if the wire had no id and streamkit made this id
     signature: Opaque | None = None
     cache: CacheMark | None = None
@@ -128,8 +131,8 @@ class ToolCall:
     def parsed(self, *, depth: int = DEFAULT_LIMITS.json_depth) -> dict[str, Any]:
         """Return the arguments as a dict, which is empty if there are none, with the numbers of ``parse_arguments``.
 
-        Raise ValueError if the verdict is bad, if there is no verdict and the text is no JSON object, and for a custom tool,
-        whose arguments are free text. ``depth`` must be the ``json_depth`` of the limits with which the verdict was made.
+        Raise ValueError if the verdict is bad, if there is no verdict and the text is no JSON object, and for a custom
+        tool, whose arguments are free text. ``depth`` must be the ``json_depth`` of the ``Limits`` that the check used.
         """
         tool = quoted(self.name, NAME_CHARS)
         if self.kind == "custom":
@@ -149,17 +152,18 @@ class ToolResult:
 
     call_id: str
     parts: list[Text | Media | Aside] = field(factory=list)
-    name: str | None = None  #: the tool's name, if the dialect has it
+    name: str | None = None  #: the tool's name, if results have a name in the dialect
     is_error: bool = False
     kind: ToolKind = "function"
     cache: CacheMark | None = None
     extras: Extras | None = None
-    #: The whole item, if the dialect has a special form for this result.
+    #: The whole item as received, if the dialect has a special form for this result.
     item: Extras | None = field(default=None, eq=False, kw_only=True)
-    #: The name of the member that had the text, if the result was an object with one member for it (``output``).
+    #: The name of the member that had the text (``output``), if the result was an object with a single member.
     native: str | None = field(default=None, eq=False)
-    place: str = field(default="", eq=False, kw_only=True)  #: path in the decoded request: ``messages[3]``
-    native_id: str | None = field(default=None, eq=False, kw_only=True)  #: the client's id of the message
+    #: The path of the result in the request that was decoded: ``messages[3]``.
+    place: str = field(default="", eq=False, kw_only=True)
+    native_id: str | None = field(default=None, eq=False, kw_only=True)  #: the id that the client gave to the message
 
     @property
     def text(self) -> str:
@@ -217,16 +221,20 @@ Part: TypeAlias = Text | Refusal | Reasoning | RedactedReasoning | Media | ToolC
 
 @define
 class Turn:
-    """One message. Tool results are parts of a user's turn, wherever a dialect puts them."""
+    """One message. Tool results are always parts of a user's turn, even if the dialect has them in separate
+    messages.
+    """
 
     role: Literal["system", "user", "assistant"]
     parts: list[Part] = field(factory=list)
-    name: str | None = None  #: the participant's name, in dialects that have one
-    native_role: str | None = None  #: the dialect's word for the role, if the dialect has two (``developer``)
+    name: str | None = None  #: the participant's name, in dialects that have such a name
+    #: The dialect's word for the role, if the dialect has two words for this role (``developer``).
+    native_role: str | None = None
     extras: Extras | None = None
-    #: The dialect's field for the reasoning, if the dialect has several (``reasoning_details``).
+    #: The name of the field that had the reasoning, if the dialect has several such fields (``reasoning_details``).
     native_reasoning: str | None = field(default=None, eq=False)
-    native_ids: tuple[str, ...] = field(default=(), eq=False)  #: the client's ids of this turn's messages
+    #: The ids that the client gave to the messages of this turn.
+    native_ids: tuple[str, ...] = field(default=(), eq=False)
 
 
 @define
@@ -277,23 +285,30 @@ class Tool:
     parameters: Any = None
     strict: bool | None = None
     kind: DefinitionKind = "function"
-    #: The input of a custom tool: ``{"type": "text"}`` or ``{"type": "grammar", "syntax": …, "definition": …}``.
+    #: The format of a custom tool's input: ``{"type": "text"}`` or ``{"type": "grammar", "syntax": …, "definition":
+    #: …}``.
     format: Extras | None = None
     cache: CacheMark | None = None
     extras: Extras | None = None
-    #: The whole definition, if the provider runs the tool (kind ``server``), or if its form is not that of a function.
+    #: The whole definition as received, if the provider runs the tool (kind ``server``), or if the tool is not defined
+    #: as a function.
     raw: Extras | None = None
-    #: The form of call that the client expects, if not a function call.
+    #: The form in which the client expects calls of this tool, if not as function calls.
     called: CallForm | None = field(default=None, eq=False)
-    search: WebSearch | None = field(default=None, eq=False)  #: the options in ``raw``, if the tool is a web search
+    #: The options of the search, if the tool is a web search. The options were read from ``raw``.
+    search: WebSearch | None = field(default=None, eq=False)
     namespace: Namespace | None = None  #: the namespace of the tool
     qualified: QualifiedName | None = None  #: the name that the client uses for the tool within the namespace
-    loaded: bool = False  #: True if an item of the conversation defined the tool; the same dialect repeats that item
+    #: True if an item of the conversation defined the tool. A request of the same dialect repeats this item instead of
+    #: the definition.
+    loaded: bool = False
     deferred: bool = False  #: True if the model sees the definition only after a search of tools has found the tool
-    finds_tools: bool = field(default=False, eq=False)  #: True for the provider's search of the deferred tools
-    #: The schema as received, if the dialect has another form next to JSON schema (Gemini's ``parameters``).
+    finds_tools: bool = field(default=False, eq=False)  #: True if this tool is the provider's search of deferred tools
+    #: The schema as received, if the schema is in a dialect's own form instead of JSON schema (Gemini's
+    #: ``parameters``).
     native_parameters: Extras | None = field(default=None, eq=False)
-    withdrawn: bool = False  #: True if an item of the conversation withdrew the tool; only the same dialect writes it
+    #: True if an item of the conversation withdrew the tool. Only a request of the same dialect still has the tool.
+    withdrawn: bool = False
 
 
 @define
@@ -317,9 +332,11 @@ class OutputFormat:
     name: str | None = None
     description: str | None = None
     strict: bool | None = None
-    #: The schema as received, if the dialect has another form next to JSON schema (Gemini's ``responseSchema``).
+    #: The schema as received, if the schema is in a dialect's own form instead of JSON schema (Gemini's
+    #: ``responseSchema``).
     native_schema: Extras | None = field(default=None, eq=False)
-    #: What the kind ``json`` allows: an object or, in the dialects of Google, any JSON. With a schema, the schema decides.
+    #: For the kind ``json``: whether the text must be a JSON object (``object``) or may be any JSON value (``any``, in
+    #: Google's dialects). For the kind ``schema``, the schema decides this.
     root: Literal["object", "any"] = field(default="object", eq=False)
 
 
@@ -372,20 +389,22 @@ class Options:
 
 @frozen
 class Unreadable:
-    """A part of a request that only its provider can read: a reference to its store, or text that it encrypted."""
+    """A part of a request that only one provider can read: a reference to the provider's store, or a text that the
+    provider encrypted.
+    """
 
-    what: str  #: the part's description with an article: ``a container by its id``
+    what: str  #: a description of the part, with an article: ``a container by its id``
     instead: str  #: what the client can send instead: ``send its files in the messages``
-    path: str = ""  #: ``tools[1].container``
+    path: str = ""  #: the path of the part in the request: ``tools[1].container``
     reader: str = ""  #: the dialect whose providers can read the part
-    #: True if the part refers to earlier messages that the request lacks. A server that keeps no conversations can't read such
-    #: a part.
+    #: True if the part refers to earlier messages that are not in the request. A server that does not store
+    #: conversations can't read such a part.
     of_conversation: bool = False
 
 
 @define
 class Request:
-    """A request to a model. ``stream`` and ``model`` are None in dialects that have them in the URL."""
+    """A request to a model. ``stream`` and ``model`` are None in dialects that have these values in the URL."""
 
     dialect: str
     model: str | None = None
@@ -395,13 +414,15 @@ class Request:
     options: Options = field(factory=Options)
     stream: bool | None = None
     stream_usage: bool | None = None  #: whether the stream should end with token counts
-    extras: dict[str, Any] = field(factory=dict)  #: fields that only this dialect knows
-    #: Metadata of the exchange, which the model never sees. Dialects with such fields repeat them in the response.
+    extras: dict[str, Any] = field(factory=dict)  #: fields that only the request's dialect knows
+    #: Metadata of the request, which the model never sees. A dialect with such metadata repeats the metadata in the
+    #: response.
     exchange: dict[str, Any] = field(factory=dict, eq=False)
-    #: Parts that only one provider can read. Media by an id are not in this list: see ``Media.file_id``.
+    #: Parts that only one provider can read. Media that are given by an id are not in this list: see ``Media.file_id``.
     unreadable: list[Unreadable] = field(factory=list)
-    #: Options that items of the conversation changed (Responses' ``configuration_update``). They replace ``options`` in other
-    #: dialects; the same dialect repeats the items.
+    #: Options that an item of the conversation changed, such as a ``configuration_update`` of OpenAI Responses. In a
+    #: request of another dialect, these values replace the values in ``options``. In a request of the same dialect, the
+    #: item is repeated.
     updates: dict[str, Any] = field(factory=dict)
 
     def copy(self) -> Request:
@@ -422,7 +443,7 @@ class Choice:
     index: int = 0
     role: str = "assistant"
     parts: list[Part] = field(factory=list)
-    stop_reason: StopReason | None = None  #: None unless the response is complete
+    stop_reason: StopReason | None = None  #: None if the response is not complete
     native_stop_reason: str | None = None
     stop_sequence: str | None = None
     verdict: Verdict | None = None  #: the verdict on ``text``, if the request asked for JSON (``ReadOptions.output``)
@@ -458,7 +479,7 @@ class Choice:
 class Response:
     """A whole response. ``clean`` is False if the stream was interrupted or reported an error.
 
-    ``text``, ``reasoning`` and ``tool_calls`` are taken from the first choice, and are empty if there is none.
+    ``text``, ``reasoning`` and ``tool_calls`` are those of the first choice. They are empty if there is no choice.
     """
 
     dialect: str
@@ -467,7 +488,7 @@ class Response:
     model: str | None = None
     created: int | None = None
     vendor: str = ""  #: the vendor that defines the fields in ``extras``
-    extras: Extras = field(factory=dict)  #: vendor-specific constant fields of the response
+    extras: Extras = field(factory=dict)  #: vendor-specific fields that are constant during the response
     choices: list[Choice] = field(factory=list)
     usage: UsageReported | None = None
     clean: bool = False

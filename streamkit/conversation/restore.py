@@ -176,9 +176,11 @@ class ToolRestorer(Link):
 
 
 def restore_calls(offered: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Event], list[Event]]:
-    """Create the stage after ``check_json`` that gives each call the name and kind of the client's tool. It checks nothing.
+    """Create a stage that gives each call the name and kind that the tool has in the client's request.
 
-    ``offered`` are ``Request.tools`` of the request that the client wrote.
+    If a request is written in another dialect, a tool may get another name, and a custom tool may become a function.
+    This stage undoes such changes. Put the stage after ``check_json``. ``offered`` are the ``Request.tools`` of the
+    client's request. The stage checks no arguments.
     """
     names = ToolNames.of(offered)
     return stage_within("events", "restore_calls", lambda report: ToolRestorer(names, limits=limits, report=report))
@@ -212,10 +214,10 @@ def _fits(arguments: Mapping[str, Any], schema: Any) -> bool:
 
 
 def restore_response_calls(response: Response, offered: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> None:
-    """Give each call of a whole response, in place, the name and kind of the client's tool in ``offered``.
+    """Give each call of a whole response the name and kind that the tool has in the client's request.
 
-    Use it for the result of ``decode_response`` or ``collect``. For a stream, use ``restore_calls``. Repairs are counted in
-    the response's report.
+    The function changes ``response``, which ``decode_response`` or ``collect`` returned. For a stream, use
+    ``restore_calls``. ``offered`` means the same as in ``restore_calls``. Repairs are counted in the response's report.
     """
     if not offered:
         return

@@ -265,10 +265,10 @@ def key_headers() -> Mapping[str, tuple[str, str]]:
 
 
 def decode(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Frame], list[WireEvent]]:
-    """Return the stage that turns frames of ``dialect``, or of a provider that speaks it, into wire events.
+    """Create a stage that turns frames into wire events. ``dialect`` is the name of a dialect or of a known provider.
 
-    Raises UsageError for an unknown name. If a frame has a fault, the stage yields the events before it, and then
-    raises BrokenFrame, NotThisDialect or LimitExceeded.
+    Raises UsageError for an unknown name. If a frame has a fault, the stage yields the events before the fault, and
+    then raises BrokenFrame, NotThisDialect or LimitExceeded.
     """
     return decode_frames(source_named(dialect)[0], limits, dialect)
 
@@ -307,11 +307,13 @@ def encode(
     make_id: Callable[[str], str] = random_id,
     clock: Callable[[], float] = time.time,
 ) -> Stage[list[Event], bytes]:
-    """Return the last stage of a pipe, which writes events as bytes of ``dialect``, or for a named client.
+    """Create the last stage of a pipe, which turns events into bytes. ``dialect`` is the name of a dialect or of a
+    known client.
 
-    The default of ``profile`` is the profile of that client. If an earlier stage raises a ``StreamError``, the stream ends
-    with the dialect's error frame and without its success terminator. The error is in the report, and is not raised again. Any
-    other exception is raised after a generic error frame. Raises UsageError for an unknown name.
+    The default of ``profile`` is the profile of the named client. If an earlier stage raises a ``StreamError``, the
+    stage writes the dialect's error frame, and no terminator that means success. The report then has the error, and the
+    error is not raised again. For any other exception, the stage writes a generic error frame, and then raises the
+    exception. Raises UsageError for an unknown name.
     """
     named, client = client_named(dialect)
     encoding = Encoding(limits=limits, profile=profile or client, make_id=make_id, clock=clock)

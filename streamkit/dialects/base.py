@@ -203,81 +203,89 @@ class ModelPlace:
 
 @frozen(kw_only=True, eq=False)
 class Dialect:
-    """Everything that the recipes, the command line and the property tests must know of one dialect."""
+    """The description of one dialect, which the recipes, the command line and the property tests use."""
 
     name: str
     title: str
-    #: The media type of a stream. ``parser`` reads its framing. The default is server-sent events.
+    #: The media type of a stream. ``parser`` must read the framing of this type. The default means server-sent events.
     media_type: str = "text/event-stream"
-    #: The bytes that end a frame. They are added to a last frame that lacks them. None: a frame that lacks its end
-    #: cannot be repaired.
+    #: The bytes that end a frame. If the last frame of a stream lacks these bytes, they are added. None: a frame
+    #: without its end cannot be repaired.
     frame_end: bytes | None = b"\n\n"
     parser: Callable[[Limits, StreamReport], FramingParser] = lambda limits, report: SSEParser(
         limits=limits, report=report, stray_errors=True
     )
     decoder: Callable[[Limits, StreamReport], Decoder]
     encoder: Callable[[Encoding, StreamReport], Encoder]
-    #: Makes a checker of the dialect's grammar. The default one only checks that payloads are JSON objects.
+    #: Creates a checker of the dialect's rules. The default checker only checks that payloads are JSON objects.
     linter: Callable[[], Linter] = PayloadChecker
-    #: The bytes to write while the provider is silent, as a comment and as an event. The first entry is the dialect's default.
-    #: Empty: no client of the dialect would read a comment or an event.
+    #: The bytes to write while the provider is silent, in the form of a comment or of an event. The first entry is the
+    #: default form. Empty: clients of the dialect accept neither form.
     keep_alive: Mapping[Literal["comment", "event"], bytes] = field(factory=dict)
-    #: Bytes to write after an error frame if the stream already had output. The HTTP body then has no normal end, because
-    #: clients that ignore the error frame would take that for success. Non-empty bytes begin an event that never ends:
-    #: clients that do not notice the broken transfer fail at it, and other readers drop it. None: the body ends normally,
-    #: because every client knows the error frame and some would show the broken transfer instead of the message.
+    #: The bytes to write after an error frame if the stream already had output. After these bytes, the transfer is
+    #: broken off: a client that ignores the error frame would take a normal end of the HTTP body for a success. If the
+    #: bytes are not empty, they begin an event that never ends. A client that does not notice the broken transfer then
+    #: fails at this event, and other clients drop the event. None: the HTTP body ends normally. This is for dialects in
+    #: which every client reads the error frame, and some clients would show the broken transfer instead of the error's
+    #: message.
     failed_end: bytes | None = b""
     done_mark: bool = False  #: Whether ``[DONE]`` ends a stream.
-    #: Whether a payload and the name of its event may belong to this dialect. ``auto`` uses this to guess the dialect. By
-    #: default, a dialect is never guessed.
+    #: Returns whether an event may belong to this dialect. Takes the event's name and its payload. ``--from auto`` uses
+    #: this function to guess the dialect of a stream. The default function never recognises a stream.
     recognises: Callable[[str, Any], bool] = lambda _event, _document: False
-    #: Returns the bytes to append to a stream whose framing differs from the encoder's framing. Takes the parser of the
-    #: forwarded bytes, their last byte that is not white space, and the encoder's error frame (empty if the stream is
-    #: complete). If it returns None, the encoder's framing fits.
+    #: Returns the bytes to append to a forwarded stream whose framing differs from the encoder's framing. Returns None
+    #: if the framings are the same. Takes the parser of the forwarded bytes, the last of these bytes that is not white
+    #: space, and the encoder's error frame (empty if the stream is complete).
     continued: Callable[[FramingParser, bytes, bytes], bytes | None] = lambda _parser, _last, _frame: None
-    bodies: Bodies | None = None  #: None if the dialect only streams.
-    errors: Errors | None = None  #: None if streamkit cannot write the dialect's HTTP errors.
-    #: How to send requests to the dialect's servers, and how to serve its clients. See ``http.py``.
+    #: How to read and write requests and whole responses. None: streamkit reads and writes only streams of the dialect.
+    bodies: Bodies | None = None
+    errors: Errors | None = None  #: How to write the dialect's HTTP errors. None: streamkit cannot write these errors.
+    #: How to send requests to the dialect's servers, and how to serve its clients. See ``streamkit/dialects/http.py``.
     http: HTTP = NO_HTTP
-    citations: CitationForm | None = None  #: None if the dialect does not cite web pages.
-    #: Whether a request must contain the bytes of this media, because servers refuse a URL. The second argument is True for
-    #: media in a tool's result, and False for media in a user message.
+    #: How the dialect cites web pages. None: the dialect does not cite web pages.
+    citations: CitationForm | None = None
+    #: Returns whether a request must contain the bytes of the given media, because servers refuse a URL. The second
+    #: argument is True for media in a tool's result, and False for media in a user message.
     wants_bytes: Callable[[Media, bool], bool] = lambda _media, _given: False
-    #: Whether servers of this dialect can read media from a vendor's store, by an address or an id. The second argument is
-    #: the name of the dialect that the media were read in.
+    #: Returns whether servers of this dialect can read media that are in a vendor's store and are given by a URL or an
+    #: id. The second argument is the name of the dialect of the request that has the media.
     reads_stored: Callable[[Media, str], bool] = lambda _media, _dialect: False
-    searches: SearchForm | None = None  #: None if the dialect does not report web searches.
-    tool_searches: ToolSearchForm | None = None  #: None if the dialect does not report searches of tools.
-    #: Returns the settings of a request that its responses repeat (``Profile.settings``).
+    #: How a response reports web searches. None: the dialect does not report web searches.
+    searches: SearchForm | None = None
+    #: How a response reports searches of tools. None: the dialect does not report such searches.
+    tool_searches: ToolSearchForm | None = None
+    #: Returns the settings of a request that must be repeated in the response (``Profile.settings``).
     settings: Callable[[Request], Mapping[str, Any]] = lambda _request: {}
-    #: The asides of a response that the next request must repeat, as pairs of vendor and type.
+    #: The asides of a response that the next request must repeat. Each pair is the ``vendor`` and ``type`` of an aside.
     resent: Collection[tuple[str, str]] = ()
     #: Returns the headers that a request from another dialect needs, such as those for beta features.
     features: Callable[[Request], Mapping[str, str]] = lambda _request: {}
-    #: Which parts of a tool's definition the dialect accepts. See ``conversation/checks.py``.
+    #: Which parts of a tool's definition the dialect accepts. See ``streamkit/conversation/checks.py``.
     tools: ToolRules = PORTABLE_TOOLS
-    #: Where clients look for the model's name. None: streams need not name the model.
+    #: The place in a stream where clients look for the model's name. None: clients do not need this name.
     model_place: ModelPlace | None = None
-    #: Whether usage is sent in a separate chunk, and only to clients that asked for it (``Profile.include_usage``).
+    #: Whether usage is sent in a separate chunk, and only to clients that asked for usage (``Profile.include_usage``).
     usage_on_request: bool = False
-    #: The client profile that writes call ids. None in most dialects. Strict readers of the dialect refuse responses with ids.
+    #: The profile of a client that accepts call ids, in a dialect whose strict clients refuse call ids. None in most
+    #: dialects.
     with_call_ids: Profile | None = None
-    #: How to request that servers continue a text. None: they cannot, or only some of them can.
+    #: How a request asks servers to continue the assistant's last text. None: servers cannot do this, or only some
+    #: servers can.
     prefill: Prefill | None = None
-    #: The values of two attributes of OpenTelemetry. ``gen_ai.provider.name`` is used if no provider is named (empty:
-    #: the dialect's name). ``gen_ai.operation.name`` is the kind of request.
+    #: The OpenTelemetry attribute ``gen_ai.provider.name``, if no provider is named. Empty: the dialect's name.
     gen_ai_provider: str = ""
-    gen_ai_operation: str = "chat"
-    #: How servers may break the dialect's rules: for each kind of repair, a change that damages a correct stream so that
-    #: streamkit must repair it. See ``quirks/changes.py``.
+    gen_ai_operation: str = "chat"  #: The OpenTelemetry attribute ``gen_ai.operation.name``: the kind of request.
+    #: How servers may break the dialect's rules. For each kind of repair, this mapping has a change that damages a
+    #: correct stream so that streamkit must repair the stream. See ``streamkit/dialects/quirks.py``.
     quirks: Mapping[str, Change] = field(factory=dict)
-    #: Providers and clients of the dialect that have their own name. Users may write such a name instead of the dialect's.
+    #: The known providers of the dialect. Users may write a provider's name instead of the dialect's name.
     providers: tuple[Provider, ...] = ()
+    #: The known clients of the dialect. Users may write a client's name instead of the dialect's name.
     clients: tuple[Profile, ...] = ()
 
     @property
     def answers_whole(self) -> bool:
-        """Whether a response may be a whole body. If not, it is always a stream."""
+        """Whether a response may be a whole body. False: every response is a stream."""
         return self.bodies is not None and self.bodies.encode_response is not None
 
 

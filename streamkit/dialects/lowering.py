@@ -45,109 +45,121 @@ _parts = attrgetter("parts")
 
 @frozen(kw_only=True)
 class Capabilities:
-    """What the servers of a dialect accept in a request, for one model and provider."""
+    """What the servers of a dialect accept in a request. The values may depend on the model and the provider."""
 
     dialect: str
     vendor: str  #: the vendor whose asides and signatures belong to the dialect
-    title: str  #: name of the API, for messages
+    title: str  #: the name of the API in error messages
     model: ModelInfo = UNKNOWN
     is_claude: bool = False  #: whether every model of the dialect is a Claude model
 
     # parts
-    #: ``ids``, ``names`` and ``users`` are patterns for call ids, tool names and user names. None: any text.
-    ids: re.Pattern[str] | None = None
-    names: re.Pattern[str] | None = None
-    users: re.Pattern[str] | None = None
-    needs_ids: bool = True  #: a call must have an id
-    text_files: bool = True  #: a plain-text file may be a part
+    ids: re.Pattern[str] | None = None  #: The pattern that call ids must match. None: any text is allowed.
+    names: re.Pattern[str] | None = None  #: The pattern that tool names must match. None: any text is allowed.
+    users: re.Pattern[str] | None = None  #: The pattern that user names must match. None: any text is allowed.
+    needs_ids: bool = True  #: whether a call must have an id
+    text_files: bool = True  #: whether a part may be a plain-text file
     turn_names: bool = False
     native_roles: bool = True  #: whether the dialect knows other dialects' words for a role (``developer``)
-    result_errors: bool = True  #: a member marks a result as an error
-    #: The vendor whose signatures may be written on reasoning. None: no vendor. ``ANYBODY``: every vendor. ``signs_texts`` and
-    #: ``signs_calls`` say the same for texts and calls.
+    result_errors: bool = True  #: whether the dialect has a member that marks a tool result as an error
+    #: The vendor whose reasoning signatures a request may contain. None: no vendor. ``ANYBODY``: every vendor.
     signs_reasoning: str | None = None
-    takes_opaque: Callable[[str], bool] | None = None  #: which opaque reasoning of that vendor is written; None: all
-    opaque_vendors: frozenset[str] = frozenset()  #: other vendors whose opaque reasoning may be written
-    signs_texts: str | None = None
-    signs_calls: str | None = None
-    excuses_unsigned: bool = False  #: an unsigned first call of a turn gets a mark in place of its signature
-    unsigned_reasoning: bool = False  #: reasoning without a signature may be written
-    strips_signatures: bool = False  #: reasoning with another vendor's signature is written without the signature
-    refusals: bool = False  #: a refusal is a separate type of part, not a text
-    #: Which blank texts are accepted. "some": a text of white space next to another part.
+    #: Returns whether a request may contain a given redacted or encrypted reasoning of the vendor in
+    #: ``signs_reasoning``. None: a request may contain all such reasoning.
+    takes_opaque: Callable[[str], bool] | None = None
+    #: Other vendors whose redacted or encrypted reasoning a request may contain.
+    opaque_vendors: frozenset[str] = frozenset()
+    signs_texts: str | None = None  #: the vendor whose text signatures a request may contain, as in ``signs_reasoning``
+    signs_calls: str | None = None  #: the vendor whose call signatures a request may contain, as in ``signs_reasoning``
+    #: Whether the first call of a turn gets a placeholder signature if this call has no signature.
+    excuses_unsigned: bool = False
+    unsigned_reasoning: bool = False  #: whether a request may contain reasoning without a signature
+    #: Whether reasoning with another vendor's signature is written without the signature. False: such reasoning is
+    #: dropped.
+    strips_signatures: bool = False
+    refusals: bool = False  #: whether the dialect has a type of part for refusals; if not, a refusal is written as text
+    #: Which blank texts are accepted. ``some``: a text of white space, if another part of the turn is not blank.
     blank_texts: Literal["all", "some", "none"] = "all"
-    #: The JSON type of a call's arguments: a string, an object, or ("any") any JSON value. With "any", arguments that are not
-    #: JSON are a string.
+    #: The JSON type of a call's arguments. ``text``: a string. ``object``: an object. ``any``: any JSON value; arguments that
+    #: are not JSON are written as a string.
     arguments: Literal["text", "object", "any"] = "text"
-    custom_calls: bool = False  #: custom tools are defined as functions, but their calls keep text arguments
-    #: Whether an aside of the dialect's vendor may be written at that place. None: always.
+    #: Whether calls of custom tools keep their arguments as text, although custom tools are defined as functions.
+    custom_calls: bool = False
+    #: Returns whether an aside of the dialect's vendor may be written at a place. None: always.
     asides: Callable[[Aside, Place], bool] | None = None
-    #: Returns media in a form that servers accept at that place. Returns None for media they do not accept, and counts
-    #: the loss.
+    #: Returns media in a form that servers accept at a place. Returns None for media that servers do not accept there, and
+    #: counts the loss.
     media: Callable[[Media, Place, Lowering], Media | None] | None = None
-    #: The dialects with the same cache marks. ``most_marks`` is the most marks in a request (None: any number), and ``marked``
-    #: are the types that may have a mark.
-    same_marks: frozenset[str] = frozenset()
-    most_marks: int | None = None
-    marked: tuple[type, ...] = ()
-    needs_marks: bool = False  #: the server caches no prompt without marks
+    same_marks: frozenset[str] = frozenset()  #: the dialects with the same form of cache marks
+    most_marks: int | None = None  #: The largest number of cache marks in a request. None: any number.
+    marked: tuple[type, ...] = ()  #: the types of part or tool that may have a cache mark
+    needs_marks: bool = False  #: whether the server caches only prompts with cache marks
 
-    #: Documents may be cited: they are written in the dialect's form (``translation/documents.py``).
+    #: Whether documents may be cited. True: documents are written in the dialect's form (``translation/documents.py``).
     cites: bool = False
 
-    #: Splits the extra members of another dialect's part or request. The first result has those that this dialect also has,
-    #: renamed; the second has the rest.
+    #: Splits the extra members of another dialect's part into two mappings. The first mapping has the members that this
+    #: dialect also has, under this dialect's names. The second mapping has all other members.
     part_extras: Callable[[Part, Extras], tuple[Extras, Extras]] | None = None
+    #: Splits the extra members of another dialect's request in the same way.
     request_extras: Callable[[Extras], tuple[Extras, Extras]] | None = None
 
     # the order of turns
-    empty_turns: bool = False  #: a turn without parts may be a message
-    empty_answers: bool = True  #: with ``empty_turns``, an assistant's turn without parts may be a message too
-    #: Where system messages may be: anywhere, only at the front, or also after user messages.
+    empty_turns: bool = False  #: whether a turn without parts may be a message
+    #: Whether an assistant's turn without parts may be a message too, if ``empty_turns`` is True.
+    empty_answers: bool = True
+    #: Where system messages may be: anywhere, only at the front, or (``behind user``) also after user messages.
     system: Literal["anywhere", "front", "behind user"] = "anywhere"
-    alternate: bool = False  #: adjacent messages of one role are joined
-    joins_users: bool = True  #: with ``alternate``, user messages are joined too
-    #: Where tool results must be. ``first``: first in the turn after their calls. ``behind calls``: in separate turns directly
-    #: after the calls. ``apart``: in separate turns before the rest of their turn.
+    alternate: bool = False  #: whether adjacent messages of one role are joined
+    joins_users: bool = True  #: whether user messages are joined too, if ``alternate`` is True
+    #: Where tool results must be. ``first``: at the beginning of the turn after their calls. ``behind calls``: in separate
+    #: turns directly after the calls. ``apart``: in separate turns before all other parts of their turn.
     results: Literal["first", "behind calls", "apart", "anywhere"] = "first"
-    needs_user: str = ""  #: the member that must contain a user message, such as ``messages``; empty: none must
-    needs_word: str = ""  #: the word for such a message in errors, if not the member's name: ``step``
-    user_first: bool = False  #: the first message must be the user's
+    #: The member that must contain a user message, such as ``messages``. Empty: a user message is not required.
+    needs_user: str = ""
+    #: The word for a user message in error messages (``step``). Empty: the name in ``needs_user`` without its final
+    #: ``s``.
+    needs_word: str = ""
+    user_first: bool = False  #: whether the first message must be the user's
 
     # tools
     custom_tools: bool = False
-    some_tools: bool = False  #: a tool choice may name several tools
-    parallel: bool = False  #: a request may forbid parallel calls, or a pass of the dialect handles this
-    #: For error messages, if the dialect has no tool choice: who gets only the tools that may be called (``an AG-UI agent``).
+    some_tools: bool = False  #: whether a tool choice may list several tools
+    #: Whether a request may forbid parallel calls. Also True if one of the dialect's own passes handles a request that
+    #: forbids parallel calls.
+    parallel: bool = False
+    #: For a dialect without a tool choice: the reader of requests, as named in error messages (``an AG-UI agent``). A
+    #: request then has only the tools that may be called.
     offered_to: str = ""
-    strict_tools: bool = True  #: a tool may be strict
-    #: The options of a web search that the dialect has. The provider runs a search if ``can_search`` returns True.
-    search_options: frozenset[str] = frozenset()
+    strict_tools: bool = True  #: whether the definition of a tool may have ``strict``
+    search_options: frozenset[str] = frozenset()  #: the options of a web search that the dialect has
+    #: Returns whether the provider can run a web search for a request.
     can_search: Callable[[Request], bool] | None = None
     #: Returns the definition of a web search, as JSON values.
     search: Callable[[WebSearch, Lowering], dict[str, Any]] | None = None
-    #: The definition of the provider's search of deferred tools, if the dialect has one and can report its searches.
+    #: The definition of the provider's search of deferred tools, if the dialect has such a search and can report each
+    #: search.
     finder: Mapping[str, Any] | None = None
-    choice_extras: str = "metadata"  #: the loss to count for a member of another dialect's tool choice
-    needs_properties: bool = False  #: an object schema without ``properties`` is refused
-    declares_called: bool = False  #: tools that the history calls must be defined
-    form_with_tools: bool | None = None  #: tools may accompany a JSON response format; None: depends on the model
-    unthinking_tools: bool = False  #: the model accepts no tools while it thinks
+    choice_extras: str = "metadata"  #: the kind of loss for a member that only another dialect's tool choice has
+    needs_properties: bool = False  #: whether an object schema without ``properties`` is refused
+    declares_called: bool = False  #: whether a request without tools must define the tools that its earlier turns call
+    #: Whether a request may have both tools and a JSON response format. None: this depends on the model.
+    form_with_tools: bool | None = None
+    unthinking_tools: bool = False  #: whether the model accepts no tools while it thinks
 
     # options
     #: The neutral options that the dialect has.
     options: frozenset[str] = frozenset()
     most_stops: int | None = None
-    service_tiers: frozenset[str] | None = None  #: tiers that the server knows; None: any
+    service_tiers: frozenset[str] | None = None  #: The service tiers that the server knows. None: any tier.
     #: The accepted members of a response schema: ``name``, ``description``.
     form_members: frozenset[str] = frozenset()
 
-    #: The dialect's own passes. ``first`` run before the passes over parts, ``said`` after them, ``arranged`` after the passes
-    #: that order turns, and ``last`` at the end.
+    #: The dialect's own passes that run before the passes that change parts.
     first: tuple[Pass, ...] = ()
-    said: tuple[Pass, ...] = ()
-    arranged: tuple[Pass, ...] = ()
-    last: tuple[Pass, ...] = ()
+    said: tuple[Pass, ...] = ()  #: The dialect's own passes that run after the passes that change parts.
+    arranged: tuple[Pass, ...] = ()  #: The dialect's own passes that run after the passes that order turns.
+    last: tuple[Pass, ...] = ()  #: The dialect's own passes that run last.
 
 
 #: Returns what the servers accept, from the request's original dialect, the model's name, and the provider.

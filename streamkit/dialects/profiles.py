@@ -23,26 +23,30 @@ KeepAliveForm: TypeAlias = Literal["dialect", "comment", "event"]
 
 @frozen(kw_only=True)
 class Profile:
-    """What an encoder must do differently for one client. The defaults fit most clients."""
+    """The settings of an encoder for one client. The defaults suit most clients."""
 
     name: str = "default"
-    title: str = ""  #: a description of the client, for lists
-    #: Text that only this client's ``User-Agent`` contains, in lower case. Empty: the header does not identify the client.
+    title: str = ""  #: a description of the client, for lists of clients
+    #: A lower-case text that only this client's ``User-Agent`` header contains. Empty: the header does not identify the
+    #: client.
     user_agent: str = ""
-    #: Whether to write the usage, in a dialect whose clients must request it (``Dialect.usage_on_request``).
+    #: Whether to write usage, in a dialect whose clients must request usage (``Dialect.usage_on_request``).
     include_usage: bool = True
-    usage_unasked: bool = False  #: Whether the client reads usage although it has no way to request it.
-    #: The model that the client requested. It is written if the provider names no model, because clients' types require one.
+    usage_unasked: bool = False  #: Whether the client reads usage although the client cannot request usage.
+    #: The model that the client requested. If the provider sends no model name, this name is written, because clients
+    #: require a name.
     model: str = ""
-    #: The settings of the client's request, which its responses repeat (``Dialect.settings``).
+    #: The settings of the client's request that the response must repeat (``Dialect.settings``).
     settings: Mapping[str, Any] = field(factory=dict)
-    #: The time of the request, by the clock of ``Encoding``, for dialects that report how long a response took. None: the
-    #: time when the response begins.
+    #: The time of the request, measured with ``Encoding.clock``. Some dialects report how long a response took after
+    #: the request. None: the time when the response begins.
     asked_at: float | None = None
 
     @property
     def changes(self) -> dict[str, Any]:
-        """The fields that differ from the defaults, except those that identify the client or depend on one request."""
+        """The fields that differ from the defaults, except fields that identify the client or depend on a single
+        request.
+        """
         others = {"name", "title", "user_agent", "model", "settings", "asked_at"}
         names = [field.name for field in fields(Profile) if field.name not in others]
         return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(DEFAULT_PROFILE, name)}
@@ -106,11 +110,11 @@ def report_for(provider: Provider | None, report: StreamReport | None) -> Stream
 
 @frozen(kw_only=True)
 class Encoding:
-    """The arguments of an encoder, except the events."""
+    """The settings of an encoder."""
 
     limits: Limits = DEFAULT_LIMITS
     profile: Profile = DEFAULT_PROFILE
-    #: Makes an id where the source has none. A fixed function gives reproducible output.
+    #: Makes an id if the source has none. Pass a deterministic function to get the same output each time.
     make_id: Callable[[str], str] = random_id
     #: Returns the time in seconds since the epoch, for a response without a time.
     clock: Callable[[], float] = time.time

@@ -250,10 +250,10 @@ def _part(raw: bytes, begin: int, end: int) -> bytes:
 
 
 def parse_eventstream(*, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]]:
-    """Create a stage that takes bytes, split at any place, and yields batches of frames.
+    """Create a stage that takes bytes and yields batches of frames. The bytes may be split at any place.
 
-    If the input has a fault, the stage yields the frames before it, and then raises ``BrokenFrame`` (a wrong checksum,
-    length or header), ``HeadersTooLong``, ``EventTooLong``, ``NameTooLong`` or ``NotThisDialect``.
+    If the input has a fault, the stage yields the frames before the fault, and then raises ``BrokenFrame`` (a wrong
+    checksum, length or header), ``HeadersTooLong``, ``EventTooLong``, ``NameTooLong`` or ``NotThisDialect``.
     """
     return Stage(
         "parse_eventstream",

@@ -34,10 +34,10 @@ _PRELUDE_BYTES = 12  #: length of the start of a binary message: two lengths and
 class Frame:
     """An SSE event, an NDJSON line, an element of a JSON array, or a binary message.
 
-    ``data`` is the payload as received (for SSE, the data lines joined by LF). ``event`` and ``id`` are SSE's event type
-    (``"message"`` if there is none) and last event ID. ``offset`` is the byte of the stream where the frame begins.
-    ``terminated`` is False if the end of the input truncated the frame: its blank line or line end is missing. ``headers`` are
-    the headers of a binary message.
+    ``data`` is the payload as received (for SSE, the data lines joined by LF). For SSE, ``event`` is the event type
+    (``"message"`` if the event has none), and ``id`` is the last event ID. ``offset`` is the byte of the stream where
+    the frame begins. ``terminated`` is False if the input ended before the blank line or line end that ends the frame.
+    ``headers`` are the headers of a binary message.
     """
 
     data: bytes
@@ -49,7 +49,7 @@ class Frame:
 
     @property
     def text(self) -> str:
-        """``data`` decoded as UTF-8, with invalid bytes as U+FFFD, as the standards require."""
+        """``data`` decoded as UTF-8. Invalid bytes become U+FFFD, as the standards require."""
         return self.data.decode("utf-8", "replace")
 
 

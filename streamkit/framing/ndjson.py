@@ -131,10 +131,10 @@ class NDJSONParser(Parser):
 
 
 def parse_ndjson(*, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]]:
-    """Create a stage that takes bytes, split at any place, and yields batches of frames.
+    """Create a stage that takes bytes and yields batches of frames. The bytes may be split at any place.
 
-    If the input has a fault, the stage yields the frames before it, and then raises ``LineTooLong``, ``EventTooLong``
-    or ``NotThisDialect``.
+    If the input has a fault, the stage yields the frames before the fault, and then raises ``LineTooLong``,
+    ``EventTooLong`` or ``NotThisDialect``.
     """
     return Stage(
         "parse_ndjson", lambda report: NDJSONParser(limits=limits, report=report), takes="bytes", gives="frames"

@@ -595,13 +595,14 @@ class TextCallFinder(InTextMachine):
 def find_text_calls(
     *grammars: TextCalls, offered: Tools | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Stage[list[WireEvent], list[WireEvent]]:
-    """Create the stage before ``accumulate_tool_calls`` that turns calls in the model's text into tool calls.
+    """Create a stage that finds calls in the model's text and turns them into tool calls.
 
-    ``grammars`` are the syntaxes to search for: ``hermes``, ``qwen``, ``glm``, ``kimi``, ``deepseek``, ``minimax``,
-    ``claude``, ``mistral``, ``llama``. ``offered`` are the request's tools. If you pass them, a call of an unknown tool stays
-    text, and the tools' schemas define the types of parameters between tags. The stage does not check arguments. Put this
-    stage after ``split_thinking`` if you use both. Every call that is found in the text counts as one repair,
-    ``call_in_text``. Raises UsageError if there is no grammar, or an unknown one.
+    Put the stage before ``accumulate_tool_calls``, and after ``split_thinking`` if you use both. ``grammars`` are the
+    syntaxes to search for: ``hermes``, ``qwen``, ``glm``, ``kimi``, ``deepseek``, ``minimax``, ``claude``, ``mistral``,
+    ``llama``. ``offered`` are the request's tools. If you pass ``offered``, a call of any other tool stays text. Some
+    syntaxes write each parameter between tags, without a type; the type then comes from the tool's schema in
+    ``offered``. The stage does not check arguments. Every call that the stage finds counts as one repair,
+    ``call_in_text``. Raises UsageError if ``grammars`` is empty or has an unknown name.
     """
     if not grammars:
         raise UsageError(f"find_text_calls needs at least one of these grammars: {', '.join(GRAMMARS)}")

@@ -256,11 +256,11 @@ class ThinkSplitter(InTextMachine):
 
 
 def split_thinking(*, mode: ThinkMode = "tags") -> Stage[list[WireEvent], list[WireEvent]]:
-    """Create the stage after ``decode`` that turns thinking between tags (``<think>…</think>``) into reasoning.
+    """Create a stage that turns thinking between tags in the text (``<think>…</think>``) into reasoning.
 
-    The stage looks for tags only at the start of a choice. ``mode="opened"`` is for servers whose template writes the opening
-    tag into the prompt: the text is then reasoning from its first character to the closing tag. A choice with thinking
-    between tags counts as one repair, ``thinking_in_text``.
+    Put the stage after ``decode``. The stage looks for tags only at the start of a choice. ``mode="opened"`` is for
+    servers whose prompt template already contains the opening tag: all text before the closing tag is then reasoning.
+    Each choice with thinking between tags counts as one repair, ``thinking_in_text``.
     """
     check_words("split_thinking: mode", [mode], get_args(ThinkMode))
     return stage_within("wire events", "split_thinking", lambda report: ThinkSplitter(mode=mode, report=report))

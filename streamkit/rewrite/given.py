@@ -19,8 +19,8 @@ from streamkit.events import Event
 from streamkit.pipeline import Stage, StageFunction
 from streamkit.text.quoting import name_of, quoted, without_secrets
 
-#: A stage for ``stages=``: the result of ``redact``, ``map_text`` or ``guard``, or your own async generator function
-#: that takes and yields batches of events.
+#: A stage for the argument ``stages``: the result of ``redact``, ``map_text`` or ``guard``, or an async generator
+#: function of your own that takes and yields batches of events.
 EventStage: TypeAlias = StageFunction[list[Event], list[Event]]
 _USE: Final = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)")
 FORM: Final = '"package.module:name"'

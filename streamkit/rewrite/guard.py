@@ -197,15 +197,17 @@ def guard(
     reply: Reply = "refusal",
     choices: int = 1,
 ) -> Stage[list[Event], list[Event]]:
-    """Create a stage that ends the response before a text that ``check`` rejects, even if the text is split between deltas.
+    """Create a stage that ends the response before a text that ``check`` rejects, even if the text is spread over
+    several deltas.
 
-    ``check`` gets the last ``hold`` characters of a text, or more. If these characters must not be sent, ``check`` returns the
-    message for the client, or True for a default message. The stage holds back at most ``hold`` characters of each text. If
-    ``check`` rejects them, the client gets the text before them, and then a refusal in its own dialect (with
-    ``reply="error"``, an error). A call in progress is reported as truncated. The rest of the response is not read. If other
-    choices continue, the stage drops only the rest of this choice (loss ``blocked``). ``choices`` is the number of choices
-    that the request asked for: after a refusal, choices that have not begun are still read. Raises UsageError for wrong
-    arguments.
+    ``check`` gets the last ``hold`` characters of a text, or more. If these characters must not be sent, ``check``
+    returns a message for the client, or True for a default message. Otherwise ``check`` returns False or None. The
+    stage holds back at most ``hold`` characters of each text. If ``check`` rejects the text, the client gets only the
+    text before these characters, and then a refusal in the client's dialect. With ``reply="error"``, the client gets an
+    error instead of a refusal. A call in progress is reported as truncated. The rest of the response is not read. If
+    other choices continue after a refusal, the stage drops only the rest of the refused choice (loss ``blocked``).
+    ``choices`` is the number of choices that the request asked for: the stage needs this number to wait for choices
+    that have not begun. Raises UsageError for wrong arguments.
     """
     if not callable(check):
         raise UsageError(f"guard: the first argument must be a function that gets a text, not {quoted(check)}")

@@ -100,15 +100,16 @@ def redact(
     hold: int | None = None,
     parts: Iterable[Part] | Part = PARTS,
 ) -> Stage[list[Event], list[Event]]:
-    """Create a stage that replaces each match of the patterns, even if a match is split between deltas.
+    """Create a stage that replaces each match of ``patterns``, even if the match is spread over several deltas.
 
-    A ``str`` is literal text, and a compiled pattern is a regular expression. Every positional argument is a pattern; the text
-    to write instead is ``replacement``. If two matches overlap, the match that begins first is replaced. If both begin at the
-    same place, literal texts come before expressions, longer texts before shorter ones, and earlier expressions before later
-    ones. Text that may be the beginning of a match is held back, so the length of a match must have a limit: write
-    ``[a-z]{1,64}`` instead of ``[a-z]+``. ``hold`` is the most characters that may be held back (by default, as many as the
-    patterns need). By default, all ``parts`` are redacted, except numbers and names of members in arguments. Raises UsageError
-    for wrong arguments.
+    Every positional argument is a pattern: a ``str`` is literal text, and a compiled pattern is a regular expression.
+    ``replacement`` is written in place of each match. If two matches overlap, the match that begins first is replaced.
+    If both matches begin at the same place, a literal text wins over an expression, a longer text over a shorter text,
+    and an earlier expression over a later expression. Text that may be the beginning of a match is held back, so the
+    length of a match must have a limit: write ``[a-z]{1,64}`` instead of ``[a-z]+``. ``hold`` is the largest number of
+    characters that may be held back. By default, ``hold`` is the length of the longest possible match. ``parts`` says
+    which kinds of text to redact, as in ``map_text``. By default, all kinds are redacted. In the arguments of calls,
+    numbers and the names of members are never replaced. Raises UsageError for wrong arguments.
     """
     literals = [each for each in patterns if isinstance(each, str)]
     expressions = [each for each in patterns if isinstance(each, re.Pattern) and isinstance(each.pattern, str)]

@@ -292,17 +292,18 @@ def _with_piece(value: Any, path: tuple[str, ...], piece: str) -> Any:
 
 
 def map_text(change: Change, *, hold: int, parts: Iterable[Part] | Part = ("text",)) -> Stage[list[Event], list[Event]]:
-    """Create a stage that replaces each text by ``change(text)``, even if the text is split between deltas.
+    """Create a stage that replaces each text by ``change(text)``, even if the text is spread over several deltas.
 
-    ``change`` gets a text and returns the changed text. ``change`` must be a pure function, since the stage calls it several
-    times with pieces of a text. A change may depend on at most ``hold`` neighbouring characters. The stage holds back at
-    most ``hold`` characters of each text, and sends them before the event that ends the text. ``parts`` names the kinds of
-    text to change (``PARTS`` has all of them). In the arguments of calls, only values that are strings change, so the
-    arguments stay JSON.
+    ``change`` gets a text and returns the changed text. ``change`` must be a pure function, since the stage calls
+    ``change`` several times with overlapping pieces of a text. The change at any place in the text may depend on at
+    most ``hold`` neighbouring characters. The stage holds back at most the last ``hold`` characters of each text, and
+    yields them before the event that ends the text. ``parts`` says which kinds of text to change: one or more of
+    ``text``, ``reasoning``, ``refusal``, ``arguments`` and ``asides``. In the arguments of calls, only values that are
+    strings change, so the arguments stay JSON.
 
-    Put the stage after ``accumulate_tool_calls``. If the stage changes ``arguments``, put it before ``check_json``, because
-    the verdict on changed arguments is dropped. Raises UsageError for wrong arguments, and if ``change`` does not return a
-    str.
+    Put the stage after ``accumulate_tool_calls``. If the stage changes ``arguments``, put the stage before
+    ``check_json``, because changed arguments lose an earlier verdict. Raises UsageError for wrong arguments. Also
+    raises UsageError if ``change`` does not return a str.
     """
     if not callable(change):
         raise UsageError(f"map_text: the first argument must be a function from str to str, not {quoted(change)}")

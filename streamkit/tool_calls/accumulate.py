@@ -711,11 +711,12 @@ def accumulate_tool_calls(
     make_id: Callable[[str], str] = random_id,
     join: bool = False,
 ) -> Stage[list[WireEvent], list[Event]]:
-    """Create the stage after ``decode`` that turns wire events into events, with a final id, name and end for each call.
+    """Create a stage that turns wire events into events, so that each call has a final id, a final name and an end.
 
-    ``policy`` says which faults to tolerate. If it refuses repairs, every stage of the pipe refuses them. ``make_id(prefix)``
-    makes an id for a call without one. The ids of all turns must differ (quirks.md 34). Otherwise a tool result may match the
-    wrong call. With ``join``, the deltas of one block or call in one batch become one delta (``joining.py``).
+    Put the stage after ``decode``. ``policy`` says which faults to tolerate. If ``policy`` refuses repairs, all stages
+    of the pipe refuse repairs. ``make_id(prefix)`` makes an id for a call that has none. The ids must be unique in the
+    whole conversation (quirks.md 34), because otherwise a tool result may match the wrong call. With ``join=True``, all
+    deltas of one block or call in the same batch become one delta.
     """
     return Stage(
         "accumulate_tool_calls",

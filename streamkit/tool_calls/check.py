@@ -66,7 +66,7 @@ def parse_arguments(text: str, *, depth: int = DEFAULT_LIMITS.json_depth) -> dic
     """Parse argument text whose verdict is ``complete`` or ``empty``. Whole numbers keep all their digits.
 
     A whole number with more digits than Python allows for an ``int`` (``sys.get_int_max_str_digits``, 4,300) becomes a
-    ``Decimal``. ``depth`` must be the ``json_depth`` of the limits with which the verdict was made. Raises ValueError for text
+    ``Decimal``. ``depth`` must be the ``json_depth`` of the ``Limits`` that the check used. Raises ValueError for text
     with another verdict.
     """
     verdict = check_arguments(text, depth=depth)
@@ -147,11 +147,12 @@ class UncheckedChecker(JSONChecker):
 
 
 def check_json(*, limits: Limits = DEFAULT_LIMITS, tools: Tools | None = None) -> Stage[list[Event], list[Event]]:
-    """Create the stage after ``accumulate_tool_calls`` that adds a verdict to each finished call and counts the verdicts.
+    """Create a stage that adds a verdict to each finished call and counts the verdicts.
 
-    If you pass the request's ``tools`` (needs the extra ``schema``), usable arguments are also checked against the schema of
-    their tool. If arguments do not match it, the verdict is ``schema_invalid`` and has the reason. Schemas are compiled at
-    once. Raises BadToolSchema for an invalid schema.
+    Put the stage after ``accumulate_tool_calls``. If you pass the request's ``tools``, the stage also checks valid
+    arguments against the schema of the tool. If the arguments do not match the schema, the verdict is
+    ``schema_invalid`` and has the reason. ``tools`` needs the extra ``schema``. ``check_json`` compiles all schemas
+    when you call it, and raises BadToolSchema for an invalid schema.
     """
     schemas = None if tools is None else compiled(tools, limits)
     return stage_within("events", "check_json", lambda report: JSONChecker(limits=limits, report=report, tools=schemas))

@@ -236,12 +236,12 @@ def output_stage(check: OutputCheck | None, limits: Limits) -> Stage[list[Event]
 def check_output(
     output: AskedFormat | OutputCheck | None, *, limits: Limits = DEFAULT_LIMITS
 ) -> Stage[list[Event], list[Event]]:
-    """Create the stage after ``accumulate_tool_calls`` that gives the text of each choice a verdict, and counts the verdicts.
+    """Create a stage that gives the text of each choice a verdict, and counts the verdicts.
 
-    ``output`` is the request's output format (``Request.options.output``). If it asks for JSON, the stage adds an
-    ``OutputChecked`` before the ``ResponseFinished`` of each choice, except a choice that refuses, calls a tool or pauses. If
-    ``output`` asks for text, or is None, nothing is checked. Put this stage after stages that change the text. A schema is
-    compiled when the stage is created, and needs the extra ``schema``. Raises UsageError if the extra is missing or the schema
-    is invalid.
+    Put the stage after ``accumulate_tool_calls`` and after stages that change the text. ``output`` is the request's
+    output format (``Request.options.output``). If ``output`` asks for JSON, the stage adds an ``OutputChecked`` before
+    the ``ResponseFinished`` of each choice. A choice that refuses, calls a tool or pauses gets no ``OutputChecked``. If
+    ``output`` asks for text, or is None, nothing is checked. A schema is compiled when the stage is created, and needs
+    the extra ``schema``. Raises UsageError if the extra is missing or the schema is invalid.
     """
     return output_stage(output_check(output, limits), limits)

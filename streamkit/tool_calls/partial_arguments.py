@@ -126,8 +126,9 @@ class Change:
 class PartialJSON:
     """Builds the value of one JSON text from its fragments.
 
-    ``changes`` are the changes that the last fragment made, in order. ``state``, ``reason`` and ``position`` mean the same as
-    in ``JSONScanner``.
+    ``changes`` are the changes that the last fragment made, in order. ``state`` says whether the text is incomplete,
+    complete or malformed so far. For a malformed text, ``reason`` describes the fault, and ``position`` is the index of
+    the invalid character.
     """
 
     def __init__(self, *, depth: int = 128, numbers: Literal["ended", "growing"] = "ended") -> None:
@@ -331,9 +332,11 @@ def _converted(raw: str) -> int | float | Decimal | None:
 class PartialArguments:
     """The arguments of a call so far.
 
-    ``value`` and ``partial`` grow after the event was made, because they always have all text received so far. ``value`` is
-    ``MISSING`` before there is a value. ``path`` is the path of the value that was being received when the event was made.
-    ``partial`` has ``is_final`` and ``snapshot``, and its ``changes`` are the changes of this batch.
+    ``value`` and ``partial`` always have all text that was received so far, so they keep growing after the event was
+    made. ``value`` is ``MISSING`` until the value begins. ``path`` is the path of the value that was being received
+    when the event was made. ``partial`` is a ``PartialJSON``, and its ``changes`` are the changes of this batch.
+    ``partial.is_final(path)`` returns whether the value at ``path`` has ended, and ``partial.snapshot()`` returns a
+    copy of the value.
     """
 
     call: int
@@ -432,9 +435,11 @@ class OutputWatcher(_Watcher):
 def partial_arguments(
     *, limits: Limits = DEFAULT_LIMITS, numbers: Literal["ended", "growing"] = "ended"
 ) -> Stage[list[Event], list[WatchedEvent]]:
-    """Create the stage after ``accumulate_tool_calls`` or ``check_json`` that reports arguments while they are received.
+    """Create a stage that reports the arguments of calls while the arguments are received.
 
-    ``numbers`` says when a number appears in the value: once the number has ended, or while it grows.
+    Put the stage after ``accumulate_tool_calls`` or ``check_json``. The stage adds one ``PartialArguments`` to a batch
+    for each call whose arguments grew in that batch. ``numbers`` says when a number appears in the value: once the last
+    digit was received (``ended``), or already while digits arrive (``growing``).
     """
     return Stage("partial_arguments", lambda _report: ArgumentsWatcher(limits=limits, numbers=numbers), takes="events")
 
@@ -442,9 +447,11 @@ def partial_arguments(
 def partial_output(
     *, limits: Limits = DEFAULT_LIMITS, numbers: Literal["ended", "growing"] = "ended"
 ) -> Stage[list[Event], list[SeenOutput]]:
-    """Create the stage after ``accumulate_tool_calls`` or ``check_output`` that reports JSON text while it is received.
+    """Create a stage that reports JSON text while the text is received.
 
-    The stage adds a ``PartialOutput`` for each choice whose text grew in a batch. The text is read in the order of its deltas.
-    A text that is not JSON has no value. ``numbers`` means the same as in ``partial_arguments``.
+    Put the stage after ``accumulate_tool_calls`` or ``check_output``. The stage adds one ``PartialOutput`` to a batch
+    for each choice whose text grew in that batch. The deltas of a choice are joined in the order in which they arrive.
+    If the text does not begin like JSON, ``value`` is ``MISSING``. ``numbers`` means the same as in
+    ``partial_arguments``.
     """
     return Stage("partial_output", lambda _report: OutputWatcher(limits=limits, numbers=numbers), takes="events")

@@ -96,16 +96,18 @@ class _Tool:
 
 
 class ToolSchemas:
-    """The schemas of a request's tools, to check finished arguments against.
+    """The schemas of a request's tools, for checking the arguments of finished calls.
 
-    ``tools`` are the definitions as the request has them (OpenAI's two dialects, Anthropic or Ollama), a mapping of
-    names to schemas, or ``Request.tools``. A definition without a schema (a custom tool, one that the provider runs)
-    accepts any object. A tool is also found by the name that it gets in other dialects. A tool in a namespace is also
-    found by its plain name, unless another tool has that name.
+    ``tools`` may be ``Request.tools``, or a mapping of names to schemas. It may also be the list of definitions from a
+    request of OpenAI (either dialect), Anthropic or Ollama. A definition without a schema accepts any object; examples
+    are a custom tool and a tool that the provider runs. If a tool must be renamed for another dialect, the tool is
+    found by the new name too. A tool in a namespace is also found by its name without the namespace, unless another
+    tool has that name.
 
-    Needs the extra ``schema``. Raises UsageError if the extra is missing or a definition is invalid. Raises BadToolSchema if
-    the schemas together exceed ``limits.schema_bytes``, or one of them exceeds ``limits.json_depth`` or the limits of this
-    module. A schema is compiled when its tool is first called; ``compile`` compiles all of them.
+    Needs the extra ``schema``. Raises UsageError if the extra is missing or a definition is invalid. Raises
+    BadToolSchema if the schemas together exceed ``limits.schema_bytes`` or have more than 128 patterns. Also raises
+    BadToolSchema if a schema exceeds ``limits.json_depth`` or has references that take too long to follow. Each schema
+    is compiled when a call of its tool is first checked. The method ``compile`` compiles all schemas immediately.
     """
 
     def __init__(

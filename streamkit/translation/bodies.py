@@ -79,23 +79,32 @@ def encode_request(
     changes: Sequence[Change] = (),
     report: StreamReport | None = None,
 ) -> bytes:
-    """Write a request for ``dialect``, or for a provider that speaks the dialect and has further needs.
+    """Write a request as a body of ``dialect``. ``dialect`` is the name of a dialect or of a known provider.
 
-    Every tool call must have a result, and every result a call. If not, BadRequest names the turn and the id; with ``repair``,
-    they are paired and the repair is counted. If the dialect would refuse definitions of another dialect's tools, BadRequest
-    names all of these tools (if both dialects are the same, call ``check_tools``). If only another provider can read a part
-    (``Request.unreadable``, media in its store), BadRequest says what to send instead (``drop_unreadable`` drops such parts).
-    Any other content that the dialect can't express is a counted loss.
+    Every tool call must have a result, and every result must belong to a call. If not, the function raises BadRequest
+    with the turn and the id. With ``repair=True``, the function adds missing results and drops results without a call,
+    and counts each repair. If ``request`` comes from another dialect and ``dialect`` would refuse some of its tools,
+    BadRequest lists all of these tools. If the dialects are the same, tools are not checked; call ``check_tools`` to
+    check them. If the request has a part that only another provider can read, BadRequest says what to send instead.
+    Such parts are in ``Request.unreadable``, or are media in the provider's store; ``drop_unreadable`` drops such
+    parts. Any other content that the dialect can't express is counted as a loss.
 
-    ``max_tokens`` is written if the dialect requires a limit and the request has none. ``emulate`` imitates features that the
-    dialect lacks instead of refusing them. ``assistant_first`` is for a dialect that refuses a history that begins with the
-    assistant: ``bridge`` adds a short user turn before it, ``refuse`` raises BadRequest. ``assistant_last`` is for a model
-    that does not continue the assistant's text: ``bridge`` adds a user turn after it. If the dialect takes no media at a URL,
-    ``linked_media`` says whether such media are refused or dropped. If the model's name says nothing (Azure's name of a
-    deployment), ``model_like`` names a known model that accepts the same. ``prefill`` says how to ask the provider to continue
-    the assistant's last turn (``prefill_of``). If the model can't continue it, BadRequest is raised. With ``cache="auto"``,
-    the prompt is marked for the provider's cache if the provider needs marks and the request has none. ``changes`` are made in
-    the written body, in order (``translation.changes``). Raises BadRequest, and UsageError for an unknown name.
+    * ``max_tokens`` is the limit to write if the dialect requires a limit and the request has none.
+    * With ``emulate=True``, features that the dialect lacks are imitated where possible, instead of being refused.
+    * ``assistant_first`` is for a conversation that begins with an assistant turn, if the dialect refuses this. ``bridge``
+      adds a short user turn before the assistant turn, and ``refuse`` raises BadRequest.
+    * ``assistant_last`` is for a conversation that ends with an assistant's text, if the model does not continue such a text.
+      ``bridge`` adds a short user turn after the text, and ``refuse`` raises BadRequest.
+    * ``linked_media`` is for media at a URL, if the dialect accepts no URLs. ``refuse`` raises BadRequest, and ``drop`` drops
+      the media and counts them as lost.
+    * ``model_like`` is the name of a known model that accepts the same requests. Use ``model_like`` if the request's model
+      has a name that does not identify the model, such as the name of an Azure deployment.
+    * ``prefill`` says how to ask the provider to continue the last assistant turn (``prefill_of`` returns the value). If the
+      model can't continue a turn, BadRequest is raised.
+    * With ``cache="auto"``, cache marks are added to the prompt if the provider needs such marks and the request has none.
+    * ``changes`` are applied to the written body, in order (``translation.changes``).
+
+    Raises BadRequest, and UsageError for an unknown name.
     """
     named, provider = source_named(dialect)
     bodies = _bodies_of(named)
@@ -155,11 +164,12 @@ def _in_effect(request: Request) -> Request:
 
 
 def drop_unreadable(request: Request, dialect: str, *, report: StreamReport | None = None) -> Request:
-    """Return the request without the parts that no provider of ``dialect`` can read. ``encode_request`` refuses such parts.
+    """Return the request without the parts that no provider of ``dialect`` can read, so that ``encode_request`` accepts
+    the request.
 
-    ``drop_unreadable`` itself counts dropped media as lost. All parts that are not media are only removed from
-    ``Request.unreadable``: ``encode_request`` then drops them and counts them as lost. Raises UsageError for an unknown
-    name.
+    Media are removed from the request, and counted as lost in ``report``. Other parts are removed only from
+    ``Request.unreadable``: ``encode_request`` then drops these parts and counts them as lost. Raises UsageError for an
+    unknown name.
     """
     named, _ = source_named(dialect)
     kept = [each for each in request.unreadable if each.reader == named.name]
@@ -243,10 +253,11 @@ def _is_linked(media: Media) -> bool:
 def decode_response(
     body: bytes, dialect: str, options: ReadOptions = DEFAULT_OPTIONS, *, report: StreamReport | None = None
 ) -> Response:
-    """Read a whole response of ``dialect``, or of a provider that speaks it, with its verdicts, usage and report.
+    """Read a whole response, and return a ``Response`` with verdicts, usage and a report. ``dialect`` is the name of a
+    dialect or of a provider.
 
     An error body raises no exception: ``Response.error`` has the provider's error, and ``clean`` is False. If the
-    logger ``streamkit.translation.bodies`` is at debug level, it logs the body without everything that looks like a
+    logger ``streamkit.translation.bodies`` is at debug level, it logs the body, without any text that looks like a
     secret. Raises NotThisDialect for a body of another dialect, other subclasses of ``StreamError`` for a body that
     can't be read, and UsageError for an unknown name.
     """
@@ -282,10 +293,11 @@ def encode_response(
     make_id: Callable[[str], str] = random_id,
     clock: Callable[[], float] = time.time,
 ) -> bytes:
-    """Write a whole response for clients of ``dialect``, or for a named client, whose ``profile`` is then the default.
+    """Write a whole response as a body of ``dialect``. ``dialect`` is the name of a dialect or of a known client.
 
-    A response that is not ``clean`` is written as the dialect's error body, never as a success. Losses are counted in
-    ``report``, by default the response's report. Raises UsageError for an unknown name.
+    The default of ``profile`` is the profile of the named client. A response that is not ``clean`` is written as the
+    dialect's error body, never as a success. Losses are counted in ``report``, or by default in the response's report.
+    Raises UsageError for an unknown name.
     """
     named, client = client_named(dialect)
     check_type("response", response, Response, "decode_response(body, dialect) or await collect(source, dialect)")

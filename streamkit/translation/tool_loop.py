@@ -57,16 +57,18 @@ def _resent() -> frozenset[tuple[str, str]]:
 def request_with_results(
     request: Request, response: Response, results: Results, *, choice: int = 0, report: StreamReport | None = None
 ) -> Request:
-    """Return the next request: the conversation of ``request``, the turn of ``response``'s ``choice``, and the ``results``.
+    """Return the next request of a conversation: ``request``, followed by one choice of ``response`` and the tools'
+    ``results``.
 
-    A call with a bad verdict needs no result: streamkit adds a result that tells the model what to fix. The results are in the
-    order of the calls, with the name and kind of their tool. Everything else of ``request`` stays. If its tool choice required
-    a call, the next request requires one again.
+    A call with a bad verdict needs no result: streamkit adds a result that tells the model what to fix. In the next
+    request, the results are in the order of the calls, and each result has the name and kind of its tool. All other
+    fields of ``request`` stay the same. For example, if the tool choice of ``request`` required a call, the next
+    request requires a call again.
 
-    Fields that only the response's dialect knows are left out if the request is of another dialect (loss ``metadata``, counted
-    in ``report``). Raises UsageError if the response is not clean, has no such choice or calls no tools. Raises UsageError
-    also if a call has no result, or if a result's id belongs to no call or occurs twice. ``request`` and ``response`` are not
-    changed.
+    If ``request`` and ``response`` are of different dialects, fields that only the response's dialect knows are left
+    out. ``report`` counts each as a loss ``metadata``. Raises UsageError if the response is not clean, has no choice
+    with the index ``choice``, or calls no tools. Also raises UsageError if a call has no result, if a result's id
+    belongs to no call, or if two results have the same id. ``request`` and ``response`` are not changed.
     """
     check_type("request", request, Request, "decode_request(body, dialect)")
     check_type("response", response, Response, "decode_response(body, dialect) or await collect(source, dialect)")
@@ -96,11 +98,12 @@ def mend_result(call: JudgedCall) -> ToolResult:
 
 
 def error_result(call: JudgedCall, dialect: str) -> dict[str, Any]:
-    """Return the result of a call that was not run (``ToolCall`` or ``ToolCallFinished``) as JSON of the dialect's request.
+    """Return a tool result that tells the model why a call was not run, in the form that requests of ``dialect`` have.
 
-    For ``anthropic``, this is a ``tool_result`` block with ``is_error`` for the next user message. For ``openai-chat`` and
-    ``ollama``, it is a message with the role ``tool``. For other dialects, the result is a block or part if results are
-    parts of a message. If not, the result is a message or item. Raises UsageError for a call whose verdict is good or
+    ``call`` is a ``ToolCall`` or ``ToolCallFinished`` with a bad verdict. For ``anthropic``, the function returns a
+    ``tool_result`` block with ``is_error``, for the next user message. For ``openai-chat`` and ``ollama``, the function
+    returns a message with the role ``tool``. For other dialects, the function returns a part of a message, a whole
+    message or an item, as the dialect requires for tool results. Raises UsageError for a call whose verdict is good or
     missing, and for an unknown dialect.
     """
     result = mend_result(call)

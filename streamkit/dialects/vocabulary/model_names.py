@@ -32,7 +32,7 @@ LONGEST: Final = 256  #: a longer name is of no known model; it is neither searc
 def model_info(name: str) -> ModelInfo | None:
     """Return the entry of the model called ``name`` in the table of models, or None if the table has no such model.
 
-    The name may be in the form of any vendor, cloud or router: ``gpt-5.5``, ``openai/gpt-5.5``,
+    ``name`` may be in the form that any vendor, cloud or router uses: ``gpt-5.5``, ``openai/gpt-5.5``,
     ``us.anthropic.claude-opus-4-6-v1:0``. The model of an Azure deployment can't be found by the deployment's name.
     """
     found = _found(name)

@@ -76,62 +76,69 @@ class Source:
 
 @frozen(kw_only=True)
 class ModelInfo:
-    """What the models of one family accept in a request, and how many tokens they read and write.
+    """What the models of one family accept in a request, and how many tokens these models read and write.
 
-    The defaults are what nearly all servers accept. If the table of models does not know a model, the defaults apply to
-    the model.
+    The defaults apply to each model that the table of models lacks: nearly all servers accept what the defaults allow.
     """
 
-    #: Patterns of names, as in a shell, separated by blanks. A pattern must match from the start of the name, or from after a
-    #: ``/``, ``.`` or ``:`` in the name. A pattern that begins with ``*`` matches anywhere. Names are compared in lower case,
-    #: and with a point in versions.
+    #: Patterns of model names, separated by blanks, in the syntax of a shell (``*``, ``?``). A match must begin at the
+    #: start of the name, or right after a ``/``, ``.`` or ``:`` in the name. A pattern that begins with ``*`` may match
+    #: anywhere. Names are compared in lower case, and with a point in the version (``4.6`` instead of ``4-6``).
     names: str
-    sources: tuple[str, ...]  #: The keys of the sources in the table.
+    sources: tuple[str, ...]  #: The sources of these facts, as keys of the table's list of sources.
     vendor: str = ""  #: The vendor of the models: ``anthropic``.
-    context: int | None = None  #: The most tokens of a conversation, the response included. None: not known.
-    #: The most tokens of a response; a larger ``max_tokens`` is refused. None: not known, or it depends on the host.
+    #: The largest number of tokens in a conversation, including the response. None: not known.
+    context: int | None = None
+    #: The largest number of tokens in a response. A larger ``max_tokens`` is refused. None: the number is not known, or
+    #: depends on the provider that runs the model.
     output: int | None = None
-    inputs: tuple[str, ...] = ("text",)  #: What the models read: ``text``, ``image``, ``pdf``, ``audio``, ``video``.
+    #: The types of input that the models read: ``text``, ``image``, ``pdf``, ``audio``, ``video``.
+    inputs: tuple[str, ...] = ("text",)
 
-    #: The words for how much to think, weakest first. They include ``none`` if thinking can be turned off. Empty: no word is
-    #: accepted.
+    #: The words that say how much to think, weakest first. The list has ``none`` if thinking can be turned off. Empty:
+    #: no word is accepted.
     efforts: Efforts = COMMON
-    #: Whether the vendor's own API accepts these words. False: it accepts only a number of tokens.
+    #: Whether the vendor's own API accepts the words in ``efforts``. False: this API accepts only a number of thinking
+    #: tokens.
     words: bool = True
-    #: The smallest and the largest number of thinking tokens. None: no number is accepted.
+    #: The smallest and the largest number of thinking tokens that a request may set. None: a request may not set a
+    #: number.
     budget: tuple[int, float] | None = (1, float("inf"))
-    #: When the model thinks. ``unasked``: always, unless a request turns thinking off. ``asked``: only if a request turns
-    #: thinking on.
+    #: When the model thinks. ``always``: in every response. ``unasked``: unless a request turns thinking off.
+    #: ``asked``: only if a request turns thinking on.
     thinks: Literal["always", "unasked", "asked"] = "asked"
-    off: str = "disabled"  #: The type of Claude's ``thinking`` that turns thinking off.
-    #: Whether OpenAI's Chat offers the model less than Responses does: no effort ``max``, and no tools while it thinks.
+    off: str = "disabled"  #: For Claude: the ``type`` in the member ``thinking`` that turns thinking off.
+    #: Whether OpenAI Chat Completions has restrictions for the model that OpenAI Responses lacks: no effort ``max``,
+    #: and no tools while the model thinks.
     legacy_chat: bool = False
-    #: Whether the model labels its messages in Responses as commentary or final answer, and works worse if a request does not
-    #: repeat these labels (``phase``).
+    #: Whether the model labels its messages in OpenAI Responses as commentary or final answer (``phase``). Such a model
+    #: works worse if the next request does not repeat the labels.
     phases: bool = False
 
-    refuses: tuple[str, ...] = ()  #: Options that the model always refuses, or ignores.
+    refuses: tuple[str, ...] = ()  #: Options that the model always refuses or ignores.
     refuses_thinking: tuple[str, ...] = ()  #: Options that the model refuses while it thinks.
     #: The smallest ``top_p`` that the model accepts while it thinks, even if ``top_p`` is in ``refuses_thinking``.
     least_top_p: float | None = None
-    both: bool = True  #: Whether the model accepts ``temperature`` and ``top_p`` together.
+    both: bool = True  #: Whether a request may have both ``temperature`` and ``top_p``.
 
-    prefill: bool = True  #: Whether the model continues the text of a last assistant turn.
+    prefill: bool = True  #: Whether the model continues an assistant's text at the end of the conversation.
     compacts: bool = True  #: Whether the model can summarise the conversation so far.
-    #: The longest lifetime of a cache mark: 5 minutes (``short``) or more. Empty: no marks are accepted.
+    #: The longest lifetime that a cache mark may set. ``short``: 5 minutes. ``long``: more than 5 minutes. Empty: no
+    #: cache marks are accepted.
     cache_marks: Literal["", "short", "long"] = ""
     cached_tools: bool = True  #: Whether the definition of a tool may have a cache mark.
-    #: Whether the model refuses a history in which the first call of a turn lacks the vendor's signature.
+    #: Whether the model refuses a conversation in which the first call of a turn has no signature of the vendor.
     signatures: bool = False
     media_in_results: bool = True  #: Whether a tool's result may have media.
 
-    #: When Claude accepts a tool choice that requires a call: ``always``, not while it thinks (``unthinking``), or ``never``.
+    #: For Claude: when a tool choice may require a call. ``always``, ``never``, or only while the model does not think
+    #: (``unthinking``).
     forced_calls: Literal["always", "unthinking", "never"] = "unthinking"
-    #: Whether the vendor's own API can search the model's deferred tools.
+    #: Whether the vendor's own API has a search of deferred tools for this model.
     finds_tools: bool = False
     parallel_option: bool = True  #: Whether a request may allow or forbid parallel calls.
-    #: The formats of a response that the vendor's own API accepts in addition to text: ``json``, ``schema``. For Claude,
-    #: ``schema`` also means strict tools.
+    #: The response formats that the vendor's own API accepts in addition to text: ``json``, ``schema``. For Claude,
+    #: ``schema`` also means that tools may be strict.
     forms: tuple[Literal["json", "schema"], ...] = ("json", "schema")
     form_with_tools: bool = True  #: Whether a request may have both tools and a JSON response format.
 

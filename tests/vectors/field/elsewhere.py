@@ -230,7 +230,7 @@ CASES = (
     Elsewhere(
         number=209, refs="pydantic-ai; a route to Claude at Anthropic's API, Bedrock and Vertex AI",
         cause="a signature that Claude made on one platform is not sent to Claude on another platform. Or software takes it for the signature of another vendor",
-        does="streamkit treats signatures and redacted thinking from Bedrock as Anthropic's own. Both platforms get them unchanged, in streams, whole responses and histories.",
+        does="streamkit treats signatures and redacted thinking from Bedrock as Anthropic's own. All three platforms get them unchanged, in streams, whole responses and histories.",
         covered_by="tests/dialects/test_claude_signatures.py::test_a_history_has_them_as_they_are",
     ),
     Elsewhere(
