@@ -194,8 +194,8 @@ class Upstream:
     #: None for ``none``, and for ``sigv4`` and ``google``, which find credentials as AWS's and Google's tools do.
     key: Secret | None = None
     #: Several keys in place of `key`. The gateway uses one key until the provider refuses this key or limits its rate. Then
-    #: the gateway immediately uses the next key, and the first key rests. The rest takes the time in the header `Retry-After`.
-    #: Without this header, it takes 10 s, or 300 s if the provider refused the key.
+    #: the gateway immediately uses the next key, and the first key rests for the time in the header
+    #: `Retry-After`. Without this header, the first key rests for 10 s, or for 300 s if the provider refused it.
     keys: tuple[Secret, ...] = ()
     #: For Azure: the value of the query parameter ``api-version``.
     api_version: str | None = None
