@@ -63,7 +63,7 @@ def growth(results: Results) -> Figure:
 
 #: For each section that has a picture its maker, and what it shows, for those who can't see it.
 CHARTS: Mapping[str, tuple[Callable[[Results], Figure], str]] = {
-    "growth": (growth, "The time for text, arguments and one line of growing size, next to a line of slope one"),
+    "growth": (growth, "The time for more and more text, arguments or bytes of one line, next to a straight line"),
     "peers": (
         peers,
         "The time of each library as a multiple of streamkit's time, for parsing, accumulating and re-encoding",

@@ -108,7 +108,7 @@ def summary() -> Iterator[str]:
     shown = f"{streams} streams show {len(handled)} of them, and other tests show {len(covered)}"
     yield f"{len(handled) + len(covered)} are handled: {shown}"
     opened = [str(case.number) for case in CASES if case.open]
-    yield f"{len(opened)} open: {', '.join(opened) or 'in every case with a stream, streamkit does what the row says'}"
+    yield f"{len(opened)} are not handled yet{': cases ' if opened else ''}{', '.join(opened)}"
     if waiting:
         yield f"{waiting.total()} wait"
     for what, times in sorted(waiting.items(), key=lambda item: (-item[1], item[0])):

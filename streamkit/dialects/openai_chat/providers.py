@@ -107,7 +107,7 @@ PROVIDERS: Final = (
         thinks_in_text=True,
         adds={
             "prompt_filter_results": "the content filter's results for the prompt, in a first chunk without choices",
-            "choices[].content_filter_results": "the content filter's results, with deltas or in chunks after the text",
+            "choices[].content_filter_results": "the content filter's results, in the chunks of the text or in later chunks",
             "choices[].content_filter_offsets": "the range of the text that an asynchronous filter has checked",
         },
         max_tokens_field="max_completion_tokens",

@@ -392,7 +392,7 @@ CASES = (
     Elsewhere(
         number=266, refs="ASP.NET's `StreamWriter`; streamkit itself, which raised an exception of another library",
         cause="a whole response begins with a byte order mark. Or the calls of a response are numbered with characters that are not digits",
-        does="streamkit ignores the mark, as it does in a stream. Calls with such numbers keep their order of arrival.",
+        does="streamkit ignores the mark, as it does in a stream. Calls that are numbered in this way keep their order of arrival.",
         covered_by="tests/responses/test_openai_chat.py::test_a_byte_order_mark_before_a_body_is_passed_over",
     ),
     Elsewhere(

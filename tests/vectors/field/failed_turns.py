@@ -203,7 +203,7 @@ CASES = (
     Case(
         number=184, refs="BerriAI/litellm#28868, for token counts in `usage`",
         cause="some token counts have no name in another dialect, and disappear from the usage",
-        does="Within the dialect, streamkit keeps these counts. In other dialects, streamkit counts one loss for all of them.",
+        does="Clients of the same dialect get these counts. In other dialects, streamkit counts one loss for all of them.",
         forms=(
             chat(
                 said("Hi"), STOP, {**chunk(), "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13, "completion_tokens_details": {"accepted_prediction_tokens": 2}}}, DONE,

@@ -116,7 +116,7 @@ CASES = (
     ),
     Case(
         number=271, refs="recordings that a test changed",
-        cause="`response.created` already has items, and the arguments in these items are an object. Or only the last event has an item that the client must run",
+        cause="`response.created` already has items, and the arguments in these items are an object. Or an item that the client must act on, such as a call, is only in the last event",
         does="An item in `response.created` starts there. If an item has no events of its own, streamkit reads it from the last event. The turn then waits for the client, as it does after a whole response.",
         forms=(
             responses(
