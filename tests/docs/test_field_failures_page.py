@@ -21,6 +21,6 @@ def test_the_count_adds_up():
 
 def test_an_open_case_is_not_counted_as_handled():
     opened = [case for case in CASES if case.open]
-    assert any(line.startswith(f"{len(opened)} open") for line in tool.summary())
+    assert any(line.startswith(f"{len(opened)} are not handled") for line in tool.summary())
     for case in opened:
         assert f"**open**: {case.open[0]}" in "".join(tool.row(case))
