@@ -38,7 +38,9 @@ The tables use these words:
 - A **verdict** is the result of checking the arguments of a call, for example `complete`, `empty`, `truncated` or
   `malformed`. If streamkit **withholds** a call, the client does not get the call, and its arguments are in the report.
 - A stop reason is a **natural stop** if the model ended by itself (`stop`, `end_turn`). A stream is **interrupted** if it
-  ends without its terminator. For an interrupted stream, streamkit writes an error, and never a success.
+  ends before its [completion point](../explanation/laws.md#l3-success-is-never-invented), after which the response is
+  whole. In Chat and Anthropic, this point is the stop reason, and the terminator may be missing. For an interrupted
+  stream, streamkit writes an error, and never a success.
 - A **sealed** signature is a signature with the name of its vendor, in a text that only streamkit reads. When the client
   sends the text back, only this vendor gets the signature.
 - A **profile** says what a certain client or server of a dialect needs. A **policy** says which faults streamkit corrects.

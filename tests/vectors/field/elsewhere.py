@@ -482,7 +482,7 @@ CASES = (
     Elsewhere(
         number=316, refs="ollama/ollama#18193, #18469; Soju06/codex-lb#1833; envoyproxy/envoy#17186; h2o/h2o#1031",
         cause="the upstream's body is interrupted, or fails after keep-alives. The proxy ends its own body normally, with status 200",
-        does="For each kind of failure, streamkit writes an error frame and leaves the HTTP body unfinished.",
+        does="For each kind of failure, streamkit writes an error frame. The HTTP body stays unfinished in the dialects of case 315.",
         covered_by="tests/gateway/test_fault_matrix.py::test_of_each_fault_the_page_says_what_two_clients_get",
     ),
     Elsewhere(
