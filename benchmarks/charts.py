@@ -63,7 +63,7 @@ def growth(results: Results) -> Figure:
 
 #: For each section that has a picture its maker, and what it shows, for those who can't see it.
 CHARTS: Mapping[str, tuple[Callable[[Results], Figure], str]] = {
-    "growth": (growth, "The time for more and more text, arguments or bytes of one line, next to a straight line"),
+    "growth": (growth, "The time for more and more text, arguments or bytes of one line, next to a line of slope 1"),
     "peers": (
         peers,
         "The time of each library as a multiple of streamkit's time, for parsing, accumulating and re-encoding",
