@@ -29,7 +29,7 @@ STATUSES = """\
 exit status:
   0  done
   1  failed: the input could not be read to its end, the request is invalid, or the output was closed
-  2  usage: the options or arguments are wrong
+  2  usage: the options, the arguments or the configuration are wrong
   3  the stream ended before its completion point, or the input was empty
   4  the provider reported an error
   5  the input is not in the expected dialect

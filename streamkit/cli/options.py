@@ -76,9 +76,9 @@ def add_policy(command: argparse.ArgumentParser) -> None:
         "--policy",
         choices=POLICIES,
         default="tolerant",
-        help="which faults of a stream to tolerate. strict: no fault; tolerant: every fault that streamkit can repair; "
-        "lenient: like tolerant, but also accept more streams without a stop reason, and split merged calls (default: "
-        "tolerant)",
+        help="which faults of a stream to tolerate. strict: no fault that needs a repair; tolerant: the usual faults, "
+        "which streamkit repairs; lenient: like tolerant, but also accept more streams without a stop reason, and split "
+        "merged calls (default: tolerant)",
     )
 
 
