@@ -109,7 +109,7 @@ CASES: Final[Mapping[int, str]] = {
     ),
     141: "the `done` events of Responses repeat the deltas, but have other indices and ids than the deltas",
     147: "a Responses stream ends with `response.done`",
-    157: "the stop reason is a word of another dialect: `tool_use` in Chat, or `tool_calls` in Anthropic",
+    157: "the stop reason is a word of another dialect: `tool_use` in place of `tool_calls`, or the reverse",
     160: (
         "each fragment of a call is in both `function_call` and `tool_calls`, as llama-cpp-python does for a "
         "tool that the request demands"

@@ -125,8 +125,8 @@ class Route:
     #: the chosen upstream fails, the gateway tries the other upstreams of the group.
     balance: Literal["weighted", "fewest_open", "affinity"] = "weighted"
     #: For `balance = "affinity"`: the places in a request where the gateway looks for a name of the conversation. The gateway
-    #: uses the first place that has a name. `prompt_cache_key`: the member of this name. `conversation`: the id of the thread
-    #: in AG-UI or of the chat in the AI SDK. `previous_response_id`: the stored conversation that the request continues.
+    #: uses the first place that has a name. `prompt_cache_key`: the member of this name. `conversation`: the id that a user
+    #: interface sends for its chat. `previous_response_id`: the stored conversation that the request continues.
     #: `user`: the members `metadata.user_id` and `user`. `first_message`: the text of the user's first message. `header:NAME`:
     #: the header `NAME`. If no place has a name, the gateway chooses as with `weighted`.
     affinity: tuple[str, ...] = field(default=DEFAULT_AFFINITY, validator=_places)

@@ -65,7 +65,7 @@ def halved(*payloads: Any) -> bytes:
 CASES = (
     Case(
         number=157, refs="pgEdge/pgedge-postgres-mcp#217; QwenLM/qwen-code#9884",
-        cause="the stop reason is a word of another dialect: `tool_use` in Chat, or `tool_calls` in Anthropic",
+        cause="the stop reason is a word of another dialect: `tool_use` in place of `tool_calls`, or the reverse",
         does="streamkit reads the stop reasons of all dialects in every dialect. The client gets the reason of its own dialect, so it runs the call.",
         forms=(
             chat(WHOLE, chunk(finish="tool_use"), DONE, name="tool_use in Chat", calls=(A,), stop="tool_calls", repairs=FOREIGN, to={**USED, "openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")}),
