@@ -25,7 +25,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     # framing
     "sse_field_unknown": "a line was skipped because the event-stream standard does not define its field name",
     "sse_error_field": "an `error:` field was read as an error event (llama.cpp)",
-    "sse_bare_json": "a line of JSON that lacked `data:` was read as an event",
+    "sse_bare_json": "a JSON object that lacked `data:` was read as an event",
     "body_for_stream": "a whole response was received where a stream was requested",
     "stream_for_body": "a stream was received where a whole response was requested",
     "continued": "an upstream's stream was interrupted within the text, and a second request continued the text (`on_cut`)",
@@ -88,7 +88,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "empty_object_prefix": "a `{}` before the real arguments was dropped",
     "fragments_missing": "fragments of a text or of arguments were missing, and were taken from the whole text that followed",
     "whole_differs": "a whole text differed from its fragments; the fragments were kept because they had already been emitted",
-    "whole_misplaced": "a whole text had a different index than its fragments, and was matched by its content",
+    "whole_misplaced": "a whole text had a different index from its fragments, and was matched by its content",
     "text_repeated": "the text at the start of a block or message was sent once more, and the second copy was dropped",
     "arguments_late": "argument text arrived after its call had ended; the text is only in the report",
     "arguments_gap": "the arguments had an array with items that were never set; these items became null",
@@ -122,7 +122,7 @@ STREAM_LOSSES: Final[Mapping[str, str]] = {
     "citation": "citations and annotations",
     "compaction": "the form of a summary of earlier messages; the summary's text is written if the text can be read",
     "server_tool": "a block of a tool that the provider ran, or an item of the provider's agents",
-    "client_tool": "the form of a tool that the client runs or approves (a shell, a computer); a function is written instead",
+    "client_tool": "the form of a tool that the client runs or approves (a shell, a computer); a function or call is written",
     "audio": "audio output",
     "media_output": "an image, a video or a file that the model made (the dialect has no place for it)",
     "metadata": "a field or note that the dialect has no place for (content filter results, timings, a fallback model, …)",
@@ -142,7 +142,7 @@ STREAM_LOSSES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 REQUEST_REPAIRS: Final[Mapping[str, str]] = {
-    "choices_split": "all choices had the stop reason `tool_calls`, but one had no call; the choices were read as one message",
+    "choices_split": "all choices of a whole response ended with `tool_calls`, but one had no call; they became one message",
     "result_missing": "an earlier call had no result; a result that says this was added",
     "result_orphaned": "a result without its call was dropped",
     "result_moved": "a result was not in the place that the dialect requires, and was moved there",

@@ -438,8 +438,9 @@ def partial_arguments(
     """Create a stage that reports the arguments of calls while the arguments are received.
 
     Put the stage after ``accumulate_tool_calls`` or ``check_json``. The stage adds one ``PartialArguments`` to a batch
-    for each call whose arguments grew in that batch. ``numbers`` says when a number appears in the value: once the last
-    digit was received (``ended``), or already while digits arrive (``growing``).
+    for each call whose arguments grew in that batch. ``numbers`` says when a number appears in the value. ``ended``:
+    once the character after the number was received, because another digit could follow until then. ``growing``:
+    already while digits arrive.
     """
     return Stage("partial_arguments", lambda _report: ArgumentsWatcher(limits=limits, numbers=numbers), takes="events")
 

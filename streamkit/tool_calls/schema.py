@@ -106,8 +106,9 @@ class ToolSchemas:
 
     Needs the extra ``schema``. Raises UsageError if the extra is missing or a definition is invalid. Raises
     BadToolSchema if the schemas together exceed ``limits.schema_bytes`` or have more than 128 patterns. Also raises
-    BadToolSchema if a schema exceeds ``limits.json_depth`` or has references that take too long to follow. Each schema
-    is compiled when a call of its tool is first checked. The method ``compile`` compiles all schemas immediately.
+    BadToolSchema if a schema exceeds ``limits.json_depth``, or if too many of its parts apply to one value, for example
+    because a reference leads back to itself. Each schema is compiled when a call of its tool is first checked. The
+    method ``compile`` compiles all schemas immediately.
     """
 
     def __init__(

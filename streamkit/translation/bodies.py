@@ -95,8 +95,8 @@ def encode_request(
       adds a short user turn before the assistant turn, and ``refuse`` raises BadRequest.
     * ``assistant_last`` is for a conversation that ends with an assistant's text, if the model does not continue such a text.
       ``bridge`` adds a short user turn after the text, and ``refuse`` raises BadRequest.
-    * ``linked_media`` is for media at a URL, if the dialect accepts no URLs. ``refuse`` raises BadRequest, and ``drop`` drops
-      the media and counts them as lost.
+    * ``linked_media`` is for media at a URL, in a place where the dialect accepts no URL. ``refuse`` raises BadRequest, and
+      ``drop`` drops the media and counts them as lost.
     * ``model_like`` is the name of a known model that accepts the same requests. Use ``model_like`` if the request's model
       has a name that does not identify the model, such as the name of an Azure deployment.
     * ``prefill`` says how to ask the provider to continue the last assistant turn (``prefill_of`` returns the value). If the

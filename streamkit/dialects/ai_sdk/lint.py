@@ -56,7 +56,7 @@ RULES: dict[str, str] = {
         "Each step has a part: otherwise a client that sent a tool result repeats its request endlessly (§1.6)."
     ),
     "run_and_failed": (
-        "A stream that fails has no `tool-input-available` chunk: "
+        "A stream that fails has no `tool-input-available` chunk of a call that the client runs: "
         "clients would run the call and not show the error (§1.6)."
     ),
     "failed_success": (

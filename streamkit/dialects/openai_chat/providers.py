@@ -257,7 +257,9 @@ PROVIDERS: Final = (
         title="GitHub Copilot",
         adds={
             "choices[].delta.reasoning_text": "reasoning; some models use `cot_summary` instead",
-            "choices[].delta.reasoning_opaque": "a value to send back with the reasoning; `cot_id` with `cot_summary`",
+            "choices[].delta.reasoning_opaque": (
+                "a value that must be sent back with the reasoning; `cot_id` with `cot_summary`"
+            ),
         },
         reasoning_history="reasoning_text",
     ),

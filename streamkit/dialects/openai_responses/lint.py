@@ -73,7 +73,7 @@ RULES: dict[str, str] = {
     "part_order": "A part is added at the next free index, before its text is sent (§0.4, §2.2).",
     "part": "Each part is an object, and its `type` fits the type of its item (§2.1).",
     "delta": "Each delta is a string, and its event fits the type of its item (§2.1).",
-    "whole": "If a part or a call has deltas, its last event repeats the whole text of the deltas (§2.1, §2.4).",
+    "whole": "If a part or a call has deltas, its `done` events repeat the whole text of the deltas (§2.1, §2.4).",
     "call": "Each call has a `call_id` and a name that are not blank. Its input is a string (§2.2).",
     "call_id": "No two calls have the same `call_id`: otherwise a tool result could belong to either call (§2.2).",
     "arguments_unparsable": (
