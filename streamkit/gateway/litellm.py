@@ -83,8 +83,8 @@ SCOPE: Final = (
 )
 #: Members of the tables of settings that need no place here: why.
 UNNEEDED: Final[Mapping[str, str]] = {
-    "drop_params": "not needed: parameters that a model refuses are left out and counted",
-    "modify_params": "not needed: requests are changed to the form that the provider requires, and each change is counted",
+    "drop_params": "always on: parameters that a model refuses are left out and counted",
+    "modify_params": "always on: requests are changed to the form that the provider requires, and each change is counted",
     "set_verbose": 'use log_level = "debug" in [server]',
     "json_logs": "the log is JSON unless it goes to a terminal; log_format in [server] sets it",
     "enable_pre_call_checks": 'use next_on = ["default", "context_length"] of a route',
@@ -109,6 +109,7 @@ UNNEEDED: Final[Mapping[str, str]] = {
     "num_retries": "use retries of the route", "max_retries": "use retries of the route",
     "extra_body": "write its members as `set` of the upstream",
     "include": "not read: convert each included file as well, and join the tables",
+    "alerting": "not expressed: let Prometheus alert, with the rules of docs/grafana/alerts.yml",
     "guardrails": "not expressed: use stages of a route, which change or end responses",
     "organization": 'use headers = { "OpenAI-Organization" = "…" } of the upstream',
     "mock_response": "`streamkit mock` and `streamkit replay` respond without a provider",
@@ -484,7 +485,9 @@ def _routes(made: Conversion, routing: Mapping[str, Any], settings: Mapping[str,
             if found := _groups_of(made, model):
                 made.targets[model] = found
             else:
-                made.note(f"router_settings.{kind}.{model}", "no model_name of the file; its fallbacks are left out")
+                made.note(
+                    f"{_where_set(kind, routing)}.{model}", "no model_name of the file; its fallbacks are left out"
+                )
     defaults = [*(routing.get("default_fallbacks") or ()), *(settings.get("default_fallbacks") or ())]
     # names first, then the more special pattern before the more general one, which would cover it
     for name, groups in sorted(made.targets.items(), key=lambda item: ("*" in item[0]) * (1000 - len(item[0]))):
@@ -498,8 +501,9 @@ def _routes(made: Conversion, routing: Mapping[str, Any], settings: Mapping[str,
         if reasons:
             route["next_on"] = ["default", *reasons]
         if len([others for others in following.values() if others]) > 1:
-            made.note("router_settings.fallbacks", f"{name}: its fallbacks are tried in one order, for all reasons")
-        to = [_equals(targets) for _, *targets in [*groups, *_others(made, following, groups)]]
+            where = _where_set("fallbacks", routing)
+            made.note(where, f"{name}: its fallbacks are tried in one order, for all reasons")
+        to = [_equals(targets) for _, *targets in [*groups, *_others(made, following, groups, routing)]]
         if not any(isinstance(each, list) for each in to):
             route.pop("balance", None)  # there are no equals to choose from
         made.tables["routes"].append({**route, "to": to})
@@ -514,15 +518,23 @@ def _equals(targets: list[dict[str, Any]]) -> Any:
     return {member: value for member, value in targets[0].items() if member != "weight"}
 
 
+def _where_set(name: str, routing: Mapping[str, Any]) -> str:
+    """Return the place of a setting that may be in either of LiteLLM's two tables."""
+    return f"{'router_settings' if name in routing else 'litellm_settings'}.{name}"
+
+
 def _others(
-    made: Conversion, following: Mapping[str | None, Sequence[str]], groups: Sequence[Sequence[Any]]
+    made: Conversion,
+    following: Mapping[str | None, Sequence[str]],
+    groups: Sequence[Sequence[Any]],
+    routing: Mapping[str, Any],
 ) -> list[list[Any]]:
     """Return the groups of a model's fallbacks, each target once and without the model's own."""
     seen = [target for group in groups for target in group[1:]]
     found: list[list[Any]] = []
     for other in dict.fromkeys(name for names in following.values() for name in names):
         if not (others := _groups_of(made, other)):
-            made.note("router_settings.fallbacks", f"{other} is no model_name of the file; it is left out")
+            made.note(_where_set("fallbacks", routing), f"{other} is no model_name of the file; it is left out")
         for order, *targets in others:
             if new := [target for target in targets if target not in seen]:
                 found.append([order, *new])
@@ -551,7 +563,10 @@ def _unread(made: Conversion, name: str, table: Mapping[str, Any]) -> None:
         made.note(f"{name}.{member}", UNNEEDED.get(member, "not expressed"))
     for member in table.keys() & CALLBACK_LISTS:
         for each in [table[member]] if isinstance(table[member], str) else table[member] or ():
-            text = CALLBACKS.get(each, "not expressed; the log has a line of JSON for each request")
+            text = CALLBACKS.get(
+                each,
+                "not expressed; the log has a line of JSON for each request, and stages of a route see each response",
+            )
             made.note(f"{name}.{member}", f"{each}: {text}")
 
 
@@ -582,7 +597,7 @@ def _fallbacks(
         for model, following in each.items() if isinstance(each, Mapping) else ():
             names = [other for other in following if isinstance(other, str)]
             if len(names) < len(following):
-                made.note(f"router_settings.{name}", f"{model}: a fallback that is no name is not expressed")
+                made.note(_where_set(name, routing), f"{model}: a fallback that is no name is not expressed")
             found.setdefault(model, []).extend(names)
     return found
 

@@ -257,6 +257,14 @@ NOTED = {
         one(model="gpt-4o") | {"router_settings": {"fallbacks": [{"n": ["m"]}]}},
         "router_settings.fallbacks.n: no model_name of the file",
     ),
+    "a fallback in the other table": (
+        one(model="gpt-4o") | {"litellm_settings": {"fallbacks": [{"m": ["n"]}]}},
+        "litellm_settings.fallbacks: n is no model_name of the file",
+    ),
+    "a setting that is always on": (
+        one(model="gpt-4o") | {"litellm_settings": {"drop_params": False}},
+        "litellm_settings.drop_params: always on",
+    ),
     "an alias of no model": (
         one(model="gpt-4o") | {"router_settings": {"model_group_alias": {"a": "n"}}},
         "router_settings.model_group_alias.a: n is no model_name",
