@@ -70,10 +70,26 @@ def filled(text: str, width: int) -> str:
             continue
         lines += textwrap.wrap(" ".join(paragraph), width, break_on_hyphens=False)
         paragraph.clear()
+        if re.match(r" +(.*\| )?streamkit ", line):
+            lines += _command(line, width)
+            continue
         start = re.match(r" *(\d  )?", line)
         indent = " " * (start.end() if start else 0)
         lines += textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
     return "\n".join(lines[:-1])
+
+
+def _command(line: str, width: int) -> list[str]:
+    """Return an example's command in lines that a shell reads as one. It is divided before options only."""
+    first, *options = re.split(r" (?=--)", line)
+    lines = [first]
+    for option in options:
+        if len(f"{lines[-1]} {option} \\") <= width:
+            lines[-1] += f" {option}"
+        else:
+            lines[-1] += " \\"
+            lines.append(f"      {option}")
+    return lines
 
 
 class Layout(argparse.RawDescriptionHelpFormatter):

@@ -15,14 +15,15 @@ from streamkit.report import Status
 HELP = "print a script that makes a shell complete commands and options"
 DETAIL = """\
 Prints a script for a shell. After the script is loaded, Tab completes commands, options, dialects, providers and files. Print
-the script again after you update streamkit or install another dialect.
+the script again after you update streamkit or install another dialect. If the folder of an example does not exist, create it
+with `mkdir -p`.
 
 The command needs the extra `cli`: pip install 'streamkit-llm[cli]'.
 
 examples:
-  bash:  streamkit completion bash > ~/.local/share/bash-completion/completions/streamkit
-  zsh:   streamkit completion zsh > ~/.zfunc/_streamkit    # a folder of your fpath
-  fish:  streamkit completion fish > ~/.config/fish/completions/streamkit.fish
+  streamkit completion bash > ~/.local/share/bash-completion/completions/streamkit
+  streamkit completion zsh > ~/.zfunc/_streamkit    # a folder of your fpath
+  streamkit completion fish > ~/.config/fish/completions/streamkit.fish
 """
 STATUSES = """\
 exit status:

@@ -431,9 +431,9 @@ async def _private(
     if address is None:
         yield None
         return
-    what, idle_s = "/metrics (server.private)", config.server.idle_connection_s
+    what = "/metrics (at the port after the gateway's, or at server.private)"
     app = private_app(metrics, lambda: reloader.config.server.private_hosts, stopping=stop.is_set)
-    async with listening(app, address, idle_s=idle_s, what=what) as bound:
+    async with listening(app, address, idle_s=config.server.idle_connection_s, what=what) as bound:
         yield bound
 
 

@@ -215,7 +215,12 @@ def test_a_warning_of_an_option_names_the_option(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("behind", "workers", "what"), [(0, 1, "clients"), (0, 2, "clients"), (1, 1, r"/metrics \(server\.private\)")]
+    ("behind", "workers", "what"),
+    [
+        (0, 1, "clients"),
+        (0, 2, "clients"),
+        (1, 1, r"/metrics \(at the port after the gateway's, or at server\.private\)"),
+    ],
 )
 def test_a_port_in_use_is_told_with_what_it_is_for(behind, workers, what):
     with socket.socket() as taken, socket.socket() as beside:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from streamkit.cli.commands import filled, parser
 from tests.cli.command import run
 
 
@@ -57,3 +58,12 @@ def test_the_command_alone_prints_its_help_as_an_error():
     alone = run()
     assert (alone.returncode, alone.stdout) == (2, b"")
     assert alone.stderr == run("--help").stdout
+
+
+@pytest.mark.parametrize("columns", [40, 70, 100])
+def test_the_examples_of_help_are_commands_at_any_width(columns):
+    (commands,) = (action for action in parser()._actions if isinstance(action.choices, dict))
+    for name, command in commands.choices.items():
+        shown = filled(command.description, columns).replace(" \\\n     ", "")
+        examples = [line for line in command.description.splitlines() if line.startswith("  ") and "streamkit " in line]
+        assert [line for line in examples if line not in shown] == [], name
