@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 import orjson
 from attrs import define, evolve
@@ -20,7 +20,22 @@ from streamkit.dialects.base import Bodies, Dialect
 from streamkit.dialects.members.fields import fields_of
 from streamkit.dialects.profiles import Encoding, Target
 from streamkit.errors import BadRequest, StreamError
-from streamkit.events import ReasoningDelta, RefusalDelta, ResponseFinished, StreamEnded, TextDelta, ToolCallFinished
+from streamkit.events import (
+    ChoiceStarted,
+    Event,
+    ReasoningDelta,
+    RefusalDelta,
+    ResponseFinished,
+    ResponseStarted,
+    StopReason,
+    StreamEnded,
+    TextDelta,
+    ToolCallArguments,
+    ToolCallFinished,
+    ToolCallStarted,
+    UsageReported,
+    Verdict,
+)
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.machines import Chain
 from streamkit.pipeline import Stage
@@ -68,6 +83,33 @@ REQUESTS = {
     ),
 }
 
+#: A call of ``_responses``.
+CALL = (
+    ToolCallStarted(0, "call_a", "f"),
+    ToolCallArguments(0, '{"x":1}'),
+    ToolCallFinished(0, "call_a", "f", '{"x":1}', verdict=Verdict("complete")),
+)
+
+
+def _responses() -> Iterator[tuple[str, list[Event]]]:
+    """Yield responses with what other dialects can express, each with a name."""
+    start = ResponseStarted("r", "m"), ChoiceStarted()
+    usage, end = UsageReported(input_total=7, output_total=3), StreamEnded(clean=True)
+    for reason in get_args(StopReason):
+        called = reason == "tool_calls"
+        yield (
+            f"stop reason {reason}",
+            [*start, TextDelta("Hi"), *(CALL if called else ()), ResponseFinished(reason), end],
+        )
+    done = ResponseFinished("stop"), end
+    yield "usage", [*start, TextDelta("Hi"), usage, *done]
+    yield "reasoning", [*start, ReasoningDelta("Hm"), TextDelta("Hi", block=1), *done]
+    yield "refusal", [*start, RefusalDelta("No"), ResponseFinished("refusal"), end]
+    yield (
+        "choices",
+        [*start, TextDelta("a"), ChoiceStarted(1), TextDelta("b", choice=1), ResponseFinished("stop", choice=1), *done],
+    )
+
 
 def check_dialect(dialect: Dialect, bodies: Mapping[str, bytes], *, exhaustive: bool = False, seed: int = 0) -> None:
     """Check that ``dialect`` keeps the laws on ``bodies``: its streams as bytes, each with a name, valid and broken ones.
@@ -80,6 +122,9 @@ def check_dialect(dialect: Dialect, bodies: Mapping[str, bytes], *, exhaustive: 
     * L5: in a stream that needs no repair, an unknown member in any object is in an event or counted.
     * L10: each quirk changes at least one of the streams. Reading the changed stream needs that repair and no other, and the
       stream ends as before.
+
+    L5 is also checked for sample responses of other dialects: the encoder must write their usage, stop reasons, reasoning,
+    refusals and choices, or count a loss, or end the stream with an error.
 
     If the dialect has ``bodies``, L3, L4 and L5 are checked for whole responses too: the response of each stream is written
     whole and read again. Sample requests are written, read, and written again, and both bodies must be equal (L5).
@@ -103,6 +148,8 @@ def check_dialect(dialect: Dialect, bodies: Mapping[str, bytes], *, exhaustive: 
             _check_response(dialect, dialect.bodies, where, whole)
         if not whole.fault and not whole.report.repairs:
             _check_members(dialect, where, bodies[name], whole)
+    for name, events in _responses():
+        _check_sample(dialect, name, _Reading(events, None, StreamReport()))
     _check_quirks(dialect, readings)
 
 
@@ -132,6 +179,11 @@ class _Reading:
                 texts[key] = texts.get(key, "") + event.text
         stops = {event.choice: event.reason for event in self.events if isinstance(event, ResponseFinished)}
         return {**texts, "calls": self._calls(complete=True), "stops": stops}
+
+    def counts(self) -> tuple[int | None, int | None]:
+        """Return the token counts of input and output that were reported last."""
+        usage = [event for event in self.events if isinstance(event, UsageReported)]
+        return (usage[-1].input_total, usage[-1].output_total) if usage else (None, None)
 
     def _calls(self, *, complete: bool) -> list[tuple[int, str, Any]]:
         """Return the complete calls, or the others."""
@@ -264,6 +316,23 @@ def _check_return(dialect: Dialect, where: str, whole: _Reading) -> None:
         )
 
 
+def _check_sample(dialect: Dialect, name: str, whole: _Reading) -> None:
+    """Check that the encoder writes a response of another dialect, or counts what it leaves out."""
+    output, report = _write(dialect, whole)
+    written = {"a stream": (output, _read(dialect, [output]), report)}
+    if dialect.bodies is not None and dialect.bodies.encode_response is not None:
+        body, report = _write_whole(dialect, dialect.bodies.encode_response, whole)
+        written["a whole response"] = body, _read_whole(dialect, dialect.bodies, body, StreamReport()), report
+    for form, (output, again, report) in written.items():
+        kept = again.has_all_of(whole) and (again.counts() == whole.counts() or whole.counts() == (None, None))
+        if again.clean and not kept and not report.losses:
+            raise AssertionError(
+                f"L5, nothing is silent: the sample response {name!r} has\n  {whole.content()!r}, tokens {whole.counts()}\n"
+                f"and is written in {dialect.name} as {form}, with nothing counted as lost:\n  {output!r}\n"
+                "write what it has, or count a loss with `lose`"
+            )
+
+
 def _check_members(dialect: Dialect, where: str, body: bytes, whole: _Reading) -> None:
     parser = dialect.parser(DEFAULT_LIMITS, StreamReport())
     frames = [*parser.feed(body), *parser.finish()]
@@ -287,16 +356,24 @@ def _check_members(dialect: Dialect, where: str, body: bytes, whole: _Reading) -
                 )
 
 
-def _check_response(dialect: Dialect, bodies: Bodies, where: str, whole: _Reading) -> None:
-    if bodies.encode_response is None:
-        return
+def _write_whole(dialect: Dialect, encode: Callable[..., dict[str, Any]], whole: _Reading) -> tuple[bytes, StreamReport]:
     report = StreamReport()
     collector = Collector(dialect.name, report)
     collector.feed(whole.events)
     encoding = Encoding(make_id=_numbered(), clock=lambda: 1_700_000_000.0)
-    body = orjson.dumps(bodies.encode_response(collector.finish(), encoding, report))
+    return orjson.dumps(encode(collector.finish(), encoding, report)), report
+
+
+def _read_whole(dialect: Dialect, bodies: Bodies, body: bytes, report: StreamReport) -> _Reading:
+    return _run(_stages(dialect)[2:], [bodies.decode_response(body, DEFAULT_LIMITS, report)])
+
+
+def _check_response(dialect: Dialect, bodies: Bodies, where: str, whole: _Reading) -> None:
+    if bodies.encode_response is None:
+        return
+    body, report = _write_whole(dialect, bodies.encode_response, whole)
     try:
-        again = _run(_stages(dialect)[2:], [bodies.decode_response(body, DEFAULT_LIMITS, read := StreamReport())])
+        again = _read_whole(dialect, bodies, body, read := StreamReport())
     except StreamError as error:
         raise AssertionError(
             f"L4, a conforming response is not repaired: {where} is written whole as\n  {body!r}\nand can't be read: {error}"

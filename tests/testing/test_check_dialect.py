@@ -28,6 +28,7 @@ BESIDE = {
     "openai-responses log probabilities and an annotation": "said again by an event that is not compared",
     "openai-responses a tool of the server's": "an item that came whole before",
     "openai-responses an image that the model made": "an item that came whole before",
+    "openai-responses an item of an unknown type that the provider answered": "an item that came whole before",
     "openai-responses a shell that the client runs": "an item that came whole before",
     "openai-responses an error, and the response that failed": "an event told of the same failure before",
     "ollama a number beyond doubles": "the model's own number is written as it is, and counted by each reader",
@@ -96,6 +97,27 @@ class DropsText(OllamaEncoder):
 
     def write_text(self, text: str) -> None:
         """It is lost."""
+
+
+class DropsUsage(OllamaEncoder):
+    """Writes no token counts and says nothing."""
+
+    def usage_reported(self, _event: Any) -> None:
+        """It is lost."""
+
+
+class FinishesWell(OllamaEncoder):
+    """Writes every end as the model's own."""
+
+    def finished(self, event: Any) -> None:
+        super().finished(evolve(event, reason="stop", native=None))
+
+
+class AnswersWithoutUsage(OllamaResponseWriter):
+    """Writes no token counts in whole responses."""
+
+    def answer(self) -> dict[str, Any]:
+        return {name: value for name, value in super().answer().items() if not name.endswith("_count")}
 
 
 class InventsAnswers(OllamaResponseWriter):
@@ -188,6 +210,20 @@ def test_bodies_and_quirks_that_break_a_law_are_told_which(change, law):
     streams = {"cut": CALL, **BODIES} if "'cut'" in law else BODIES
     with pytest.raises(AssertionError, match=f"(?s)^{law}"):
         check_dialect(evolve(OLLAMA, **{"quirks": {}, **change}), streams)
+
+
+@pytest.mark.parametrize(
+    ("change", "lost"),
+    [
+        ({"encoder": DropsUsage}, "'usage' has.* as a stream"),
+        ({"encoder": FinishesWell}, "'stop reason .*' has.* as a stream"),
+        (bodies(encode_response=AnswersWithoutUsage.encode_response), "'usage' has.* as a whole response"),
+    ],
+    ids=["usage", "stop reason", "usage of a whole response"],
+)
+def test_what_other_dialects_can_express_is_written_or_counted(change, lost):
+    with pytest.raises(AssertionError, match=f"(?s)^L5, nothing is silent: the sample response {lost}"):
+        check_dialect(evolve(OLLAMA, quirks={}, **change), BODIES)
 
 
 def test_a_quirk_that_changes_no_stream_is_refused():
