@@ -153,11 +153,17 @@ async def open_or_say(path: str, named: str, *, empty: Status = Status.CUT) -> t
     try:
         return await open_input(path, named)
     except NotThisDialect as error:
-        say(f"{name_of(path)}: {error}")
-        return empty if error.found == NOTHING else Status.NOT_THIS_DIALECT
+        return say_unknown(path, error, empty)
     except SourceFailed as error:
         say(str(error))
         return Status.FAILED
+
+
+def say_unknown(path: str, error: NotThisDialect, empty: Status = Status.CUT) -> Status:
+    """Print that an input is no stream of a known dialect, and return the status."""
+    whole = "; streamkit convert-response reads whole responses" if error.found.startswith("a JSON body") else ""
+    say(f"{name_of(path)}: {error}{whole}")
+    return empty if error.found == NOTHING else Status.NOT_THIS_DIALECT
 
 
 async def open_named(path: str, named: str | None) -> tuple[Input, str]:

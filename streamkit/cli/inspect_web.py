@@ -12,11 +12,10 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from streamkit.cli.inputs import open_input
+from streamkit.cli.inputs import open_input, say_unknown
 from streamkit.cli.streams import STDIN, name_of, say, size_of
 from streamkit.dialects import source_named
 from streamkit.errors import NotThisDialect, SourceFailed
-from streamkit.framing.frame import NOTHING
 from streamkit.lab.inspector.app import inspector_app, new_token, url_with
 from streamkit.lab.inspector.captures import Captures
 from streamkit.lab.inspector.playback import follow
@@ -66,8 +65,7 @@ class _Shown:
                 message = f"{failed.type}: {failed.message}"
                 capture.end({"ending": "error", "status": failed.http_status, "error": message})
         except NotThisDialect as error:
-            say(f"{name_of(path)}: {error}")
-            self.statuses.append(Status.CUT if error.found == NOTHING else Status.NOT_THIS_DIALECT)
+            self.statuses.append(say_unknown(path, error))
         except SourceFailed as error:
             message = str(error)
             say(message if name_of(path) in message else f"{name_of(path)}: {message}")

@@ -356,7 +356,9 @@ def _check_members(dialect: Dialect, where: str, body: bytes, whole: _Reading) -
                 )
 
 
-def _write_whole(dialect: Dialect, encode: Callable[..., dict[str, Any]], whole: _Reading) -> tuple[bytes, StreamReport]:
+def _write_whole(
+    dialect: Dialect, encode: Callable[..., dict[str, Any]], whole: _Reading
+) -> tuple[bytes, StreamReport]:
     report = StreamReport()
     collector = Collector(dialect.name, report)
     collector.feed(whole.events)

@@ -331,3 +331,12 @@ async def test_times_are_those_that_the_gateway_counts(vector, tmp_path):
     assert times["first_output_s"] == pytest.approx(counted.first_at)
     assert (times["greatest_gap_s"] or 0.0) == pytest.approx(counted.greatest_gap_s)
     assert times["stalls"] == counted.stalls
+
+
+@pytest.mark.parametrize(
+    "command", [("inspect",), ("lint",), ("convert", "--to", "ollama")], ids=lambda words: words[0]
+)
+def test_a_whole_response_is_refused_with_the_command_that_reads_it(command):
+    done = run(*command, stdin=b'{"id":"c","object":"chat.completion","choices":[]}')
+    assert done.returncode == 5
+    assert done.stderr.endswith(b"; streamkit convert-response reads whole responses\n")
