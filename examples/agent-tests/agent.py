@@ -1,4 +1,4 @@
-"""A small agent: it asks a model, runs the tool that the model calls, and asks again until there is an answer."""
+"""A small agent: it sends a request, runs the tool that the model calls, and repeats this until the model calls no tool."""
 
 import json
 import sys
@@ -20,17 +20,17 @@ TOOL = {
         },
     },
 }
-#: Requests for one question, at most.
+#: The highest number of requests for one question.
 STEPS = 5
 
 
 def temperature(city: str) -> str:
-    """What the tool answers."""
+    """Return the tool's result."""
     return f"{TEMPERATURES[city]} °C"
 
 
 def ask(question: str, base_url: str, model: str = "demo", key: str = "none") -> str:
-    """The model's answer. Raises what the SDK raises, and RuntimeError where the model only ever calls the tool."""
+    """Return the model's answer. Raises the SDK's errors, and RuntimeError if the model calls a tool in every response."""
     messages = [{"role": "user", "content": question}]
     with OpenAI(base_url=base_url, api_key=key, max_retries=0) as client:
         for _ in range(STEPS):

@@ -1,4 +1,4 @@
-"""A page with ``useChat``, and the routes that it asks: each of the demo's models at a path of its own.
+"""A page with ``useChat``, and its routes: each model of the demo has its own path.
 
 python serve.py --upstream http://127.0.0.1:8080/v1
 """
@@ -17,7 +17,7 @@ from streamkit.web import Upstream, chat_ui
 from streamkit.web.resume import Resuming, add_resuming
 
 HERE = Path(__file__).parent
-#: What the gateway of `make run` plays: an answer, one that breaks off, and a failure.
+#: The models of `make run`: one responds, one is interrupted, and one fails.
 MODELS = ("demo", "demo-cut", "demo-error")
 WEATHER = Tool(
     "get_weather",
@@ -31,7 +31,7 @@ WEATHER = Tool(
 
 
 def application(base_url: str) -> web.Application:
-    """The page, its script, and a chat for each model of the server at ``base_url``, whose answers outlive their page."""
+    """Return an application with the page, its script, and a chat route for each model of the server at ``base_url``."""
     app = web.Application()
     add_resuming(app, Resuming(store=MemoryStore()))
     upstream = Upstream(

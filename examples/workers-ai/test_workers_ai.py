@@ -1,4 +1,4 @@
-"""The laws of streamkit over streams that were written by hand, a fact each."""
+"""Check the laws of streamkit with streams that were written by hand."""
 
 from streamkit.testing import check_dialect
 from workers_ai import DIALECT
