@@ -94,7 +94,7 @@ def _cost(seen: Seen) -> Iterator[Finding]:
     for what, figure, goal in (
         ("CPU time for an event", _cpu_us, CPU_RATIO),
         (
-            f"CPU time for an event, with a share of its stream's beginning and end ({seen['events']} events)",
+            f"CPU time for an event, including the beginning and end of its stream of {seen['events']} events",
             _whole_us,
             None,
         ),
@@ -230,7 +230,7 @@ def _observed(seen: Seen) -> Iterator[Finding]:
     for what, figure, goal in (
         ("CPU time for an event", _cpu_us, None),
         (
-            f"CPU time for an event, with a share of its stream's beginning and end ({seen['events']} events)",
+            f"CPU time for an event, including the beginning and end of its stream of {seen['events']} events",
             _whole_us,
             TRACED_RATIO,
         ),

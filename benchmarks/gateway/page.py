@@ -50,8 +50,8 @@ METHOD: Final = """\
   event is the time from this planned time to the arrival of the event's last byte. So if one event is late, this does not
   hide that the next event is late. The whole text of each stream is compared with the text that was sent.
 - CPU time is the time that the process used (clock_getcpuclockid(3)). The CPU time for an event is measured while all
-  streams are open, and divided by the number of events that arrive in this time. The figures "with a share of its stream's
-  beginning and end" also count the time for the beginnings and ends of requests and connections.
+  streams are open, and divided by the number of events that arrive in this time. The figures "including the
+  beginning and end of its stream" also count the time for the beginnings and ends of requests and connections.
 - asyncio allocates 256 KiB for each read. glibc maps and unmaps this memory each time, until the process has freed a
   larger block. The *warm relay* is a relay that has freed such a block. The difference between the two relays shows how
   much of the relay's cost comes from mapping memory. The gateway allocates 32 KiB for each read.
