@@ -446,9 +446,9 @@ def man_page() -> str:
         top = parser()
         made = Manpage(top, {"project_name": "streamkit", "version": __version__, "manual_title": "User Commands"})
         made.description, made.date = (top.description or "").rstrip("."), ""  # no date: the same page every day
-        page = re.sub(
-            r"^'", r"\\(aq", str(made), flags=re.MULTILINE
-        )  # at the start of a line, groff would read a command
+        # at the start of a line, groff would read a quote as a command; it would fill the lines of examples
+        page = re.sub(r"^'", r"\\(aq", str(made), flags=re.MULTILINE)
+        page = re.sub(r"^((?:  (?! *\d  ).*\n)+)", r".nf\n\1.fi\n", page, flags=re.MULTILINE)
     return GENERATED.replace("<!--", '.\\"').replace(" -->", "\n") + page
 
 

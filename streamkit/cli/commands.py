@@ -70,17 +70,16 @@ def filled(text: str, width: int) -> str:
             continue
         lines += textwrap.wrap(" ".join(paragraph), width, break_on_hyphens=False)
         paragraph.clear()
-        if re.match(r" +(.*\| )?streamkit ", line):
+        if status := re.match(r" +\d  ", line):
+            indent = " " * status.end()
+            lines += textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False)
+        else:
             lines += _command(line, width)
-            continue
-        start = re.match(r" *(\d  )?", line)
-        indent = " " * (start.end() if start else 0)
-        lines += textwrap.wrap(line, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
     return "\n".join(lines[:-1])
 
 
 def _command(line: str, width: int) -> list[str]:
-    """Return an example's command in lines that a shell reads as one. It is divided before options only."""
+    """Return a line of an example, divided before options only, so that a shell still reads it as one command."""
     first, *options = re.split(r" (?=--)", line)
     lines = [first]
     for option in options:

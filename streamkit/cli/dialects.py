@@ -26,7 +26,8 @@ With a NAME, the command describes that dialect, provider or client: the media t
 provider's streams usually need, the fields that the provider adds, and the changes that streamkit makes for a client.
 
 --json prints one object on one line for each dialect:
-  {"name", "title", "media_type", "directions": ["in", "out"], "distribution", "version", "entry_point", "error",
+  {"name", "title", "media_type", "directions": ["in", "out"],
+   "distribution", "version", "entry_point", "error",
    "providers": [{"name", "title", "habits": {repair: how}, "adds": {field: what}}],
    "clients": [{"name", "title", "changes": {setting: value}}]}
 "distribution", "version" and "entry_point" are null for built-in dialects. "error" is null if the dialect can be used.

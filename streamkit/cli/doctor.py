@@ -45,10 +45,14 @@ the report, because a fast server may send them together.
 exit status: 0 clean; 1 broken, or no response; 6 not clean, but streamkit would read the stream; 5 not in the expected
 dialect.
 
---json prints one object: {"dialect", "model", "verdict", "requests", "most_tokens", "left_out": {probe: reason}, "probes":
-  [{"probe", "verdict", "status", "end", "bytes", "reads", "frames", "headers_s", "first_s", "last_s", "greatest_gap_s",
-    "stop_reason", "calls", "input_tokens", "output_tokens", "violations", "repairs", "other_repairs",
-    "findings": [{"rule", "severity", "message", "advice"}]}]}
+--json prints one object:
+
+  {"dialect", "model", "verdict", "requests", "most_tokens",
+   "left_out": {probe: reason}, "probes": [{"probe", "verdict", "status", "end",
+    "bytes", "reads", "frames", "headers_s", "first_s", "last_s", "greatest_gap_s",
+    "stop_reason", "calls", "input_tokens", "output_tokens", "violations", "repairs",
+    "other_repairs", "findings": [{"rule", "severity", "message", "advice"}]}]}
+
 "violations", "repairs" and "other_repairs" have the same form as for lint.
 
 examples:

@@ -161,7 +161,7 @@ async def open_or_say(path: str, named: str, *, empty: Status = Status.CUT) -> t
 
 def say_unknown(path: str, error: NotThisDialect, empty: Status = Status.CUT) -> Status:
     """Print that an input is no stream of a known dialect, and return the status."""
-    whole = "; streamkit convert-response reads whole responses" if error.found.startswith("a JSON body") else ""
+    whole = "; for a whole response, use streamkit convert-response" if error.found.startswith("a JSON body") else ""
     say(f"{name_of(path)}: {error}{whole}")
     return empty if error.found == NOTHING else Status.NOT_THIS_DIALECT
 

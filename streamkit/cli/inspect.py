@@ -44,9 +44,11 @@ with the whole request.
 --output json checks that the text is one JSON value. --output FILE checks the text against the JSON schema in FILE.
 
 --json prints one object on one line for each file:
-  {"file", "dialect", "choices": [{"index", "text", "reasoning", "refusal", "tool_calls": [{"index", "id", "name",
-   "arguments", "verdict"}], "stop_reason", "native_stop_reason", "media": [{"kind", "media_type", "url", "file_id", "name",
-   "data_chars"}]}], "usage", "clean", "error", "repairs": {kind: count}, "losses": {kind: count}}
+  {"file", "dialect", "choices": [{"index", "text", "reasoning", "refusal",
+    "tool_calls": [{"index", "id", "name", "arguments", "verdict"}],
+    "stop_reason", "native_stop_reason",
+    "media": [{"kind", "media_type", "url", "file_id", "name", "data_chars"}]}],
+   "usage", "clean", "error", "repairs": {kind: count}, "losses": {kind: count}}
 With --output, each choice whose text was checked has "verdict". If the verdict is bad, the choice also has "reason" and
 "position". If the input is a recording or a live stream, the object has:
   "times": {"first_output_s", "last_output_s", "greatest_gap_s", "stalls"}

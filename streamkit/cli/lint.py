@@ -24,9 +24,10 @@ of all files.
 exit status: 0 clean; 1 broken; 6 not clean, but streamkit would read the stream to a clean end; 5 not in the expected dialect.
 
 --json prints one object on one line for each file:
-  {"file", "dialect", "verdict": "clean" | "repairable" | "broken", "violations": [{"rule", "message", "offset", "frame",
-   "severity", "case": number | null, "streamkit": [repair] | text}], "repairs": {kind: count},
-   "other_repairs": [{"repair", "offset", "frame", "case"}]}
+  {"file", "dialect", "verdict": "clean" | "repairable" | "broken",
+   "violations": [{"rule", "message", "offset", "frame", "severity",
+    "case": number | null, "streamkit": [repair] | text}],
+   "repairs": {kind: count}, "other_repairs": [{"repair", "offset", "frame", "case"}]}
 "case" is the number of a failure on the page "Field failures". "streamkit" has the kinds of repair that the frame needed, or a
 text that says what streamkit would do. "other_repairs" has the repairs that belong to no violation.
 

@@ -19,7 +19,10 @@ DETAIL = """\
 Serves clients of any dialect on loopback. The responses are streamed or whole, and come from the turns of a script in TOML:
 
   [[turn]]
-  steps = [{ say = "Let me look." }, { call = { name = "weather", arguments = { city = "Berlin" } } }]
+  steps = [
+    { say = "Let me look." },
+    { call = { name = "weather", arguments = { city = "Berlin" } } },
+  ]
   [[turn]]
   steps = [{ say = "It rains" }, { wait = 0.2 }, { cut = true }]
 

@@ -411,7 +411,7 @@ def _overlap(one: tuple[str, int], other: tuple[str, int]) -> bool:
 
 
 def describe(config: Config) -> str:
-    """Return the configuration as a few lines: addresses, upstreams, routes, changed settings, warnings. It shows no keys."""
+    """Return the configuration as a few lines: addresses, upstreams and routes with changed settings, warnings. No keys."""
     return "\n".join(_lines(config))
 
 
@@ -484,7 +484,7 @@ def _groups(route: Route) -> Iterator[str]:
 #: Members of upstreams and routes that are not listed as settings: their own lines show them, or they contain keys.
 _NOT_LISTED: Final = frozenset(
     {"name", "dialect", "base_url", "auth", "key", "keys", "transport", "proxy", "client_cert", "client_key", "tools"}
-    | {"models", "targets", "balance", "stages"}
+    | {"models", "targets", "stages"}
 )
 
 
@@ -498,7 +498,7 @@ def _changed(settings: AttrsInstance, table: str = "") -> Iterator[str]:
         if has(type(value)):
             yield from _changed(value, f"{member.name}.")
         elif isinstance(value, Mapping):
-            yield f"{member.name} = {{ {', '.join(f'{name} = …' for name in value)} }}"
+            yield f"{member.name} = {{ {', '.join(f'{json.dumps(name)} = …' for name in value)} }}"
         else:
             yield f"{table}{member.name} = {json.dumps(value, ensure_ascii=False)}"
 

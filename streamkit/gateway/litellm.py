@@ -149,6 +149,8 @@ class Conversion:
     notes: list[tuple[str, str]] = field(factory=list)
     #: The targets of each name that clients use: groups of equals, each a list of LiteLLM's ``order`` and its targets.
     targets: dict[str, list[list[Any]]] = field(factory=dict)
+    #: Where the file names each fallback, and each model with fallbacks of one kind.
+    places: dict[str | tuple[str, str], str] = field(factory=dict)
     #: The environment variables in use. Each has the key that the file contains for it, or None.
     variables: dict[str, str | None] = field(factory=dict, repr=False)
 
@@ -486,9 +488,13 @@ def _routes(made: Conversion, routing: Mapping[str, Any], settings: Mapping[str,
                 made.targets[model] = found
             else:
                 made.note(
-                    f"{_where_set(kind, routing)}.{model}", "no model_name of the file; its fallbacks are left out"
+                    f"{made.places[kind, model]}.{model}", "no model_name of the file; its fallbacks are left out"
                 )
-    defaults = [*(routing.get("default_fallbacks") or ()), *(settings.get("default_fallbacks") or ())]
+    defaults: list[str] = []
+    for place, given in ("router_settings", routing), ("litellm_settings", settings):
+        for other in given.get("default_fallbacks") or ():
+            made.places.setdefault(other, f"{place}.default_fallbacks")
+            defaults.append(other)
     # names first, then the more special pattern before the more general one, which would cover it
     for name, groups in sorted(made.targets.items(), key=lambda item: ("*" in item[0]) * (1000 - len(item[0]))):
         following = {reason: order.get(name) or order.get("*", []) for reason, order in orders.items()}
@@ -501,9 +507,9 @@ def _routes(made: Conversion, routing: Mapping[str, Any], settings: Mapping[str,
         if reasons:
             route["next_on"] = ["default", *reasons]
         if len([others for others in following.values() if others]) > 1:
-            where = _where_set("fallbacks", routing)
-            made.note(where, f"{name}: its fallbacks are tried in one order, for all reasons")
-        to = [_equals(targets) for _, *targets in [*groups, *_others(made, following, groups, routing)]]
+            kinds = [(kind, model) for kind in FALLBACKS for model in (name, "*") if (kind, model) in made.places]
+            made.note(made.places[kinds[0]], f"{name}: its fallbacks are tried in one order, for all reasons")
+        to = [_equals(targets) for _, *targets in [*groups, *_others(made, following, groups)]]
         if not any(isinstance(each, list) for each in to):
             route.pop("balance", None)  # there are no equals to choose from
         made.tables["routes"].append({**route, "to": to})
@@ -518,23 +524,15 @@ def _equals(targets: list[dict[str, Any]]) -> Any:
     return {member: value for member, value in targets[0].items() if member != "weight"}
 
 
-def _where_set(name: str, routing: Mapping[str, Any]) -> str:
-    """Return the place of a setting that may be in either of LiteLLM's two tables."""
-    return f"{'router_settings' if name in routing else 'litellm_settings'}.{name}"
-
-
 def _others(
-    made: Conversion,
-    following: Mapping[str | None, Sequence[str]],
-    groups: Sequence[Sequence[Any]],
-    routing: Mapping[str, Any],
+    made: Conversion, following: Mapping[str | None, Sequence[str]], groups: Sequence[Sequence[Any]]
 ) -> list[list[Any]]:
     """Return the groups of a model's fallbacks, each target once and without the model's own."""
     seen = [target for group in groups for target in group[1:]]
     found: list[list[Any]] = []
     for other in dict.fromkeys(name for names in following.values() for name in names):
         if not (others := _groups_of(made, other)):
-            made.note(_where_set("fallbacks", routing), f"{other} is no model_name of the file; it is left out")
+            made.note(made.places[other], f"{other} is no model_name of the file; it is left out")
         for order, *targets in others:
             if new := [target for target in targets if target not in seen]:
                 found.append([order, *new])
@@ -564,8 +562,7 @@ def _unread(made: Conversion, name: str, table: Mapping[str, Any]) -> None:
     for member in table.keys() & CALLBACK_LISTS:
         for each in [table[member]] if isinstance(table[member], str) else table[member] or ():
             text = CALLBACKS.get(
-                each,
-                "not expressed; the log has a line of JSON for each request, and stages of a route see each response",
+                str(each), "not expressed; the log has a line of JSON for each request; stages see responses"
             )
             made.note(f"{name}.{member}", f"{each}: {text}")
 
@@ -593,12 +590,16 @@ def _fallbacks(
 ) -> dict[str, list[str]]:
     """Return the fallbacks of each model for one reason."""
     found: dict[str, list[str]] = {}
-    for each in [*(routing.get(name) or ()), *(settings.get(name) or ())]:
-        for model, following in each.items() if isinstance(each, Mapping) else ():
-            names = [other for other in following if isinstance(other, str)]
-            if len(names) < len(following):
-                made.note(_where_set(name, routing), f"{model}: a fallback that is no name is not expressed")
-            found.setdefault(model, []).extend(names)
+    for table, given in ("router_settings", routing), ("litellm_settings", settings):
+        for each in given.get(name) or ():
+            for model, following in each.items() if isinstance(each, Mapping) else ():
+                place = made.places.setdefault((name, model), f"{table}.{name}")
+                names = [other for other in following if isinstance(other, str)]
+                if len(names) < len(following):
+                    made.note(place, f"{model}: a fallback that is no name is not expressed")
+                for other in names:
+                    made.places.setdefault(other, place)
+                found.setdefault(model, []).extend(names)
     return found
 
 

@@ -261,6 +261,18 @@ NOTED = {
         one(model="gpt-4o") | {"litellm_settings": {"fallbacks": [{"m": ["n"]}]}},
         "litellm_settings.fallbacks: n is no model_name of the file",
     ),
+    "a fallback of another kind": (
+        one(model="gpt-4o") | {"router_settings": {"context_window_fallbacks": [{"m": ["n"]}]}},
+        "router_settings.context_window_fallbacks: n is no model_name of the file",
+    ),
+    "a default fallback": (
+        one(model="gpt-4o") | {"router_settings": {"default_fallbacks": ["n"]}},
+        "router_settings.default_fallbacks: n is no model_name of the file",
+    ),
+    "a callback that is no name": (
+        one(model="gpt-4o") | {"litellm_settings": {"callbacks": [{"a": 1}]}},
+        "litellm_settings.callbacks: {'a': 1}: not expressed",
+    ),
     "a setting that is always on": (
         one(model="gpt-4o") | {"litellm_settings": {"drop_params": False}},
         "litellm_settings.drop_params: always on",

@@ -339,4 +339,4 @@ async def test_times_are_those_that_the_gateway_counts(vector, tmp_path):
 def test_a_whole_response_is_refused_with_the_command_that_reads_it(command):
     done = run(*command, stdin=b'{"id":"c","object":"chat.completion","choices":[]}')
     assert done.returncode == 5
-    assert done.stderr.endswith(b"; streamkit convert-response reads whole responses\n")
+    assert done.stderr.endswith(b"; for a whole response, use streamkit convert-response\n")

@@ -59,7 +59,7 @@ def test_the_description_says_everything_but_keys(config):
         "upstreams:\n"
         "  openai  openai-chat, https://api.example/v1, bearer\n"
         "    rest.failures = 2\n"
-        "    headers = { x-own = … }\n"
+        '    headers = { "x-own" = … }\n'
         '    drop = ["user"]\n'
         "  local   ollama, http://127.0.0.1:11434, no key, no tools\n"
         "routes:\n"

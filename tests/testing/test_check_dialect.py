@@ -113,6 +113,14 @@ class FinishesWell(OllamaEncoder):
         super().finished(evolve(event, reason="stop", native=None))
 
 
+class EndsOnlyStops(OllamaEncoder):
+    """Writes the last line only of a natural stop."""
+
+    def terminate(self) -> None:
+        if self.stop is not None and self.stop.reason in {"stop", "tool_calls"}:
+            super().terminate()
+
+
 class AnswersWithoutUsage(OllamaResponseWriter):
     """Writes no token counts in whole responses."""
 
@@ -217,9 +225,10 @@ def test_bodies_and_quirks_that_break_a_law_are_told_which(change, law):
     [
         ({"encoder": DropsUsage}, "'usage' has.* as a stream"),
         ({"encoder": FinishesWell}, "'stop reason .*' has.* as a stream"),
+        ({"encoder": EndsOnlyStops}, "'stop reason .*' has.* as a stream"),
         (bodies(encode_response=AnswersWithoutUsage.encode_response), "'usage' has.* as a whole response"),
     ],
-    ids=["usage", "stop reason", "usage of a whole response"],
+    ids=["usage", "stop reason", "no terminator", "usage of a whole response"],
 )
 def test_what_other_dialects_can_express_is_written_or_counted(change, lost):
     with pytest.raises(AssertionError, match=f"(?s)^L5, nothing is silent: the sample response {lost}"):
