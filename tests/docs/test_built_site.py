@@ -101,7 +101,7 @@ def test_the_api_shows_fields_with_their_comments():
         pytest.skip("the site is not built: make docs-site")
     text = page.read_text("utf-8")
     assert 'id="streamkit.ReadOptions.policy"' in text
-    assert "Which deviations of a provider to tolerate." in text
+    assert "Which faults of a provider to tolerate." in text
 
 
 async def test_the_prompt_of_a_console_is_not_copied(site, tab):
