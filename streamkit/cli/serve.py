@@ -50,7 +50,8 @@ changes a setting that needs a restart (such as the port), the old configuration
 Without a file, SIGHUP stops the gateway.
 
 On loopback, the gateway checks the header Host, because a web page could point its own host name to this machine. The gateway
-accepts IP addresses, localhost and the names in the setting `hosts` of the file. The metrics are at /metrics on a separate
+accepts IP addresses, localhost, the names in the setting `hosts` of the file, and the names that containers use for their
+machine (host.docker.internal, host.containers.internal). The metrics are at /metrics on a separate
 listener, by default on loopback at the next higher port. That listener checks the header Host, too. If a client asks to
 resume a response later, the gateway keeps the response in memory, unless the table [resume] of the file says otherwise.
 
