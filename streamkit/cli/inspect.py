@@ -12,10 +12,19 @@ from typing import Any
 from attrs import asdict
 
 from streamkit.cli.inputs import open_or_say, refused
-from streamkit.cli.options import AUTO, add_in_text, add_policy, add_renamed, client, policy_of, source_or_auto
+from streamkit.cli.options import (
+    AUTO,
+    add_in_text,
+    add_policy,
+    add_recordings,
+    add_renamed,
+    client,
+    policy_of,
+    source_or_auto,
+)
 from streamkit.cli.picture import Palette, Picture, Times, table, timing_rows
 from streamkit.cli.progress import progress
-from streamkit.cli.streams import STDIN, name_of, say, write, write_json
+from streamkit.cli.streams import name_of, say, write, write_json
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Choice, Media, OutputFormat, Response, ToolCall
 from streamkit.errors import StreamError, UsageError
@@ -103,13 +112,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--web", action="store_true", help="serve a page with the streams for a browser on this machine")
     add("--to", dest="target", type=client, metavar="DIALECT", help="with --web: also show the stream in this dialect")
     add("--port", type=int, default=0, metavar="N", help="with --web: the port of the page (default: any free port)")
-    add(
-        "files",
-        nargs="*",
-        default=[STDIN],
-        metavar="FILE",
-        help="recordings, or bytes of streams (default: standard input)",
-    )
+    add_recordings(command)
 
 
 async def run(options: argparse.Namespace) -> Status:

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Iterator
 
 from streamkit.cli.inputs import open_or_say
-from streamkit.cli.options import AUTO, dialect_or_auto
+from streamkit.cli.options import AUTO, add_recordings, dialect_or_auto
 from streamkit.cli.progress import progress
-from streamkit.cli.streams import STDIN, name_of, say, visible, write, write_json
+from streamkit.cli.streams import name_of, say, visible, write, write_json
 from streamkit.errors import SourceFailed
 from streamkit.lint import VERDICTS, Check, Found, members_of, sentence
 from streamkit.report import Status, describe
@@ -52,13 +52,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         help="the input's dialect; auto detects the dialect (default: the dialect in a recording, or else auto)",
     )
     add("--json", action="store_true", help="print one JSON object for each file")
-    add(
-        "files",
-        nargs="*",
-        default=[STDIN],
-        metavar="FILE",
-        help="recordings, or bytes of streams (default: standard input)",
-    )
+    add_recordings(command)
 
 
 async def run(options: argparse.Namespace) -> Status:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, get_args
 
 from attrs import evolve
 
-from streamkit.cli.streams import say
+from streamkit.cli.streams import STDIN, say
 from streamkit.dialects import DIALECTS, client_named, dialect_named, source_named
 from streamkit.errors import UsageError
 from streamkit.policy import POLICIES, Policy, TextCalls, ThinkTags
@@ -105,6 +105,12 @@ def policy_of(options: argparse.Namespace) -> Policy:
     """Return the policy that the options of ``add_policy`` and ``add_in_text`` select."""
     policy = evolve(POLICIES[options.policy], text_calls=tuple(options.text_calls or ()))
     return policy if options.think_tags is None else evolve(policy, think_tags=options.think_tags)
+
+
+def add_recordings(command: argparse.ArgumentParser) -> None:
+    """Add the input files of a command that writes no streams."""
+    help_text = "recordings, or bytes of streams (default: standard input)"
+    command.add_argument("files", nargs="*", default=[STDIN], metavar="FILE", help=help_text)
 
 
 def add_stage(command: argparse.ArgumentParser) -> None:

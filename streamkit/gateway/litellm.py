@@ -476,7 +476,8 @@ def _routes(made: Conversion, routing: Mapping[str, Any], settings: Mapping[str,
         alias: each.get("model") if isinstance(each, Mapping) else each
         for alias, each in (routing.get("model_group_alias") or {}).items()
     }
-    orders = {reason: _fallbacks(made, name, routing, settings) for name, reason in FALLBACKS.items()}
+    tables = {"router_settings": routing, "litellm_settings": settings}
+    orders = {reason: _fallbacks(made, name, tables) for name, reason in FALLBACKS.items()}
     for alias, model in aliases.items():
         if model not in made.targets:
             made.note(
@@ -491,10 +492,8 @@ def _routes(made: Conversion, routing: Mapping[str, Any], settings: Mapping[str,
                     f"{made.places[kind, model]}.{model}", "no model_name of the file; its fallbacks are left out"
                 )
     defaults: list[str] = []
-    for place, given in ("router_settings", routing), ("litellm_settings", settings):
-        for other in given.get("default_fallbacks") or ():
-            made.places.setdefault(other, f"{place}.default_fallbacks")
-            defaults.append(other)
+    for table, given in tables.items():
+        defaults += _names(made, f"{table}.default_fallbacks", given.get("default_fallbacks") or ())
     # names first, then the more special pattern before the more general one, which would cover it
     for name, groups in sorted(made.targets.items(), key=lambda item: ("*" in item[0]) * (1000 - len(item[0]))):
         following = {reason: order.get(name) or order.get("*", []) for reason, order in orders.items()}
@@ -513,8 +512,8 @@ def _routes(made: Conversion, routing: Mapping[str, Any], settings: Mapping[str,
         if not any(isinstance(each, list) for each in to):
             route.pop("balance", None)  # there are no equals to choose from
         made.tables["routes"].append({**route, "to": to})
-    for name, table in ("router_settings", routing), ("litellm_settings", settings):
-        _unread(made, name, table)
+    for table, given in tables.items():
+        _unread(made, table, given)
 
 
 def _equals(targets: list[dict[str, Any]]) -> Any:
@@ -585,22 +584,25 @@ def _rest(made: Conversion, routing: Mapping[str, Any], settings: Mapping[str, A
         upstream["rest"] = dict(rest)
 
 
-def _fallbacks(
-    made: Conversion, name: str, routing: Mapping[str, Any], settings: Mapping[str, Any]
-) -> dict[str, list[str]]:
+def _fallbacks(made: Conversion, name: str, tables: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return the fallbacks of each model for one reason."""
     found: dict[str, list[str]] = {}
-    for table, given in ("router_settings", routing), ("litellm_settings", settings):
+    for table, given in tables.items():
         for each in given.get(name) or ():
             for model, following in each.items() if isinstance(each, Mapping) else ():
                 place = made.places.setdefault((name, model), f"{table}.{name}")
-                names = [other for other in following if isinstance(other, str)]
-                if len(names) < len(following):
-                    made.note(place, f"{model}: a fallback that is no name is not expressed")
-                for other in names:
-                    made.places.setdefault(other, place)
-                found.setdefault(model, []).extend(names)
+                found.setdefault(model, []).extend(_names(made, place, following, f"{model}: "))
     return found
+
+
+def _names(made: Conversion, place: str, fallbacks: Sequence[Any], model: str = "") -> list[str]:
+    """Return the fallbacks that are names, and remember their place in the file."""
+    names = [other for other in fallbacks if isinstance(other, str)]
+    if len(names) < len(fallbacks):
+        made.note(place, f"{model}a fallback that is no name is not expressed")
+    for other in names:
+        made.places.setdefault(other, place)
+    return names
 
 
 def _server(made: Conversion, general: Mapping[str, Any]) -> None:

@@ -269,6 +269,10 @@ NOTED = {
         one(model="gpt-4o") | {"router_settings": {"default_fallbacks": ["n"]}},
         "router_settings.default_fallbacks: n is no model_name of the file",
     ),
+    "a default fallback that is no name": (
+        one(model="gpt-4o") | {"router_settings": {"default_fallbacks": [{"a": ["b"]}]}},
+        "router_settings.default_fallbacks: a fallback that is no name is not expressed",
+    ),
     "a callback that is no name": (
         one(model="gpt-4o") | {"litellm_settings": {"callbacks": [{"a": 1}]}},
         "litellm_settings.callbacks: {'a': 1}: not expressed",
