@@ -256,6 +256,13 @@ async def test_a_client_that_left_is_no_failure():
         assert browser.said == []
 
 
+# in one task of the page: nothing of the stream before may be there for the next key
+PRESS_AND_READ_TITLE = """key => {
+    document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
+    return document.getElementById("title").textContent;
+}"""
+
+
 async def test_the_keyboard_reaches_everything():
     async with shown(*[("openai-chat", DEMO.read_bytes())] * 2) as (url, _), browsing() as browser:
         page = await browser.open(url, width=400)
@@ -265,6 +272,8 @@ async def test_the_keyboard_reaches_everything():
         assert await page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
         await page.keyboard.press("ArrowDown")
         await page.get_by_role("option", selected=True).get_by_text("1-openai-chat").wait_for()
+        for key, name in ("ArrowUp", "0-openai-chat"), ("ArrowDown", "1-openai-chat"):
+            assert await page.evaluate(PRESS_AND_READ_TITLE, key) == name
         await page.get_by_text("clean end").wait_for(state="attached")
         await page.keyboard.press("Tab")
         slider = page.get_by_role("slider", name="Waterfall")

@@ -34,7 +34,8 @@ async function follow() {
   let wait = 0;
   while (!signal.aborted) {
     try {
-      await new Promise((resolve) => setTimeout(resolve, wait));
+      // A stream that was chosen begins at once: a key that follows is for its rows, not for those of the stream before it.
+      if (wait) await new Promise((resolve) => setTimeout(resolve, wait));
       wait = AGAIN_MS;
       if (signal.aborted) return;
       if (!streams.has(selected)) selected = null;
