@@ -138,8 +138,7 @@ class WithNext:
     pauses: Mapping[int, float] = {}
 
 
-#: The settings that cost a client time, in seconds: longer than all that a request takes on a busy machine.
-LOST_S = {"first_byte_s": 2.0, "hedge_after_s": 1.0}
+LOST_S = 0.5  #: the seconds of a setting that costs a client time
 ONE, TWO = ends("stop", Text("one")), ends("stop", Text("two"), dialect="anthropic")
 #: Failures further apart than this do not count as one burst.
 APART = dict.fromkeys(range(1, 7), 0.21)
@@ -164,7 +163,7 @@ def listed(reason: str, first: Leg) -> WithNext:
 WITH_NEXT: Mapping[str, WithNext] = {
     "is healthy": WithNext(faulty(ONE), [SERVES] * 2),
     "sends no headers": WithNext(
-        faulty(Script((Hang(),)), timeouts=Timeouts(connect_s=60.0, first_byte_s=LOST_S["first_byte_s"], idle_s=60.0)),
+        faulty(Script((Hang(),)), timeouts=Timeouts(connect_s=60.0, first_byte_s=LOST_S, idle_s=60.0)),
         [SLOW, SLOW, RESTS],
     ),
     "refuses connections": WithNext(faulty(FAULTS["refused"]("")), [*[MOVES] * 5, *[RESTS] * 2], pauses=APART),
@@ -196,13 +195,13 @@ WITH_NEXT: Mapping[str, WithNext] = {
         faulty(ends("stop")), [Seen("1+0", "nothing")] * 2
     ),
     "sends its first byte late": WithNext(
-        faulty(Script((Hang(),))), [HEDGED] * 3, "`hedge_after_s`", {"hedge_after_s": LOST_S["hedge_after_s"]}
+        faulty(Script((Hang(),))), [HEDGED] * 3, "`hedge_after_s`", {"hedge_after_s": LOST_S}
     ),
     "fails, rests and recovers": WithNext(
-        faulty(status(503), ONE, rest=Rest(failures=1, first_s=1.0)),
+        faulty(status(503), ONE, rest=Rest(failures=1, first_s=2.0)),
         [MOVES, RESTS, SERVES, SERVES],
-        "`rest = { failures = 1, first_s = 1 }`",
-        pauses={2: 1.1},
+        "`rest = { failures = 1, first_s = 2 }`",
+        pauses={2: 2.1},
     ),
 }
 
@@ -210,6 +209,8 @@ WITH_NEXT: Mapping[str, WithNext] = {
 async def seen_with_next(fault: str, client: str, *, stream: bool) -> list[Seen]:
     """Ask a gateway with two upstreams, the first of which has this fault, one request after another."""
     row = WITH_NEXT[fault]
+    clocks = {"first_byte_s": row.first.values["timeouts"].first_byte_s, **row.route}
+    costs = [name for name, value in clocks.items() if value == LOST_S]  # another may pass because the machine is busy
     found, before = [], (0, 0)
     async with in_turn(row.first, leg(TWO, dialect="anthropic", timeouts=PATIENT), **row.route) as running:
         for number in range(len(row.seen)):
@@ -225,7 +226,7 @@ async def seen_with_next(fault: str, client: str, *, stream: bool) -> list[Seen]
                 Seen(
                     f"{one - before[0]}+{two - before[1]}",
                     said if read.status == 200 else f"{read.status} {read.kind}",
-                    next((name for name, seconds in LOST_S.items() if took >= seconds), ""),
+                    next((name for name in costs if one > before[0] and took >= LOST_S), ""),
                 )
             )
             before = one, two
