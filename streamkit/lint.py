@@ -14,6 +14,7 @@ from streamkit.dialects import source_named
 from streamkit.dialects.linting import (
     CASES,
     CUT,
+    GARBLES,
     KNOWN,
     READS,
     STOPPED,
@@ -25,14 +26,20 @@ from streamkit.dialects.linting import (
     Violation,
     explain,
     explain_repair,
+    shown,
 )
 from streamkit.dialects.streams.frame_decoder import DONE
 from streamkit.errors import NotThisDialect, SourceFailed, StreamError
-from streamkit.events import ProviderFailed
+from streamkit.events import ProviderFailed, ToolCallFinished
 from streamkit.framing.frame import Frame
 from streamkit.observer import Observer, Seen
 from streamkit.report import REPAIRS, Status
 
+#: Repairs that decide which fragments make up the arguments of a call. The decision may be wrong.
+GUESSES = frozenset({
+    "index_missing", "index_reused", "index_changed", "index_invalid", "id_changed", "objects_split", "arguments_repeated",
+    "arguments_cumulative", "arguments_replaced", "empty_object_prefix",
+})  # fmt: skip
 VERDICTS = {Status.DONE: "clean", Status.WOULD_BE_REPAIRED: "repairable"}  #: any other status is ``broken``
 
 
@@ -71,6 +78,7 @@ class Check:
         self._unexplained: set[str] = set()  # kinds of repairs counted since the latest frame
         self._unparsed: list[Violation] = []  # the errors that stopped the parser
         self._stopped = False  # True once the decoder can read no more frames
+        self._calls: list[ToolCallFinished] = []
         self._offset = 0  # byte offset of the latest frame
         self._frame = -1  # number of the latest frame
         self._ended = False  # True after a `[DONE]` that ends streams of the dialect
@@ -92,6 +100,7 @@ class Check:
         for seen in others:
             self._take(seen)
         self._unexplained |= end.repairs.keys()
+        self._calls += [event for event in end.events if isinstance(event, ToolCallFinished)]
         violations = [*self._linter.finish(), *self._unreadable(end.fault, self._frame), *self._unparsed]
         self.fault = self._observer.fault or (None if self.report.clean else self._broken)
         if self.fault is not None:
@@ -99,14 +108,37 @@ class Check:
         if self.report.status is Status.NOT_THIS_DIALECT:
             return Status.NOT_THIS_DIALECT
         self._explain(violations, STOPPED if self._stopped else self._end())
+        garbled = self._garbled()
+        self._explain(garbled, GARBLES)
         errors = any(violation.severity == "error" for violation in self.violations)
         if not errors and not self.report.repairs and self.fault is None:
             return Status.DONE
-        return Status.WOULD_BE_REPAIRED if self.report.clean else Status.FAILED
+        return Status.WOULD_BE_REPAIRED if self.report.clean and not garbled else Status.FAILED
+
+    def _garbled(self) -> list[Violation]:
+        """Return a violation for each call whose fragments were put together by a guess, and are no JSON object.
+
+        The last call of a response may be truncated, since the model may reach its token limit there.
+        """
+        if GUESSES.isdisjoint(self.report.repairs):
+            return []
+        return [
+            Violation(
+                "garbled",
+                f"the arguments of {shown(call.name)} are {call.verdict.kind}: {shown(call.arguments)}",
+                self._offset,
+                max(self._frame, 0),
+            )
+            for call in self._calls
+            if call.verdict is not None
+            and not call.verdict.ok
+            and (call.verdict.kind != "truncated" or call is not self._calls[-1])
+        ]
 
     def _take(self, seen: Seen) -> None:
         """Judge a frame, and explain its faults by the outcome of reading it."""
         self._unexplained |= seen.repairs.keys()
+        self._calls += [event for event in seen.events if isinstance(event, ToolCallFinished)]
         frame = seen.frame
         if frame is None:
             self._unparsed += self._unreadable(seen.fault, -1)

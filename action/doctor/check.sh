@@ -5,6 +5,12 @@ options=(--dialect "$DOCTOR_DIALECT" --model "$DOCTOR_MODEL" --yes --markdown --
 if [ -n "${DOCTOR_KEY_ENV:-}" ]; then
     options+=(--key-env "$DOCTOR_KEY_ENV")
 fi
+# curl exits with 7 as long as no connection is accepted; any response means that the server is there
+for (( second = 0; second < ${DOCTOR_WAIT_SECONDS:-0}; second++ )); do
+    curl --silent --output /dev/null --max-time 5 "$DOCTOR_URL"
+    [ $? -eq 7 ] || break
+    sleep 1
+done
 streamkit doctor "${options[@]}" "$DOCTOR_URL" | tee -a "${GITHUB_STEP_SUMMARY:-/dev/null}"
 status=${PIPESTATUS[0]}
 echo "status=$status" >> "${GITHUB_OUTPUT:-/dev/null}"

@@ -21,7 +21,8 @@ breaks the grammar, or if a client cannot read it. A violation is a note if it i
 with only notes is clean. A repeated violation is printed once. With several files, the exit status is the highest exit status
 of all files.
 
-exit status: 0 clean; 1 broken; 6 not clean, but streamkit would read the stream to a clean end; 5 not in the expected dialect.
+exit status: 0 clean; 1 broken; 6 not clean, but streamkit would read the stream to a clean end, with all its calls; 5 not in
+the expected dialect.
 
 --json prints one object on one line for each file:
   {"file", "dialect", "verdict": "clean" | "repairable" | "broken",

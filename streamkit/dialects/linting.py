@@ -38,7 +38,8 @@ TORN: Final = "does not use it: the input ended inside it"
 TOLD: Final = "reports it as the provider's error"
 CUT: Final = "treats the stream as truncated: it ends with an error, never as a success"
 UNFINISHED: Final = "treats the stream as truncated despite its terminator: it ends with an error"
-ANSWERS: Final = (READS, KNOWN, STOPS, STOPPED, TORN, TOLD, CUT, UNFINISHED)
+GARBLES: Final = "reports the arguments as invalid: it cannot tell which fragments belong to which call"
+ANSWERS: Final = (READS, KNOWN, STOPS, STOPPED, TORN, TOLD, CUT, UNFINISHED, GARBLES)
 
 #: The numbers of the cases that the tables name, with their causes, as in the catalogue.
 CASES: Final[Mapping[int, str]] = {
@@ -248,6 +249,7 @@ COMMON_HINTS: Final[Hints] = {
     ),
     "not_object": (like("payload_no_object"), like("payload_in_list"), Hint(STOPS, 115), Hint(TORN, 106)),
     "truncated": (),
+    "garbled": (),
     "unreadable": (Hint(STOPS, 115, "no JSON"), Hint(STOPS, 115, "a JSON value that is no object")),
 }  # fmt: skip
 #: Hints for rules of dialects in which a message has start and end events.
@@ -277,7 +279,11 @@ COMMON_RULES: Mapping[str, str] = {
 
 #: Rules that a checker cannot test, because only the decoder shows that it cannot read a stream.
 READING_RULES: Mapping[str, str] = {
-    "unreadable": "streamkit can read the stream to its end: no frame is invalid, and no limit is exceeded (§0.3)."
+    "unreadable": "streamkit can read the stream to its end: no frame is invalid, and no limit is exceeded (§0.3).",
+    "garbled": (
+        "If the fragments of calls have no usable index, their order still shows which fragments make up the JSON "
+        "object of each call (§0.4)."
+    ),
 }
 
 

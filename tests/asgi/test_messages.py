@@ -13,7 +13,7 @@ from streamkit.asgi import ASGIApplication, relay
 from streamkit.asgi import application as ready_routes
 from streamkit.web import Secret, Upstream
 
-SOON_S = 5.0
+SOON_S = 30.0
 
 
 async def call(app, method="GET", path="/", *, headers=(), bodies=(), leaves=False, **scope):

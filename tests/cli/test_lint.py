@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streamkit.dialects.linting import CASES, CUT, KNOWN, STOPPED, STOPS, TORN, UNFINISHED
+from streamkit.dialects.linting import CASES, CUT, GARBLES, KNOWN, STOPPED, STOPS, TORN, UNFINISHED
 from streamkit.report import REPAIRS
 from tests.cli.command import DEMO, run
 from tests.vectors.openai_chat import CALLED, DONE, ROLE, STOP, call, calls
@@ -25,14 +25,13 @@ def test_a_well_formed_stream_is_clean():
 
 
 def test_what_streamkit_reads_anyway_would_be_repaired():
-    broken = DATA.replace(b'{"index": 1, "function"', b'{"function"')
-    done = run("lint", "--dialect", "openai-chat", "--json", stdin=broken)
+    done = run("lint", "--dialect", "openai-chat", "--json", stdin=WITHOUT_INDEX)
     assert done.returncode == 6
     (found,) = (json.loads(line) for line in done.stdout.splitlines())
     assert found["verdict"] == "repairable"
     first = found["violations"][0]
-    at = broken.index(b'{"function"')
-    assert broken.rindex(b"data:", 0, at) == first["offset"], "the byte is where the frame begins"
+    at = WITHOUT_INDEX.index(b"tool_calls")
+    assert WITHOUT_INDEX.rindex(b"data:", 0, at) == first["offset"], "the byte is where the frame begins"
 
 
 def test_a_cut_stream_is_broken():
@@ -67,7 +66,8 @@ def linted(body: bytes, *arguments: str) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-WITHOUT_INDEX = DATA.replace(b'"index": 1, "function"', b'"function"')
+TWO_WITHOUT_INDEX = DATA.replace(b'"index": 1, "function"', b'"function"')  # and their fragments alternate
+WITHOUT_INDEX = sse(ROLE, calls(call(None, "a", "f", "")), calls(call(None, arguments="{}")), CALLED, DONE)
 HEAD = sse(ROLE)
 STOPPED_WITH_A_CALL = sse(ROLE, calls(call(0, "a", "f", "{}")), STOP, DONE)
 
@@ -75,7 +75,17 @@ STOPPED_WITH_A_CALL = sse(ROLE, calls(call(0, "a", "f", "{}")), STOP, DONE)
 def test_a_violation_says_its_case_and_its_repair():
     first, *rest = linted(WITHOUT_INDEX)["violations"]
     assert (first["rule"], first["case"], first["streamkit"]) == ("call_index", 6, ["index_missing"])
-    assert len(rest) == 3
+    assert len(rest) == 1
+
+
+def test_calls_that_cannot_be_told_apart_are_broken_and_not_repaired():
+    found = linted(TWO_WITHOUT_INDEX)
+    assert found["verdict"] == "broken"
+    garbled = [violation for violation in found["violations"] if violation["rule"] == "garbled"]
+    assert [violation["streamkit"] for violation in garbled] == [GARBLES] * len(garbled)
+    assert "are malformed: " in garbled[0]["message"] or "are truncated: " in garbled[0]["message"]
+    first = sse(ROLE, calls(call(None, "a", "f", "{}")), calls(call(None, "b", "g", '{"a":')), CALLED, DONE)
+    assert linted(first)["verdict"] == "repairable"  # the last call may be truncated
 
 
 def test_the_answers_of_a_note_and_of_what_follows_a_fault():
@@ -141,6 +151,7 @@ def test_another_explanation_of_one_rule_has_its_own_line():
     [
         (DATA, 0, ""),
         (WITHOUT_INDEX, 1, "requests/one.json: not clean\n"),
+        (TWO_WITHOUT_INDEX, 1, "requests/one.json: broken\n"),
         (DATA[:1500], 1, "requests/one.json: broken\n"),
     ],
 )

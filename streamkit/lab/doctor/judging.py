@@ -90,9 +90,12 @@ class Judged:
 
     @property
     def status(self) -> Status:
-        """The status, one of ``WORSE``. A finding that is an error makes it at least would-be-repaired."""
-        has_error = any(finding.severity == "error" for finding in self.findings)
-        return max(self.worst, Status.WOULD_BE_REPAIRED, key=WORSE.index) if has_error else self.worst
+        """The status, one of ``WORSE``. A finding that is an error makes it at least would-be-repaired, and calls that no
+        client can run make it failed.
+        """
+        errors = {finding.rule for finding in self.findings if finding.severity == "error"}
+        least = Status.FAILED if "arguments" in errors else Status.WOULD_BE_REPAIRED if errors else Status.DONE
+        return max(self.worst, least, key=WORSE.index)
 
     @property
     def timing(self) -> Timing:

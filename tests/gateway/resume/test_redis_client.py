@@ -60,10 +60,11 @@ async def test_an_id_that_is_not_above_the_last_is_no_error_of_the_server(calls)
     assert sum(calls.errors.values()) == 0
 
 
-async def test_many_calls_at_once_share_a_few_connections(calls):
-    calls.call_s = 5.0
+async def test_many_calls_at_once_share_a_few_connections(server):
+    calls = Calls(server.url, call_s=60.0)
     assert await asyncio.gather(*(calls.call("SET", "a", "1") for _ in range(500))) == [b"OK"] * 500
     assert len((await calls.call("CLIENT", "LIST")).splitlines()) <= 16
+    await calls.close()
 
 
 async def test_nothing_of_the_address_is_told():
