@@ -98,6 +98,10 @@ class Layout(argparse.RawDescriptionHelpFormatter):
         return filled(text, min(width, MOST_COLUMNS))
 
 
+#: The option by which other commands name the dialect of their input.
+SAME_MEANING: Final = {"--dialect": "--from", "--from": "--dialect"}
+
+
 class Parser(argparse.ArgumentParser):
     """The parser of the command and of its subcommands.
 
@@ -116,7 +120,9 @@ class Parser(argparse.ArgumentParser):
             name = given.partition("=")[0]
             is_option = name.startswith("--") and " " not in given
             if is_option and not any(each.startswith(name) for each in known):
-                self.error(f"no option is called {visible(name)}{meant(name, known, str)}")
+                other = SAME_MEANING.get(name)
+                hint = f"; did you mean {other}?" if other in known else meant(name, known, str)
+                self.error(f"no option is called {visible(name)}{hint}")
         return super().parse_known_args(args, namespace)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

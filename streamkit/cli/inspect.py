@@ -20,6 +20,7 @@ from streamkit.cli.options import (
     add_renamed,
     client,
     policy_of,
+    recordings_of,
     source_or_auto,
 )
 from streamkit.cli.picture import Palette, Picture, Times, table, timing_rows
@@ -121,18 +122,19 @@ async def run(options: argparse.Namespace) -> Status:
     tools = None if options.tools is None else tools_of(options.tools)
     output = None if options.output is None else output_of(options.output)
     read_options = ReadOptions(policy=policy_of(options), tools=tools, output=output)
+    files = recordings_of(options)
     if options.web:
         if options.json or options.timings:
             raise UsageError("--json and --timings cannot be used with --web")
         from streamkit.cli.inspect_web import show  # noqa: PLC0415 - imports a server, which only --web needs
 
-        return await show(options.files, options.source, read_options, client=options.target, port=options.port)
+        return await show(files, options.source, read_options, client=options.target, port=options.port)
     if options.target is not None or options.port:
         raise UsageError("--to and --port need --web")
-    with progress(options.files):
+    with progress(files):
         statuses = [
             await inspect(path, options.source, palette, read_options, as_json=options.json, timings=options.timings)
-            for path in options.files
+            for path in files
         ]
     return max(statuses)
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from streamkit.cli.inputs import open_or_say
-from streamkit.cli.options import AUTO, add_recordings, dialect_or_auto
+from streamkit.cli.options import AUTO, add_recordings, dialect_or_auto, recordings_of
 from streamkit.cli.progress import progress
 from streamkit.cli.streams import name_of, say, visible, write, write_json
 from streamkit.errors import SourceFailed
@@ -58,8 +58,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 async def run(options: argparse.Namespace) -> Status:
     """Check each file. Return the worst status of all files."""
-    with progress(options.files):
-        statuses = [await lint(path, options.dialect, as_json=options.json) for path in options.files]
+    files = recordings_of(options)
+    with progress(files):
+        statuses = [await lint(path, options.dialect, as_json=options.json) for path in files]
     return max(statuses)
 
 

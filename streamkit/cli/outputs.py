@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from streamkit.cli.progress import progress
-from streamkit.cli.streams import STDIN, say, write
+from streamkit.cli.streams import STDIN, files_of, say, write
 from streamkit.errors import SourceFailed, UsageError
 from streamkit.lab.recording import SUFFIX
 from streamkit.report import Status
@@ -114,19 +114,13 @@ def outputs(inputs: Sequence[str], out: str | None, media_type: str, *, force: b
 
 
 def _files(inputs: Sequence[str], target: Path) -> Iterator[tuple[str, Path]]:
-    """Yield each file, and those of each folder and its subfolders, with the path below the folder. Skip hidden files."""
+    """Yield each file with its path below the folder that was given. Skip files that are already in ``target``."""
     for given in inputs:
         if given == STDIN:
             raise UsageError("--out: standard input has no name; write --out DIR/NAME")
-        folder = Path(given)
-        if not folder.is_dir():
-            yield given, Path(folder.name)
-            continue
-        for path in sorted(folder.rglob("*")):
-            place = path.relative_to(folder)
-            is_hidden = any(part.startswith(".") for part in place.parts)
-            if path.is_file() and not is_hidden and target.resolve() not in path.resolve().parents:
-                yield str(path), place
+        for path, place in files_of(given):
+            if path == given or target.resolve() not in Path(path).resolve().parents:
+                yield path, place
 
 
 def _stem(name: str) -> str:

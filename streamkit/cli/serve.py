@@ -21,7 +21,7 @@ from streamkit.text.quoting import quoted
 if TYPE_CHECKING:
     from streamkit.gateway.serve import Inspection
 
-HELP = "run the gateway: it translates between clients and providers of any dialects"
+HELP = "run the gateway: it lets clients use providers that speak other dialects"
 CLIENTS = ", ".join(name for name, dialect in DIALECTS.built_in.items() if dialect.http.surface is not None)
 KEY_VARIABLE = "STREAMKIT_INSPECT_KEY"
 DETAIL = f"""\

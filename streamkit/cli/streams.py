@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,18 @@ from streamkit.text.quoting import printable_json, shortened
 READ_BYTES = 64 * 1024
 STDIN = "-"
 STDIN_DESCRIPTOR, STDOUT_DESCRIPTOR = 0, 1
+
+
+def files_of(given: str) -> Iterator[tuple[str, Path]]:
+    """Yield a file, or each file of a folder and its subfolders, with the path below the folder. Skip hidden files."""
+    folder = Path(given)
+    if not folder.is_dir():
+        yield given, Path(folder.name)
+        return
+    for path in sorted(folder.rglob("*")):
+        place = path.relative_to(folder)
+        if path.is_file() and not any(part.startswith(".") for part in place.parts):
+            yield str(path), place
 
 
 def read(path: str) -> AsyncGenerator[bytes, None]:

@@ -74,8 +74,13 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
 }
 ALIASES: Final = {
     "ollama_chat": "ollama", "cohere_chat": "cohere", "vertex_ai_beta": "vertex_ai", "bedrock_converse": "bedrock",
-    "text-completion-openai": "openai",
 }  # fmt: skip
+#: Why entries of some providers are left out, although streamkit knows their vendors.
+NO_COUNTERPART: Final = {
+    "github_copilot": "the gateway does not log in to GitHub; with a token of yours, write an upstream with "
+    'dialect = "github-copilot"',
+    **dict.fromkeys(("text-completion-openai", "text-completion-codestral"), "text completions are not served"),
+}
 #: Stands in a URL for what the file does not say. No such host exists (RFC 2606).
 MISSING: Final = "missing.invalid"
 SCOPE: Final = (
@@ -124,7 +129,7 @@ CALLBACKS: Final = {
     "arize": "use [telemetry] with otlp = true", "arize_phoenix": "use [telemetry] with otlp = true",
 }  # fmt: skip
 #: The modes of LiteLLM's models that the gateway serves.
-MODES: Final = frozenset({None, "chat", "completion", "responses"})
+MODES: Final = frozenset({None, "chat", "responses"})
 #: Names of models for embeddings, images and speech, which entries seldom give a mode.
 _OTHER_MODELS: Final = re.compile(r"embed|rerank|dall-e|gpt-image|whisper|tts|moderation", re.IGNORECASE)
 _SECRET_HEADER: Final = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
@@ -214,7 +219,8 @@ def _entry(made: Conversion, entry: Any, path: str, timeouts: Mapping[str, Any])
     where = f"{path}.litellm_params"
     provider, model = _provider(params)
     if provider not in PROVIDERS:
-        made.note(f"{where}.model", f"the provider {provider} has no counterpart here; the entry is left out")
+        why = NO_COUNTERPART.get(provider, f"the provider {provider} has no counterpart here")
+        made.note(f"{where}.model", f"{why}; the entry is left out")
         return
     info = entry.get("model_info")
     mode = info.get("mode") if isinstance(info, Mapping) else None

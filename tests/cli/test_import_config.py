@@ -214,6 +214,14 @@ def test_every_provider_gives_a_configuration_that_is_accepted(provider, tmp_pat
 
 
 NOTED = {
+    "text completions": (
+        one(model="text-completion-openai/gpt-3.5-turbo-instruct"),
+        "litellm_params.model: text completions",
+    ),
+    "GitHub's login": (
+        one(model="github_copilot/gpt-5"),
+        "litellm_params.model: the gateway does not log in to GitHub",
+    ),
     "embeddings by name": (
         one(model="openai/text-embedding-3-small"),
         "litellm_params.model: a model for embed is not served",

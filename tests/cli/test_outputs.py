@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.cli.command import DEMO, run
@@ -136,3 +138,13 @@ def test_one_bad_file_leaves_no_output_and_the_others_are_converted(folder):
 def test_standard_input_is_written_to_a_file(folder, converted):
     assert run(*TO, "-o", "out.sse", stdin=DATA).returncode == 0
     assert (folder / "out.sse").read_bytes() == converted
+
+
+@pytest.mark.parametrize("command", ["inspect", "lint"])
+def test_the_files_of_a_folder_are_read(folder, command):
+    done = run(command, "--json", "in")
+    files = [json.loads(line)["file"] for line in done.stdout.splitlines()]
+    assert (done.returncode, files) == (0, ["in/a.txt", "in/sub/b.c.sse"])
+    (folder / "empty").mkdir()
+    done = run(command, "empty")
+    assert (done.returncode, done.stderr) == (2, b"streamkit: empty: no file in this folder\n")

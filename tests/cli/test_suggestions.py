@@ -17,6 +17,8 @@ from tests.cli.command import run
         (["convert", "--polcy=strict", "--to", "ollama"], "--policy"),
         (["convert-request", "--form", "ollama"], "--from"),  # rather than that --from is missing
         (["serve", "--prot", "1"], "--port"),
+        (["lint", "--from", "ollama"], "--dialect"),  # which other commands call --from
+        (["inspect", "--dialect", "ollama"], "--from"),
         (["inspect", "--policy", "strickt"], "'strict'"),
         (["convert", "--from", "openai-chta", "--to", "ollama"], "'openai-chat'"),
         (["convert", "--from", "vlm", "--to", "ollama"], "'vllm'"),

@@ -54,7 +54,7 @@ def examples(tmp_path_factory) -> Path:
 def check(folder: Path, *command: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", *command], cwd=folder, env=environment(folder) | {"MYPY_CACHE_DIR": str(CACHE)},
-        capture_output=True, text=True, timeout=110, check=False,
+        capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
 
