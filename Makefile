@@ -89,7 +89,7 @@ bench-check: $(VENV)/.bench  ## has anything become slower? by counted instructi
 soak: $(VENV)/.test  ## an hour of mixed load on the gateway: memory, tasks and descriptors stay; SOAK="--minutes 5" for less
 	$(BIN)/python -m benchmarks.soak --write $(SOAK)
 
-release: $(VENV)/.test  ## check and build a release in build/release, and tag nothing; RELEASE=--tag tags it, --skip-tests is faster
+release: $(VENV)/.test  ## check and build a release in build/release, and tag nothing; RELEASE='--tag --repository URL' tags it, --skip-tests is faster
 	$(BIN)/python -m tools.release $(RELEASE)
 
 install-matrix: $(VENV)/.test  ## the wheel in empty environments of each Python here, with each extra alone, and the README's commands

@@ -1,14 +1,15 @@
 """Prepare a release that a person publishes: ``make release``.
 
 python -m tools.release                 # try: check and build into build/release; nothing is tagged
-python -m tools.release --tag           # the same, and then the tag vVERSION
+python -m tools.release --tag --repository https://github.com/OWNER/streamkit    # the same, and then the tag vVERSION
 python -m tools.release --skip-tests    # try without `make test`, never with --tag
 python -m tools.release --prepare       # after the version and the changelog: write tools/released-api.txt
 
 It checks that the tree is clean, that the changelog has the version and nothing under "Unreleased", that the tag is new, that
 ``tools/released-api.txt`` is that of this version, and the tests. It builds wheel and source distribution twice, with the time
 of the last commit, and compares their hashes. It adds an SBOM of the runtime dependencies with all extras that users install,
-as CycloneDX, and SHA256SUMS. Nothing is uploaded.
+as CycloneDX, and SHA256SUMS. Nothing is uploaded. The package's page at PyPI gets the address of the repository, and links to
+the files at this version in place of the README's relative links.
 """
 
 from __future__ import annotations
@@ -110,22 +111,42 @@ def normalise(archive: Path, epoch: int) -> None:
         zipped.write(packed.getvalue())
 
 
-def copy(folder: Path) -> Path:
+def address(tree: Path, repository: str, version: str) -> None:
+    """Write the repository's address into the metadata, and make the README's relative links absolute, for PyPI's page."""
+    project = tree / "pyproject.toml"
+    urls = f'[project.urls]\nRepository = "{repository}"\nChangelog = "{repository}/blob/v{version}/CHANGELOG.md"\n\n'
+    project.write_text(project.read_text("utf-8").replace("[project.scripts]\n", f"{urls}[project.scripts]\n"), "utf-8")
+    readme = tree / "README.md"
+    readme.write_text(absolute(readme.read_text("utf-8"), repository, version), "utf-8")
+
+
+def absolute(page: str, repository: str, version: str) -> str:
+    """Return a page in Markdown whose links lead to the files of a version: pictures to their bytes, others to their pages."""
+    return re.sub(
+        r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)]+)\)",
+        lambda link: f"{link[1]}[{link[2]}]({repository}/{'raw' if link[1] else 'blob'}/v{version}/{link[3]})",
+        page,
+    )
+
+
+def copy(folder: Path, repository: str, version: str) -> Path:
     """Return a copy of the files that git has in the last commit: what else is in the tree goes into no release."""
     folder.mkdir(parents=True)
     archive = folder.with_suffix(".tar")
     run("git", "archive", "--format=tar", "-o", archive, "HEAD")
     with tarfile.open(archive) as packed:
         packed.extractall(folder, filter="data")
+    if repository:
+        address(folder, repository, version)
     return folder
 
 
-def build_twice(out: Path, epoch: str) -> dict[str, str]:
+def build_twice(out: Path, epoch: str, repository: str, version: str) -> dict[str, str]:
     """Build in two folders and compare. Return the hashes."""
     shutil.rmtree(out, ignore_errors=True)
     with tempfile.TemporaryDirectory() as name:
-        first = build(copy(Path(name, "a", "streamkit")), out, epoch)
-        second = build(copy(Path(name, "another", "name")), Path(name, "out"), epoch)
+        first = build(copy(Path(name, "a", "streamkit"), repository, version), out, epoch)
+        second = build(copy(Path(name, "another", "name"), repository, version), Path(name, "out"), epoch)
     if first != second:
         sys.exit(f"two builds differ:\n{first}\n{second}")
     return first
@@ -154,7 +175,10 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--skip-tests", action="store_true", help="leave out `make test`; not with --tag")
     parser.add_argument("--prepare", action="store_true", help="write tools/released-api.txt and end")
+    parser.add_argument("--repository", default="", metavar="URL", help="the repository's address, for PyPI's page")
     chosen = parser.parse_args(arguments)
+    if chosen.tag and not chosen.repository:
+        parser.error("PyPI's page needs the repository's address: add --repository https://github.com/OWNER/streamkit")
     if chosen.tag and chosen.skip_tests:
         parser.error("a release needs the tests: leave out --skip-tests or --tag")
     version = streamkit.__version__
@@ -172,7 +196,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("make test …", flush=True)
         run("make", "test")
     epoch = run("git", "log", "-1", "--format=%ct")
-    hashes = build_twice(OUT, epoch)
+    hashes = build_twice(OUT, epoch, chosen.repository.rstrip("/"), version)
     print("two builds have the same hashes")
     sbom = add_sbom(OUT, version, epoch)
     hashes[sbom.name] = hashlib.sha256(sbom.read_bytes()).hexdigest()
@@ -184,7 +208,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"tagged v{version}")
         print(NEXT.format(version=version, out=OUT.relative_to(ROOT)), end="")
     else:
-        print("tried only: nothing is tagged. `make release RELEASE=--tag` sets the tag and says what to do next")
+        print(
+            "tried only: nothing is tagged. `make release RELEASE='--tag --repository URL'` sets the tag and says what next"
+        )
     return int(bool(found))
 
 

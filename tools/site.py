@@ -1,4 +1,4 @@
-"""After the site is built: take the specification out of the search, and write `llms.txt`, one sentence for each page."""
+"""After the site is built: take the specification out of the search, check the links of the HTML, and write `llms.txt`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
 ROOT = Path(__file__).resolve().parents[1]
 #: The anchor of a field or a method of a class.
@@ -52,9 +53,36 @@ def lines_of_llms() -> Iterator[str]:
             yield from ("", f"## {entry.rstrip(':')}", "")
 
 
+def mend_links_of_docstrings(page: Path) -> int:
+    """Shorten the links of docstrings, which are written for docs/reference/, by one step: the API is a folder higher."""
+    text, count = re.subn(r'href="\.\./(\.\./[^"]+)"', r'href="\1"', page.read_text("utf-8"))
+    page.write_text(text, "utf-8")
+    return count
+
+
+def dead_links(built: Path) -> list[str]:
+    """Return each relative link of a page that leads to no file of the site, with its page."""
+    dead = []
+    for page in sorted(built.rglob("*.html")):
+        if page.name == "404.html":  # its links begin at the address where it is shown
+            continue
+        for link in re.findall(r'(?:href|src)=["\']?([^"\'\s>#?]+)', page.read_text("utf-8")):
+            if not re.match(r"[a-z]+:|//|/", link):
+                target = (page.parent / unquote(link)).resolve()
+                if not (target / "index.html" if target.is_dir() else target).exists() or built not in (
+                    target,
+                    *target.parents,
+                ):
+                    dead.append(f"{page.relative_to(built)}: {link}")
+    return dead
+
+
 if __name__ == "__main__":
     if not all(drop_from_search(BUILT / "search.json")):
         raise SystemExit(
             "build/site/search.json has no section of spec/ or of the API: has the form of the index changed?"
         )
+    mend_links_of_docstrings(BUILT / "api" / "index.html")
+    if dead := dead_links(BUILT):
+        raise SystemExit("\n".join(["these links lead nowhere:", *dead]))
     (BUILT / "llms.txt").write_text("\n".join(lines_of_llms()) + "\n", "utf-8")

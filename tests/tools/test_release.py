@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import tarfile
 import tomllib
 
@@ -74,3 +75,15 @@ def test_the_install_matrix_knows_what_each_extra_brings():
     assert set(install_matrix.IMPORTS) == {"", *release.EXTRAS}
     named = tomllib.loads((release.ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     assert set(release.EXTRAS) == named.keys() - {"bench", "clients", "dev", "docs", "fuzz", "mutation"}
+
+
+def test_the_page_at_pypi_has_no_relative_links(tmp_path):
+    for name in ("README.md", "pyproject.toml"):
+        (tmp_path / name).write_text((release.ROOT / name).read_text("utf-8"), "utf-8")
+    release.address(tmp_path, "https://code.example/o/streamkit", "0.1.0")
+    links = re.findall(r"\]\(([^)]+)\)", (tmp_path / "README.md").read_text("utf-8"))
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    assert "https://code.example/o/streamkit/blob/v0.1.0/docs/why.md" in links
+    assert "https://code.example/o/streamkit/raw/v0.1.0/docs/drawings/gateway.svg" in links
+    urls = tomllib.loads((tmp_path / "pyproject.toml").read_text("utf-8"))["project"]["urls"]
+    assert urls["Repository"] == "https://code.example/o/streamkit"
