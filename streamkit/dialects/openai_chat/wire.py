@@ -157,6 +157,10 @@ def extra_content(signature: Opaque) -> dict[str, Any]:
     return {signature.vendor: {"thought_signature": signature.blob}}
 
 
+#: The member with a call's input, by the call's kind.
+INPUTS: Final[Mapping[str, str]] = {"function": "arguments", "custom": "input"}
+
+
 def tool_call(call: ToolCall) -> dict[str, Any]:
     """Return an item of ``tool_calls``, in the form for its kind."""
     if call.kind == "custom":
