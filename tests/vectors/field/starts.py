@@ -143,12 +143,31 @@ CASES = (
     ),
     Case(
         number=271, refs="recordings that a test changed",
-        cause="`response.created` already has items, and the arguments in these items are an object. Or an item that the client must act on, such as a call, is only in the last event",
-        does="An item in `response.created` starts there. If an item has no events of its own, streamkit reads it from the last event. The turn then waits for the client, as it does after a whole response.",
+        cause="`response.created` already has items, and the arguments in these items are an object. Or an item, such as a call that the client must run, is only in the last event of the response or in its own last event",
+        does="An item in `response.created` starts there. If an item has no events of its own, streamkit reads it from the last event. If only the start of an item is missing, streamkit writes one. The turn then waits for the client, as it does after a whole response.",
         forms=(
             responses(
                 rs.START, rs.last("completed", {"item": SHELL}), name="an item for the client to run, in the last event alone", stop="tool_calls", repairs={"block_unopened": 1},
                 to={"openai-responses": Output(said=(Block("local_shell_call"),), stop="completed")},
+            ),
+            responses(
+                rs.START, rs.done(0, "local_shell_call", call_id="a", action={"type": "exec"}), rs.last("completed", {"item": SHELL}), name="an item for the client to run, in its own last event alone", stop="tool_calls",
+                repairs={"block_unopened": 1}, to={"openai-responses": Output(said=(Block("local_shell_call"),), stop="completed")},
+            ),
+            responses(
+                rs.START, rs.done(0, "image_generation_call", result="iVBORw0KGgo=", output_format="png"), rs.last("completed"), name="an image, in its own last event alone",
+                repairs={"block_unopened": 1}, to={"openai-responses": Output(said=(Block("image_generation_call"),), stop="completed")},
+            ),
+            responses(
+                rs.START, rs.done(0, "zz_call", call_id="a"), rs.last("completed"), name="an unknown item, in its own last event alone", stop="tool_calls", repairs={"block_unopened": 1},
+                to={"openai-responses": Output(said=(Block("zz_call"),), stop="completed")},
+            ),
+            responses(
+                rs.START, rs.done(0, "function_call", call_id="a", name="f", arguments=A.arguments), rs.done(0, "function_call", id="i1", call_id="b", name="f", arguments="{}"), rs.last("completed"), name="two calls at one index",
+                calls=(A, Call("f", "{}", id="b")), stop="tool_calls", repairs={"block_unopened": 1, "index_reused": 1}, to={"anthropic": messages(Use("a", "f", A.arguments), Use("b", "f", "{}"), stop="tool_use", usage=None)},
+            ),
+            responses(
+                rs.START, *(rs.done(0, "message", id=f"i{n}", role="assistant", content=[rs.part("Hi")]) for n in (0, 1)), rs.last("completed"), name="a message twice", text="Hi", repairs={"block_unopened": 2}, to={"openai-chat": written(Text("Hi"))},
             ),
             responses(created(OBJECT), rs.last("completed", {"item": OBJECT}), calls=(A,), stop="tool_calls", repairs={"arguments_not_text": 2, "block_unclosed": 1}, to=USED),
         ),
