@@ -43,6 +43,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "payload_in_list": "an event had a list of payloads, which were read one by one",
     "field_invalid": "a field was ignored because the dialect does not allow the type of its value",
     "error_shape": "an error was read although the error did not have the dialect's form",
+    "call_shape": "a call had members in another place (no `function` around them) or arguments under another name",
     "calls_unanswered": "calls before an error were given results, because clients of the dialect run calls without a result",
     "foreign_terminator": "another dialect's terminator (`[DONE]`) was skipped",
     "choice_index_missing": "a choice had no index; its position in the list was used (nearly always 0)",

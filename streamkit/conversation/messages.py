@@ -205,12 +205,12 @@ class Citation:
 
     url: str
     title: str | None = None
-    quote: str | None = None
+    quote: str | None = None  #: the text of the page or document
     start: int | None = None
     end: int | None = None
     block: int = 0
     document: DocumentPlace | None = None  #: set for a document, whose ``url`` is empty
-    text: str | None = None  #: the text between ``start`` and ``end``, for a dialect that repeats it
+    text: str | None = None  #: the model's text between ``start`` and ``end``, for a dialect that repeats it
 
 
 Part: TypeAlias = Text | Refusal | Reasoning | RedactedReasoning | Media | ToolCall | ToolResult | Aside

@@ -146,6 +146,7 @@ class CitationForm:
     document_block: Callable[[Document], dict[str, Any]] | None = None
     at_end: bool = False  #: Whether all citations of a choice are written together, at its end.
     has_text: bool = False  #: Whether a citation repeats the text between its start and its end (``Citation.text``).
+    has_quote: bool = False  #: Whether a citation has the text of the source that it cites (``Citation.quote``).
 
 
 class SearchReader(Protocol):

@@ -117,7 +117,10 @@ CASES: Final[Mapping[int, str]] = {
     ),
     162: "a character above U+FFFF is split between two deltas, with half a surrogate pair in each",
     164: 'a payload is not an object: it is `null`, `[]` or `"ping"`, or a list with an error or a chunk in it',
-    165: "values have the wrong type: an index is text, or the arguments, the reasoning or `tool_calls` are an object",
+    165: (
+        "values have the wrong type or place: an index is text, the arguments, the reasoning or `tool_calls` are an "
+        "object, or a call has no `function` around its name and arguments"
+    ),
     180: "software reads an unknown stop reason after a complete call as a natural stop, and does not run the call",
     227: "the text contains thinking, between `<think>` and `</think>`",
     231: (
@@ -149,7 +152,7 @@ REPAIR_CASES: Final[Mapping[str, int | None]] = {
     "error_shape": 112,
     "foreign_terminator": 68,
     "delta_missing": 133,
-    **dict.fromkeys(("text_as_object", "list_missing", "list_unasked", "object_missing"), 165),
+    **dict.fromkeys(("text_as_object", "list_missing", "list_unasked", "object_missing", "call_shape"), 165),
     "said_twice": 160,
     **dict.fromkeys(("arguments_not_text", "arguments_not_object"), 46),
     "block_unopened": 75,

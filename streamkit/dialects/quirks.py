@@ -140,6 +140,17 @@ def rename(path: str, name: str) -> ChangeStep:
     return step
 
 
+def hoist(path: str) -> ChangeStep:
+    """Return a step that replaces the object at ``path`` by its members."""
+    above, _, name = path.rpartition(".")
+
+    def step(payload: Payload) -> None:
+        parent = value_at(payload, above)
+        parent |= parent.pop(name)
+
+    return step
+
+
 def cut(path: str) -> ChangeStep:
     """Return a step that removes the member at ``path``."""
     above, _, name = path.rpartition(".")

@@ -4,8 +4,9 @@ A citation refers to a place in the model's text, and each dialect counts places
 text block, Responses counts characters of one part, Chat and Cohere count characters of the whole text, and Gemini counts
 bytes and sends all citations at the end. So the text is measured while it passes. A citation of a whole block is held until
 the block ends, and one for a dialect that sends all ``at_end`` until the choice ends. A citation whose block is already
-closed is a counted loss. So is a citation of a document, where the target dialect can't cite documents. From Cohere to a
-dialect that cites with blocks, the text is cut into blocks (``CitedBlocks``).
+closed is a counted loss. So is a citation of a document, where the target dialect can't cite documents, and the text of the
+source that a citation quotes, where the target has no member for it. From Cohere to a dialect that cites with blocks, the
+text is cut into blocks (``CitedBlocks``).
 
 A client that asked for a search counts searches and lists their pages: Claude Code takes its links only from them. So each
 search that has ended is written once, as a whole; its progress is not written. Clients run none of these searches. Where the
@@ -209,6 +210,8 @@ class CitationCarrier(Link):
             if citation.document is not None and not self._to.documents:
                 self._report.lose("citation")
                 continue
+            if citation.quote and not self._to.has_quote:
+                self._report.lose("metadata", what="cited text")
             if self._to.unit == "none":
                 self._tell(self._to.write([citation], choice.number))
             elif citation.start is None:
@@ -316,7 +319,7 @@ class CitationCarrier(Link):
                 self._tell(self._to.write([moved], choice.number))
 
     def _measured(self, choice: _CitedChoice, citation: Citation) -> Citation:
-        """Return a citation with its place in bytes, and a held one with its quote if there is room.
+        """Return a citation with its place in bytes, and a held one with the text at its place if there is room.
 
         If the text is not kept, the citation has no place.
         """
@@ -324,15 +327,19 @@ class CitationCarrier(Link):
         if text is None:
             return evolve(citation, start=None, end=None)
         start, end = min(citation.start or 0, choice.length), min(citation.end or 0, choice.length)
-        quote = citation.quote
-        if self._to.at_end and not quote and end - start <= self._room:
+        cited = None
+        if self._to.at_end and end - start <= self._room:
             self._room -= end - start
-            quote = text.between(start, end)
-        return evolve(citation, start=text.bytes_before(start), end=text.bytes_before(end), quote=quote)
+            cited = text.between(start, end)
+        return evolve(citation, start=text.bytes_before(start), end=text.bytes_before(end), text=cited)
 
 
 def _size(citation: Citation) -> int:
-    return CITATION_CHARS + len(citation.url) + len(citation.title or "") + len(citation.quote or "")
+    return (
+        CITATION_CHARS
+        + len(citation.url)
+        + sum(map(len, filter(None, (citation.title, citation.quote, citation.text))))
+    )
 
 
 class CitedBlocks(Link):

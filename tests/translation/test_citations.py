@@ -198,6 +198,55 @@ def test_what_cites_no_page_passes_for_the_encoder_to_count():
             assert carried(dialect, to, [TextDelta("a"), aside])[0] == [TextDelta("a"), aside]
 
 
+def quoted(dialect: str) -> dict:
+    raw = RAW[dialect][1]
+    if dialect == "openai-chat":
+        return {**raw, "url_citation": {**raw["url_citation"], "content": "rain"}}
+    if dialect == "cohere":
+        [source] = raw["sources"]
+        return {**raw, "sources": [{**source, "document": {**source["document"], "text": "rain"}}]}
+    return raw
+
+
+@pytest.mark.parametrize("to", FORMS)
+@pytest.mark.parametrize("source", ["anthropic", "bedrock", "openai-chat", "cohere"])
+def test_the_text_of_the_page_is_written_or_counted(source, to):
+    if source == to:
+        return
+    events = [
+        TextDelta(FIRST),
+        TextDelta(SECOND, block=1),
+        aside_of(source, quoted(source), 1),
+        ResponseFinished("stop"),
+    ]
+    out, report = carried(source, to, events)
+    [made] = [event for event in out if isinstance(event, Aside)]
+    [citation] = FORMS[to].read(made)[0]
+    lost = [] if FORMS[to].has_quote else [("metadata", "cited text")]
+    assert (citation.quote, report.lost) == (None if lost else "rain", lost)
+
+
+def test_googles_segment_is_the_text_that_cites_and_not_the_text_of_the_page():
+    events = [
+        TextDelta(FIRST),
+        TextDelta(SECOND, block=1),
+        aside_of("anthropic", RAW["anthropic"][1], 1),
+        ResponseFinished("stop"),
+    ]
+    [made] = [event for event in carried("anthropic", "gemini", events)[0] if isinstance(event, Aside)]
+    assert made.raw == RAW["gemini"][1]
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "bedrock", "openai-chat", "openai-responses"])
+def test_other_members_of_a_citation_are_counted(dialect):
+    raw = {**RAW[dialect][1], "source": "S", "type_of_page": None}
+    if dialect == "openai-chat":
+        raw = {**raw, "url_citation": {**raw["url_citation"], "source": "S"}}
+    to = "cohere" if dialect != "openai-responses" else "openai-chat"
+    _, report = carried(dialect, to, [TextDelta(FIRST + SECOND), aside_of(dialect, raw), ResponseFinished("stop")])
+    assert report.lost == [("metadata", "source")]
+
+
 def test_what_google_says_beside_is_counted():
     raw = {**RAW["gemini"][1], "searchEntryPoint": {"renderedContent": "<div>"}, "webSearchQueries": ["rain"]}
     _, report = carried("gemini", "openai-chat", [TextDelta(FIRST + SECOND), aside_of("gemini", raw)])

@@ -133,6 +133,17 @@ def aside_of(dialect: str, kind: str, raw: object) -> Aside:
     return Aside(FORMS[dialect].vendor, "server_tool", kind, raw)
 
 
+def test_other_members_of_a_page_are_counted_except_what_only_the_server_reads():
+    page = {"type": "web_search_result", "url": "https://a.example/1", "title": "One", "encrypted_content": "E"}
+    for age, lost in ("1 day", [("metadata", "page_age")]), (None, []):
+        report = StreamReport()
+        block = {"type": "web_search_tool_result", "tool_use_id": "t", "content": [{**page, "page_age": age}]}
+        start = {"type": "content_block_start", "index": 0, "content_block": block}
+        aside = Aside("anthropic", "server_tool", "content_block_start", start)
+        [search], _ = FORMS["anthropic"].reader(DEFAULT_LIMITS, report).take(aside)
+        assert (search.pages, report.lost) == ([("https://a.example/1", "One")], lost)
+
+
 def test_what_is_no_search_passes_and_what_has_no_end_is_counted():
     other = [
         aside_of("anthropic", "content_block_start", {"content_block": {"type": "server_tool_use", "name": "bash", "input": {}}}),

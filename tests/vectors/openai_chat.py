@@ -129,6 +129,9 @@ HEALTHY = [
         calls=(Call("sh", "ls -l"),),
         losses={dialect: {"custom_tool_wrapped": 1} for dialect in ("anthropic", "ollama")},
     ),
+    called(
+        "a call without function", calls({"index": 0, "id": "a", "type": "function", "name": "f", "arguments": "{}"}), calls=(Call("f", "{}"),), repairs={"call_shape": 1},
+    ),
     called("arguments of one word", calls(call(0, "a", "f", "tru")), calls=(Call("f", "tru", "truncated"),), losses={"ollama": {"call_withheld": 1}}),
     called("malformed arguments", calls(call(0, "a", "f", "{x}")), calls=(Call("f", "{x}", "malformed"),), losses={"ollama": {"arguments_wrapped": 1}}),
     called("arguments that are a list", calls(call(0, "a", "f", "[1]")), calls=(Call("f", "[1]", "not_an_object"),), losses={"ollama": {"arguments_wrapped": 1}}),

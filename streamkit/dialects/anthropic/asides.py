@@ -24,7 +24,7 @@ from streamkit.dialects.anthropic.wire import VENDOR
 from streamkit.dialects.base import CitationForm, SearchForm, ToolSearchForm
 from streamkit.dialects.bodies.responses import Block, BlockList, joined_input
 from streamkit.dialects.members.fields import without_none
-from streamkit.dialects.members.values import details_of, json_value, objects_in
+from streamkit.dialects.members.values import details_of, json_value, objects_in, others_of
 from streamkit.dialects.vocabulary.document_places import Document, DocumentForm, read_place, write_place
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, seal, unseal
 from streamkit.dialects.vocabulary.web_search import read_pages
@@ -104,6 +104,8 @@ class AnthropicBlocks(BlockList):
 # -- citations ---------------------------------------------------------------------------------------------------------
 
 WEB: Final = "web_search_result_location"
+WEB_MEMBERS: Final = frozenset({"type", "url", "title", "cited_text", "encrypted_index"})
+DOCUMENT_MEMBERS: Final = frozenset({"type", "title", "document_title", "cited_text", "source"})
 #: For each type of document citation: the unit of its positions, and the members with document number, start and end.
 DOCUMENTS: Final[Mapping[str, DocumentForm]] = {
     "char_location": ("char", "document_index", "start_char_index", "end_char_index"),
@@ -114,7 +116,10 @@ DOCUMENTS: Final[Mapping[str, DocumentForm]] = {
 
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
-    """Return the page or document that a citation names, and the losses, of which there are none here."""
+    """Return the page or document that a citation names, and the names of other members.
+
+    ``encrypted_index`` does not count as lost: no client can show it, and only Anthropic's server reads it.
+    """
     raw = aside.raw if isinstance(aside.raw, dict) else {}
     form = DOCUMENTS.get(str(raw.get("type")))
     document = None if form is None else read_place(form, raw, raw.get("source"))
@@ -123,14 +128,15 @@ def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
     title, quote = raw.get("title") or raw.get("document_title"), raw.get("cited_text")
     url = "" if document is not None else raw["url"]
     title, quote = (text if isinstance(text, str) else None for text in (title, quote))
-    return [Citation(url, title, quote, document=document)], ()
+    known = WEB_MEMBERS if form is None else DOCUMENT_MEMBERS.union(form)
+    return [Citation(url, title, quote, document=document)], [*others_of(raw, known)]
 
 
 def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
     """Return the citations of a choice as asides of their text blocks."""
     asides = []
     for citation in citations:
-        raw: dict[str, Any] = {"type": WEB, "cited_text": citation.quote or ""}
+        raw: dict[str, Any] = {"type": WEB, "cited_text": citation.quote or citation.text or ""}
         if citation.document is None:
             raw |= {
                 "encrypted_index": seal("opaque", "web", citation.url),
@@ -169,6 +175,7 @@ CITATIONS: Final = CitationForm(
     write=write_citations,
     documents=True,
     document_block=_document_block,
+    has_quote=True,
 )
 
 
@@ -245,7 +252,7 @@ class SearchReader(BlockSearchReader[WebSearched]):
     result = RESULT
 
     def found(self, query: str, content: Any) -> WebSearched:
-        return WebSearched(query, read_pages(content), failed=not isinstance(content, list))
+        return WebSearched(query, read_pages(content, self._report), failed=not isinstance(content, list))
 
 
 def write_search(searched: WebSearched, number: int, choice: int) -> list[Aside]:

@@ -18,7 +18,7 @@ from attrs import define
 
 from streamkit.dialects.anthropic import wire
 from streamkit.dialects.anthropic.asides import aside_of, frames_of
-from streamkit.dialects.members.values import UNREAD, Members, has_value, others_of, text_of
+from streamkit.dialects.members.values import UNREAD, Members, has_value, others_of, text_in, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.dialects.streams.running_text import StartText
 from streamkit.dialects.vocabulary.error_bodies import ERROR_MEMBERS
@@ -58,6 +58,8 @@ BLOCK_TEXTS = {
 TEXTUAL = frozenset({"text", "thinking"})
 OWN_BLOCKS = frozenset({"text", "thinking", "tool_use", "redacted_thinking"})
 CALL_FIELDS = frozenset({"type", "id", "name", "input"})
+IDS: Final = ("id", "tool_use_id", "data")  # the members that tell a block from another of the same kind
+NONE_HELD: Final[Mapping[str, Any]] = {}
 
 
 @define
@@ -68,6 +70,9 @@ class Block(DecodedBlock):
     whole_input: str | None = None
     #: The text in the block's start. It is held until the first delta, which may repeat it, or the block's stop.
     start: StartText | None = None
+    #: The signature and the citations that ``message_start`` has for the block. They are read at its stop, unless deltas
+    #: send them again.
+    held: Mapping[str, Any] = NONE_HELD
 
 
 def recognises(event: str, document: Any) -> bool:
@@ -101,8 +106,9 @@ class AnthropicDecoder(BlockDecoder[Block]):
     _member, _index, _block = "", 0, Block("", 0)
     block_text = b""  #: the JSON of the block that ``whole_block`` reads at the moment
     _usage: Mapping[str, Any] = {}  # the token counts so far
-    #: Blocks that ``message_start`` contains, with their JSON, by index. A block is removed when an event for it arrives.
-    in_start: Mapping[int, tuple[Any, bytes]] = {}
+    #: Blocks that ``message_start`` contains, with their JSON, by index. A block is removed when an event begins it, too.
+    in_start: dict[int, tuple[dict[str, Any], bytes]] = {}  # noqa: RUF012 - replaced, never changed
+    _same: Mapping[tuple[Any, str], dict[int, None]] = {}  # the indices of these blocks, by what identifies a block
 
     def decode(self, document: dict[str, Any]) -> None:
         """Read one event. Nearly always it is a delta that differs from the last one only in its text."""
@@ -211,8 +217,12 @@ class AnthropicDecoder(BlockDecoder[Block]):
         if usage is not None:
             self.out.append(usage)  # the final counts are at the end of the response
         if (content := message.get("content")) != [] and (blocks := self.contents(content)):
-            found = zip(blocks, self.texts_at(len(blocks), "message", "content"), strict=True)
-            self.in_start = {number: pair for number, pair in enumerate(found) if _has_content(pair[0])}
+            found = zip(map(self.part_of, blocks), self.texts_at(len(blocks), "message", "content"), strict=True)
+            self.in_start = {number: pair for number, pair in enumerate(found) if others_of(pair[0], {"type"})}
+            same: dict[tuple[Any, str], dict[int, None]] = {}
+            for number, (block, _) in self.in_start.items():
+                same.setdefault(_identity(block), {})[number] = None
+            self._same = same
         if has_value(reason := message.get("stop_reason")):  # a response cannot end before its content
             self.out.append(Aside(wire.VENDOR, "unknown_event", f"{UNREAD}message.stop_reason", reason))
 
@@ -220,16 +230,48 @@ class AnthropicDecoder(BlockDecoder[Block]):
         """Ignore a ping."""
 
     def _read_start(self, *, ended: bool) -> None:
-        """Read the blocks of the message's start for which no event arrived."""
+        """Read the blocks of the message's start that no event began."""
         blocks, self.in_start = self.in_start, {}
         for number, (block, text) in blocks.items():
-            self.whole_block(block, number, text, ended=ended)
+            self.whole_block(block, max(number, self._next), text, ended=ended)
 
-    def _drop_copy(self, index: int) -> None:
-        """Drop the copy of a block in ``message_start``, because an event sends this block again."""
-        if index in self.in_start:
-            self.in_start = {number: pair for number, pair in self.in_start.items() if number != index}
+    def _copy_of(self, start: dict[str, Any], index: int) -> int | None:
+        """Return the number of the block in ``message_start`` that a block's start begins, too; None if there is none.
+
+        A block of another kind, with another id or another text is not the same, and is left for the end of the message.
+        """
+        if not self.in_start:
+            return None
+        kind, name = _identity(start)
+        number = next(iter(self._same.get((kind, name), ())), index)
+        copy = self.in_start.get(number, ({}, b""))[0]
+        copied_kind, copied_name = _identity(copy)
+        if not copy or copied_kind != kind or (name and copied_name and name != copied_name):
+            return None
+        first, second = (text_in(each.get(kind)) if kind in TEXTUAL else "" for each in (copy, start))
+        return number if first.startswith(second) or second.startswith(first) else None
+
+    def _with_copy(self, start: dict[str, Any], number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return a block's start with the content that ``message_start`` has for it, and what only deltas may send again.
+
+        Servers repeat that content or continue it, as the anthropic package does: it adds deltas to that content.
+        """
+        copy, text = self.in_start.pop(number)
+        del self._same[_identity(copy)][number]
+        kind = copy.get("type")
+        if kind not in OWN_BLOCKS:  # deltas may complete the event's own block, so the copy cannot
             self.report.repair("text_repeated")
+            return start, {}
+        said = {member: value for member, value in start.items() if has_value(value)}
+        if kind in TEXTUAL:
+            said[kind] = max(self.string(copy.get(kind)), self.string(start.get(kind)), key=len)
+            self.keep_unread({"content_block": copy}, self.members["content_block_start"], where="message_start.")
+        elif said.keys() & copy.keys() & {"input", "data"}:
+            self.report.repair("text_repeated")
+        else:
+            self.block_text = text
+        held: dict[str, Any] = {name: copy[name] for name in ("signature", "citations") if name in copy.keys() - said}
+        return {member: value for member, value in copy.items() if member not in held} | said, held
 
     # -- the message -----------------------------------------------------------------------------------------------
 
@@ -287,12 +329,14 @@ class AnthropicDecoder(BlockDecoder[Block]):
         self._read_start(ended=False)
         for block in self.blocks.values():
             self._settle(block)
+            self._say_held(block)
             self._whole_input(block)
 
     def _block_start(self, document: dict[str, Any]) -> None:
         index = self.start_index(document.get("index"))
-        self._drop_copy(index)
-        start = self.fields(document.get("content_block"))
+        start, held = self.fields(document.get("content_block")), NONE_HELD
+        if (number := self._copy_of(start, index)) is not None:
+            start, held = self._with_copy(start, number)
         block = self.open_block(index, self.string(start.get("type")))
         if block.kind == "text":
             self._text = block.number
@@ -315,6 +359,8 @@ class AnthropicDecoder(BlockDecoder[Block]):
             self.out.append(aside_of(document, block.kind, block.number))
         else:
             self.keep_invalid(document)
+        if number is not None:
+            block.held, self.block_text = held, b""
         self._expect_more(index, block)
 
     def _block_delta(self, document: dict[str, Any]) -> None:
@@ -327,8 +373,12 @@ class AnthropicDecoder(BlockDecoder[Block]):
             block = closed  # arguments for a call that has ended: the accumulator reports them
         elif block is None:
             self.report.repair("block_unopened")
-            self._drop_copy(index)
-            block = self.open_block(index, belongs)
+            start = {"type": belongs}
+            if belongs in OWN_BLOCKS and self._copy_of(start, index) is not None:
+                self._block_start({"index": index, "content_block": start})
+                block = self.blocks[index]
+            else:
+                block = self.open_block(index, belongs)
         if name and (belongs == block.kind or (belongs in TEXTUAL and block.kind in TEXTUAL)):
             if belongs != block.kind:
                 self.report.repair("block_mismatch")
@@ -357,6 +407,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         block, self._like, self._templates = self.blocks[index], None, ()
         if block.start is not None:
             self._settle(block)
+        self._say_held(block)
         self._whole_input(block)
         super().close_block(index)
 
@@ -384,6 +435,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         """Read a delta whose kind fits its block. Empty deltas are ignored."""
         if kind == "citations_delta":
             self._settle(block)
+            block.held = NONE_HELD
             self._citation(self.fields(delta.get("citation")), block)
             return
         value = delta.get(wire.DELTAS[kind][1])
@@ -414,7 +466,16 @@ class AnthropicDecoder(BlockDecoder[Block]):
         elif kind == "thinking_delta":
             self.out.append(ReasoningDelta(text, 0, block.number, "summary"))
         else:
+            block.held = NONE_HELD
             self.opaque(text, block, redacted=block.kind != "thinking")
+
+    def _say_held(self, block: Block) -> None:
+        """Emit what ``message_start`` has for a block and no delta sent again, because the block is over."""
+        held, block.held = block.held, NONE_HELD
+        for citation in self.items(held.get("citations")):
+            self._citation(self.fields(citation), block)
+        if signature := self.string(held.get("signature")):
+            self.opaque(signature, block, redacted=False)
 
     def _settle(self, block: Block) -> None:
         """Emit the held text of the block's start, because no later delta can repeat it."""
@@ -429,9 +490,10 @@ class AnthropicDecoder(BlockDecoder[Block]):
             self.out.append(Aside(wire.VENDOR, "citation", "citations_delta", citation, block=block.number))
 
 
-def _has_content(block: object) -> bool:
-    """Return whether a block in the message's start has more than its type."""
-    return not isinstance(block, dict) or bool(others_of(block, {"type"}))
+def _identity(block: Mapping[str, Any]) -> tuple[Any, str]:
+    """Return the kind of a block and its id, which may be blank."""
+    kind = block.get("type")
+    return kind if isinstance(kind, str) else None, next(filter(None, map(text_of, map(block.get, IDS))), "")
 
 
 def _is_read(block: Any) -> bool:

@@ -72,6 +72,7 @@ def messages_of(
 
 # -- citations ---------------------------------------------------------------------------------------------------------
 
+CITATION_MEMBERS: Final = frozenset({"title", "sourceContent", "location"})
 #: For each kind of location: the unit of its positions, and the members with document number, start and end.
 DOCUMENTS: Final[Mapping[str, DocumentForm]] = {
     "documentChar": ("char", "documentIndex", "start", "end"),
@@ -82,7 +83,7 @@ DOCUMENTS: Final[Mapping[str, DocumentForm]] = {
 
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
-    """Return the page or document that a citation names, and the losses, of which there are none here."""
+    """Return the page or document that a citation names, and the names of other members."""
     raw = aside.raw if isinstance(aside.raw, dict) else {}
     location = details_of(raw, "location")
     url, title = details_of(location, "web").get("url"), raw.get("title")
@@ -93,7 +94,8 @@ def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
     texts = [piece.get("text") for piece in objects_in(raw.get("sourceContent"))]
     quote = "".join(text for text in texts if isinstance(text, str))
     url, title = url if isinstance(url, str) else "", title if isinstance(title, str) else None
-    return [Citation(url, title, quote or None, document=document)], ()
+    known = CITATION_MEMBERS if document is None else CITATION_MEMBERS | {"source"}
+    return [Citation(url, title, quote or None, document=document)], [*others_of(raw, known)]
 
 
 def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
@@ -105,7 +107,8 @@ def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
         if citation.document is not None:
             name, members = write_place(DOCUMENTS, citation.document)
             location, source = {name: members}, citation.document.source
-        content = [{"text": citation.quote}] if citation.quote else None
+        text = citation.quote or citation.text
+        content = [{"text": text}] if text else None
         raw = without_none(title=citation.title, source=source, sourceContent=content, location=location)
         asides.append(Aside(VENDOR, "citation", "citation", raw, choice, citation.block))
     return asides
@@ -127,6 +130,7 @@ CITATIONS: Final = CitationForm(
     write=write_citations,
     documents=True,
     document_block=_document_block,
+    has_quote=True,
 )
 
 

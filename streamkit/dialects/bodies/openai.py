@@ -30,6 +30,7 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.http import ModelCard, Models, with_root
 from streamkit.dialects.lowering import Lowering, asked_effort
 from streamkit.dialects.members.fields import Fields, without_none
+from streamkit.dialects.members.values import others_of
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.dialects.vocabulary.models import UNKNOWN, ModelInfo
@@ -169,20 +170,24 @@ def only_of_tools(parts: Sequence[Part], fields: Fields, name: str) -> list[Text
 # -- citations ---------------------------------------------------------------------------------------------------------
 
 WEB: Final = "url_citation"  #: the type of a citation of a web page
+URL_MEMBERS: Final = frozenset({"type", "url", "title", "start_index", "end_index"})
 
 
-def read_url_citation(raw: Any, quote: Any = None) -> list[Citation]:
-    """Return the citation in an object of the wire; empty if the object has no URL."""
+def read_url_citation(raw: Any, quoting: str = "") -> tuple[list[Citation], Sequence[str]]:
+    """Return the citation in an object of the wire, and the names of other members; both empty if it has no URL.
+
+    ``quoting`` is the name of the member with the text of the page.
+    """
     if not isinstance(raw, dict) or not isinstance(raw.get("url"), str):
-        return []
-    title = raw.get("title")
+        return [], ()
+    title, quote = raw.get("title"), raw.get(quoting)
     citation = Citation(
         raw["url"], title if isinstance(title, str) else None, quote if isinstance(quote, str) else None
     )
     start, end = raw.get("start_index"), raw.get("end_index")
     if type(start) is int and type(end) is int and 0 <= start <= end:
         citation.start, citation.end = start, end
-    return [citation]
+    return [citation], [*others_of(raw, URL_MEMBERS | {quoting})]
 
 
 def write_url_citation(citation: Citation) -> dict[str, Any]:
@@ -200,6 +205,8 @@ def write_annotations(vendor: str, citations: Sequence[Citation], choice: int, *
     asides = []
     for citation in citations:
         said = write_url_citation(citation)
+        if nested and citation.quote:  # OpenRouter's member
+            said["content"] = citation.quote
         raw = {"type": WEB, WEB: said} if nested else {"type": WEB, **said}
         asides.append(Aside(vendor, "citation", "annotation", raw, choice, citation.block))
     return asides

@@ -82,5 +82,11 @@ def _source(citation: Citation, id_of: Callable[[DocumentPlace], str | None]) ->
 
 
 CITATIONS: Final = CitationForm(
-    vendor=VENDOR, unit="choice", read=read_citation, write=write_citations, documents=True, has_text=True
+    vendor=VENDOR,
+    unit="choice",
+    read=read_citation,
+    write=write_citations,
+    documents=True,
+    has_text=True,
+    has_quote=True,
 )

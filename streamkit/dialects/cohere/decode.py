@@ -16,8 +16,8 @@ from typing import Any, Final
 from attrs import define
 
 from streamkit.dialects.cohere import wire
-from streamkit.dialects.members.values import has_value, others_of, text_of
-from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.dialects.members.values import Members, has_value, others_of, text_of
+from streamkit.dialects.streams.frame_decoder import FUNCTIONS, FrameDecoder
 from streamkit.dialects.streams.running_text import StartText
 from streamkit.dialects.vocabulary.error_bodies import error_in, provider_failed
 from streamkit.errors import TooManyBlocks, TooManyToolCalls
@@ -41,6 +41,8 @@ from streamkit.text.quoting import quoted
 DELTA_FIELDS: Final = frozenset({"type", "index", "delta", "logprobs"})
 CONTENT_FIELDS: Final = frozenset({"type", *wire.TEXT_KINDS})
 CALL_FIELDS: Final = frozenset({"id", "type", "function"})
+FUNCTION_ONLY: Final = Members("function")
+CALL: Final = "delta.message.tool_calls."  # the path of a call, in the names of asides
 START_FIELDS: Final = frozenset({"id", "type", "delta"})
 END_FIELDS: Final = frozenset({"finish_reason", "usage", "error"})
 BODY_FIELDS: Final = frozenset({"id", "finish_reason", "message", "usage", "logprobs", "error"})
@@ -274,23 +276,23 @@ class CohereDecoder(FrameDecoder):
 
     def call_start(self, document: dict[str, Any]) -> None:
         """Read the start of a call: its id, its name and perhaps its arguments."""
-        call, path = self._call(document)
+        call, function, path = self._call(document)
         index = self._index(document, self._next_call)
         self._begin_call(index)
-        function = self.fields(call.get("function"))
         call_id, name = self.string(call.get("id")) or None, self.string(function.get("name")) or None
         delta = ToolCallDelta(self._calls[index], call_id, name, is_ended_by_wire=True)
         if not call.keys() <= CALL_FIELDS:
             delta.extras = others_of(call, CALL_FIELDS)
-        self._arguments(function, delta, path)
+        self._arguments(function, delta, path, f"tool-call-start.{CALL}function.")
 
     def call_delta(self, document: dict[str, Any]) -> None:
-        call, path = self._call(document)
+        call, function, path = self._call(document)
         index = self._call_index = self._index(document, self._call_index)
         if index not in self._calls:
             self.report.repair("block_unopened")
             self._begin_call(index)
-        self._arguments(self.fields(call.get("function")), ToolCallDelta(self._calls[index]), path)
+        self._arguments(function, ToolCallDelta(self._calls[index]), path, f"tool-call-delta.{CALL}function.")
+        self.keep_unread(call, FUNCTION_ONLY, where=f"tool-call-delta.{CALL}")
 
     def call_end(self, document: dict[str, Any]) -> None:
         index = self._index(document, self._call_index)
@@ -314,23 +316,31 @@ class CohereDecoder(FrameDecoder):
         self._calls[index] = self._call_count
         self._call_count += 1
 
-    def _call(self, document: dict[str, Any]) -> tuple[dict[str, Any], tuple[str | int, ...]]:
-        """Return the call of an event, and its path. Some servers write it as a list of one item."""
-        call = self.message(document).get("tool_calls")
+    def _call(self, document: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], tuple[str | int, ...]]:
+        """Return the call of an event, its function, and the path of that. Some servers write the call as a list of one."""
+        call, path = self.message(document).get("tool_calls"), self.call_path
         if type(call) is list and len(call) == 1 and type(call[0]) is dict:
             self.report.repair("list_unasked")
-            return call[0], (*self.call_path, 0)
-        return self.fields(call), self.call_path
+            call, path = call[0], (*path, 0)
+        call = self.fields(call)
+        function = self.fields(call.get("function"))
+        if bare := self.bare_function(call, function):
+            return {name: call[name] for name in call if name not in bare}, {**function, **bare}, path
+        return call, function, (*path, "function")
 
-    def _arguments(self, function: dict[str, Any], delta: ToolCallDelta, path: tuple[str | int, ...]) -> None:
-        arguments = function.get("arguments")
+    def _arguments(
+        self, function: dict[str, Any], delta: ToolCallDelta, path: tuple[str | int, ...], where: str
+    ) -> None:
+        name = self.member_of_arguments(function)
+        arguments = function.get(name)
         if isinstance(arguments, str) or arguments is None:
             delta.arguments = arguments
         else:
             self.report.repair("arguments_not_text")
-            delta.arguments = self.text_at(*path, "function", "arguments")
+            delta.arguments = self.text_at(*path, name)
             delta.snapshot = True
         self.out.append(delta)
+        self.keep_unread(function, FUNCTIONS[name], where=where)
 
     # -- the end ---------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from streamkit.dialects.linting import (
     is_index,
     is_text,
     like,
+    like_each,
     shown,
 )
 from streamkit.framing.frame import Frame
@@ -65,9 +66,16 @@ HINTS: Hints = {
     "block_index": (like("block_reopened"), like("index_reused"), like("index_invalid"), Hint(READS, 82)),
     "call_index": (like("block_reopened"), like("index_reused"), like("index_missing"), like("index_invalid")),
     "block_order": (like("block_unopened"), like("block_reopened"), like("block_unclosed"), like("arguments_late")),
-    **dict.fromkeys(("content", "tool_plan", "tool_call", "citation", "message_end"), (like("field_invalid"),)),
+    **dict.fromkeys(("content", "tool_plan", "citation", "message_end"), (like("field_invalid"),)),
+    "tool_call": like_each("field_invalid", "call_shape"),
     "content_kind": (like("block_mismatch"),),
-    "call_start": (like("id_missing"), like("identity_blank", 33), like("call_nameless"), like("field_invalid")),
+    "call_start": (
+        like("id_missing"),
+        like("identity_blank", 33),
+        like("call_nameless"),
+        like("call_shape"),
+        like("field_invalid"),
+    ),
     "call_id": (like("id_duplicate"),),
     "arguments": (like("arguments_not_text"), like("field_invalid")),
     "after_end": (like("after_end"), like("after_error")),

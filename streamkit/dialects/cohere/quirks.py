@@ -18,6 +18,7 @@ from streamkit.dialects.quirks import (
     event_quirks,
     every,
     first,
+    hoist,
     last,
     put,
     stop_quirks,
@@ -33,8 +34,9 @@ CONTENT: Final = "delta.message.content"
 TEXT: Final = "delta.message.content.text"
 THINKING: Final = "delta.message.content.thinking"
 KIND: Final = "delta.message.content.type"
-NAME: Final = "delta.message.tool_calls.function.name"
-ARGUMENTS: Final = "delta.message.tool_calls.function.arguments"
+FUNCTION: Final = "delta.message.tool_calls.function"
+NAME: Final = f"{FUNCTION}.name"
+ARGUMENTS: Final = f"{FUNCTION}.arguments"
 ID: Final = "delta.message.tool_calls.id"
 REASON: Final = "delta.finish_reason"
 FRAGMENTS: Final = Fragments(changes=EVENTS, start=every(NAME), fragment=every(ARGUMENTS), key="index", text=ARGUMENTS)
@@ -63,6 +65,7 @@ QUIRKS: Final[Mapping[str, Change]] = {
     "event_type_missing": edit(every("type"), cut("type")),
     "field_invalid": add(first(TEXT), put("delta.message", 5)),
     "error_shape": edit(ERROR, turn("delta.error", lambda error: {"message": error})),
+    "call_shape": edit(every(FUNCTION), hoist(FUNCTION)),
     "index_invalid": edit(every("index"), turn("index", str)),
     "thinking_in_text": both(
         surrounded(EVENTS, first(THINKING), last(THINKING), THINKING),

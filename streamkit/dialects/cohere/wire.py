@@ -15,8 +15,6 @@ from streamkit.report import StreamReport
 
 VENDOR = "cohere"
 
-_CALL: Final = Members("name", "arguments")
-
 
 def _of_message(**members: Members) -> Members:
     """Return the members of an event whose ``delta`` has a ``message``."""
@@ -31,8 +29,8 @@ EVENTS: Final[Mapping[str, Event]] = {
     "content-delta": Event("content_delta", kept(delta=Members(message=Members(content=KEPT)))),
     "content-end": Event("content_end", Members("type", "index")),
     "tool-plan-delta": Event("tool_plan", Members("type", delta=Members(message=Members("tool_plan")))),
-    "tool-call-start": Event("call_start", _of_message(tool_calls=kept(function=_CALL))),
-    "tool-call-delta": Event("call_delta", _of_message(tool_calls=Members(function=_CALL))),
+    "tool-call-start": Event("call_start", _of_message(tool_calls=KEPT)),
+    "tool-call-delta": Event("call_delta", _of_message(tool_calls=KEPT)),
     "tool-call-end": Event("call_end", Members("type", "index")),
     "citation-start": Event("citation_start", _of_message(citations=KEPT)),
     "citation-end": Event("citation_end", Members("type", "index")),

@@ -46,7 +46,7 @@ def _supported(pages: Sequence[tuple[str, str | None] | None], supports: object)
         for number in _listed(support.get("groundingChunkIndices")):
             page = pages[number] if type(number) is int and 0 <= number < len(pages) else None
             if page is not None and type(start) is int and type(end) is int and 0 <= start <= end:
-                yield Citation(*page, text if isinstance(text, str) else None, start, end)
+                yield Citation(*page, start=start, end=end, text=text if isinstance(text, str) else None)
 
 
 def pages_of(raw: Mapping[str, Any]) -> list[tuple[str, str | None] | None]:
@@ -70,9 +70,7 @@ def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
     for citation in citations:
         number = pages.setdefault((citation.url, citation.title), len(pages))
         if citation.start is not None:
-            segment = without_none(
-                startIndex=citation.start or None, endIndex=citation.end, text=citation.quote or None
-            )
+            segment = without_none(startIndex=citation.start or None, endIndex=citation.end, text=citation.text or None)
             supports.append({"segment": segment, "groundingChunkIndices": [number]})
     chunks = [{"web": without_none(uri=url, title=title)} for url, title in pages]
     raw = without_none(groundingChunks=chunks, groundingSupports=supports or None)

@@ -23,6 +23,7 @@ from streamkit.dialects.linting import (
     is_object,
     is_text,
     like,
+    like_each,
     shown,
 )
 from streamkit.dialects.mistral.wire import COUNTS
@@ -67,7 +68,8 @@ HINTS: Hints = {
         like("field_invalid"),
         Hint(READS, 71, "choices is None"),
     ),
-    **dict.fromkeys(("content", "part", "tool_calls", "arguments", "usage"), (like("field_invalid"),)),
+    **dict.fromkeys(("content", "part", "arguments", "usage"), (like("field_invalid"),)),
+    "tool_calls": like_each("field_invalid", "call_shape"),
     "call_index": (Hint(KNOWN, 6, "index is None"), Hint(KNOWN, 9), like("index_invalid")),
     "call_id": (
         like("id_missing"),

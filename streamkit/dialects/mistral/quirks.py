@@ -31,8 +31,8 @@ THOUGHT: Final = f"{chat.CONTENT}.0.thinking.0.text"
 #: The quirks of Chat that have the same meaning for Mistral's clients.
 SHARED: Final = (
     "sse_field_unknown", "comment_as_data", "last_event_unterminated", "payload_no_object", "number_out_of_range",
-    "field_invalid", "choice_index_missing", "index_invalid", "call_in_text", "list_missing", "list_unasked", "said_twice",
-    "id_missing", "id_duplicate", "call_ghost", "call_nameless", "custom_input_bare", "stop_with_calls",
+    "field_invalid", "call_shape", "choice_index_missing", "index_invalid", "call_in_text", "list_missing", "list_unasked",
+    "said_twice", "id_missing", "id_duplicate", "call_ghost", "call_nameless", "custom_input_bare", "stop_with_calls",
     "stop_unknown_with_calls", "calls_without_call", "stop_reason_foreign", "stop_conflict", "finish_derived",
 )  # fmt: skip
 

@@ -22,6 +22,7 @@ from streamkit.dialects.openai_chat.wire import (
     ERROR_TYPES,
     HOLDER,
     IMAGES,
+    INPUTS,
     OPAQUE_MEMBERS,
     PLAIN_REASONING,
     STOP_REASONS,
@@ -36,7 +37,7 @@ from streamkit.dialects.openai_chat.wire import (
 from streamkit.dialects.streams.alike import ManyReader, Said
 from streamkit.dialects.streams.delta_template import FLAT_BYTES as DELTA_BYTES
 from streamkit.dialects.streams.delta_template import DeltaTemplate, learned, loads
-from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.dialects.streams.frame_decoder import FUNCTIONS, FrameDecoder
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS, RunningText
 from streamkit.dialects.vocabulary.error_bodies import ERROR_MEMBERS, MESSAGES, error_in
 from streamkit.dialects.vocabulary.roles import is_other_role
@@ -95,9 +96,8 @@ MEMBER: Final = b'"arguments":'  #: the bytes before the text of a call, as near
 CLOSING: Final = b"}}]}"  #: the bytes after it
 #: Text between two blocks in a single string of reasoning (``text/one_string.py``).
 BOUNDARIES = frozenset({"\n", "\n\n"})
-#: Members that are read of a function, of parts of a content, and of ``reasoning_details``. Ids of details are not needed.
+#: Members that are read of parts of a content, and of ``reasoning_details``. Ids of details are not needed.
 NONE = Members()
-FUNCTION = Members("name", "arguments", "input")
 TEXT_PART = Members("type", "text")
 THINKING_PART = Members("type", "signature", "closed", thinking=TEXT_PART)
 DETAIL = Members("type", "id", "format", "index", "text", "summary", "signature", "data")
@@ -1001,7 +1001,7 @@ class ChatDecoder(FrameDecoder):
             if type(call) is not dict:
                 continue
             call_id, index = text_of(call.get("id")), number if self.whole_calls else call.get("index")
-            name = text_of(details_of(call, "function").get("name")) or text_of(details_of(call, "custom").get("name"))
+            name = _name_in(call) or text_of(details_of(call, "custom").get("name"))
             is_told = self.whole_calls if call_id is None else call_id not in ids
             if name is None or not is_told or type(index) is not int or index in indices:
                 continue
@@ -1013,14 +1013,14 @@ class ChatDecoder(FrameDecoder):
     def _is_twin(self, function: dict[str, Any], calls: list[Any], state: ChoiceSoFar) -> bool:
         """Return whether ``function_call`` repeats a call next to it in ``tool_calls``, or the last call of the choice."""
         name = text_of(function.get("name"))
-        names = [text_of(details_of(call, "function").get("name")) for call in calls if type(call) is dict]
+        names = [_name_in(call) for call in calls if type(call) is dict]
         return bool(names or state.called is not None) and (name is None or name in names or name == state.called)
 
     def _repeats(self, call: Any, state: ChoiceSoFar) -> bool:
         """Return whether an entry of ``tool_calls`` repeats the call that ``function_call`` began."""
         if type(call) is not dict or call.get("index") not in (None, 0, "0"):
             return False
-        name = text_of(details_of(call, "function").get("name"))
+        name = _name_in(call)
         # without a name: a fragment of the last call in ``tool_calls``, if there was another one
         return state.called is None if name is None else name == state.called_before
 
@@ -1048,22 +1048,25 @@ class ChatDecoder(FrameDecoder):
         if call_id is not None and type(call_id) is not str:
             call_id = self.string(call_id)
         delta = ToolCallDelta(index, call_id, None, None, choice)
-        place = None
-        if not CALL_FIELDS.issuperset(call):
-            place = len(self.out)
-            delta.extras = others_of(call, CALL_FIELDS)
-            delta.signature = signature_in(delta.extras.get("extra_content"))
-            if delta.signature is not None:
-                del delta.extras["extra_content"]
         function = self.fields(call.get("function"))
         custom = self.fields(call["custom"]) if "custom" in call else None
         if custom and function:
             self.report.repair("said_twice")
         if custom and (not function or call.get("type") == "custom"):
-            delta.kind = "custom"
-            self._function(custom, delta, (*path, "custom"), "input")
-        else:
-            self._function(function, delta, (*path, "function"))
+            delta.kind, function = "custom", custom
+        inner: tuple[Any, ...] = (*path, delta.kind)
+        place = None
+        if not CALL_FIELDS.issuperset(call):
+            place = len(self.out)
+            bare = self.bare_function(call, function)
+            if bare:
+                function, inner = {**function, **bare}, path
+                delta.kind = "custom" if call.get("type") == "custom" else delta.kind
+            delta.extras = others_of(call, CALL_FIELDS | bare.keys())
+            delta.signature = signature_in(delta.extras.get("extra_content"))
+            if delta.signature is not None:
+                del delta.extras["extra_content"]
+        self._function(function, delta, inner)
         state = self._choices[choice]
         if delta.name or state.called is None:
             state.called = delta.name or ""
@@ -1080,11 +1083,10 @@ class ChatDecoder(FrameDecoder):
             self.out.insert(place, signed)
             delta.signature = None
 
-    def _function(
-        self, function: dict[str, Any], delta: ToolCallDelta, path: tuple[Any, ...], name: str = "arguments"
-    ) -> None:
+    def _function(self, function: dict[str, Any], delta: ToolCallDelta, path: tuple[Any, ...]) -> None:
         called = function.get("name")
         delta.name = called if called is None else self.string(called)
+        name = self.member_of_arguments(function, INPUTS[delta.kind])
         arguments = function.get(name)
         if isinstance(arguments, str) or arguments is None:
             delta.arguments = arguments
@@ -1094,8 +1096,14 @@ class ChatDecoder(FrameDecoder):
             delta.arguments = self.text_at("choices", *path, name)
             delta.snapshot = True
         self.out.append(delta)
-        if not FUNCTION.names.issuperset(function):
-            self.keep_unread(function, FUNCTION, delta.choice, where="function.")
+        read = FUNCTIONS[name]
+        if not read.names.issuperset(function):
+            self.keep_unread(function, read, delta.choice, where="function.")
+
+
+def _name_in(call: dict[str, Any]) -> str | None:
+    """Return the name of the function in an entry of ``tool_calls``, which some servers write into the entry itself."""
+    return text_of((details_of(call, "function") or call).get("name"))
 
 
 def _fragments(

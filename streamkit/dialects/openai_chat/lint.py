@@ -230,6 +230,7 @@ HINTS: Hints = {
         like("call_ghost"),
         like("id_missing", says="the id"),
         like("call_nameless", says="the name"),
+        like("call_shape", says="the name"),
         Hint(READS, 26, "the id"),
         Hint(READS, 40, "the name"),
     ),

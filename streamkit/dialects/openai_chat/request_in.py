@@ -62,7 +62,6 @@ from streamkit.text.quoting import quoted
 #: Beginnings of URLs. Some clients write a URL where OpenAI has content or an id.
 ADDRESSES = ("http:", "https:", "gs:", "s3:")
 CHOICES = frozenset({"function", "custom", "allowed_tools"})  #: types of ``tool_choice`` that name tools of the client
-INPUTS = {"function": "arguments", "custom": "input"}  #: the member with a call's input, by the call's kind
 #: What only a server of OpenAI can read.
 STORES: Final[Mapping[str, Any]] = {
     "data_sources": Unreadable("a data source of Azure", "send the texts that matter in the messages"),
@@ -206,7 +205,7 @@ class ChatRequestReader(TurnReader):
 
     def _allowed(self, tool: Fields) -> str:
         kind = tool.needed("type")
-        return tool.needed_fields(kind).needed("name") if kind in INPUTS else tool.string("name") or kind
+        return tool.needed_fields(kind).needed("name") if kind in wire.INPUTS else tool.string("name") or kind
 
     def turn(self, message: Fields, role: str) -> Turn:
         """Read a message as a turn, with the name of its speaker. Raises BadRequest for an unknown role."""
@@ -405,11 +404,15 @@ class ChatRequestReader(TurnReader):
 
     def call(self, call: Fields, number: int) -> ToolCall:
         kind = call.string("type") or "function"
-        if kind not in INPUTS:
+        if kind not in wire.INPUTS:
             raise call.wrong(f"must be 'function' or 'custom', not {quoted(kind)}", "type")
         called = call.needed_fields(kind)
         read = ToolCall(
-            number, call.string("id") or "", called.needed("name"), called.string(INPUTS[kind]) or "", place=call.place
+            number,
+            call.string("id") or "",
+            called.needed("name"),
+            called.string(wire.INPUTS[kind]) or "",
+            place=call.place,
         )
         read.kind = cast("ToolKind", kind)
         if read.kind == "custom":

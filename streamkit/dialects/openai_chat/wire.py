@@ -157,6 +157,10 @@ def extra_content(signature: Opaque) -> dict[str, Any]:
     return {signature.vendor: {"thought_signature": signature.blob}}
 
 
+#: The member with a call's input, by the call's kind.
+INPUTS: Final[Mapping[str, str]] = {"function": "arguments", "custom": "input"}
+
+
 def tool_call(call: ToolCall) -> dict[str, Any]:
     """Return an item of ``tool_calls``, in the form for its kind."""
     if call.kind == "custom":
@@ -198,15 +202,19 @@ AUDIO_FORMATS: Mapping[str, str] = {
 
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
-    """Return the web page that an aside cites. Only OpenRouter has a quote."""
+    """Return the web page that an aside cites, and the names of other members. The quote is OpenRouter's."""
     raw = aside.raw if isinstance(aside.raw, dict) and aside.raw.get("type") == WEB else {}
     members = details_of(raw, WEB) or raw  # flat in servers that forward one of Responses
-    return read_url_citation(members, members.get("content")), ()
+    return read_url_citation(members, "content")
 
 
 #: Citations of web pages, whose positions are characters of the whole text (dialects.md §1.2).
 CITATIONS: Final = CitationForm(
-    vendor=VENDOR, unit="choice", read=read_citation, write=partial(write_annotations, VENDOR, nested=True)
+    vendor=VENDOR,
+    unit="choice",
+    read=read_citation,
+    write=partial(write_annotations, VENDOR, nested=True),
+    has_quote=True,
 )
 
 

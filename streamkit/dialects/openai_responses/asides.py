@@ -34,9 +34,9 @@ IMAGE_FIELDS: Final = frozenset({"id", "type", "status", "result", "output_forma
 
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
-    """Return the web page that an aside cites; empty for any other aside."""
+    """Return the web page that an aside cites, and the names of other members; empty for any other aside."""
     is_web = isinstance(aside.raw, dict) and aside.raw.get("type") == WEB
-    return read_url_citation(aside.raw) if is_web else [], ()
+    return read_url_citation(aside.raw) if is_web else ([], ())
 
 
 CITATIONS: Final = CitationForm(
@@ -67,7 +67,9 @@ class SearchReader:
         if action.get("type", "search") != "search":  # the item is no search: it opened a page, or searched in one
             self._report.lose("server_tool", what=f"{SEARCH_ITEM}.{action.get('type')}")
             return [], None
-        return [WebSearched(_query(action), read_pages(action.get("sources")), item.get("status") == "failed")], None
+        return [
+            WebSearched(_query(action), read_pages(action.get("sources"), self._report), item.get("status") == "failed")
+        ], None
 
     def finish(self) -> None:
         """Count as lost the searches that began and never ended."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from streamkit.dialects.members.values import others_of
+from streamkit.dialects.members.values import others_of, text_of
 from streamkit.dialects.openai_responses.asides import read_image
 from streamkit.dialects.openai_responses.texts import (
     DELTA_FIELDS,
@@ -26,7 +26,7 @@ from streamkit.dialects.openai_responses.texts import (
 )
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, OWN_ITEMS, SPEECHES, VENDOR, Speech
 from streamkit.dialects.streams.client_calls import is_clients, may_be_clients
-from streamkit.dialects.vocabulary.client_tools import DONE
+from streamkit.dialects.vocabulary.client_tools import ADDED, DONE
 from streamkit.dialects.vocabulary.roles import is_other_role
 from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, AsideKind, ToolCallDelta, ToolCallEnded, ToolCallWhole, ToolKind
@@ -200,11 +200,16 @@ class ItemReader(TextReader):
             document = {**document, "item": found}
         kind = self.string(found.get("type"))
         item = self.find({"item_id": found.get("id"), "call_id": found.get("call_id"), **document}, kind)
+        if not item.open and self._is_another(item, found):
+            self.report.repair("index_reused")
+            item = self._begin(self.next_index, kind, self.string(found.get("id")), {})
         if not item.open:
             self.report.repair("block_unopened")
         elif item.kind not in OWN_ITEMS:
             if kind != item.kind:
                 self.report.repair("block_mismatch")
+            if not item.carried and kind.strip():  # no event began the item
+                self._carry_start(item, found)
             self._carry(document, item)
             self._end(item)
         elif item.kind == kind:
@@ -212,6 +217,12 @@ class ItemReader(TextReader):
         else:
             self.report.repair("block_mismatch")
             self._end(item, ended=False)
+
+    def _is_another(self, item: Item, found: dict[str, Any]) -> bool:
+        """Return whether a finished item is not the closed item at its index: no event began it, and its ids are others."""
+        known = (item.id, found.get("id")), (item.call_id, found.get("call_id"))
+        named = [pair for pair in known if pair[0] and text_of(pair[1])]
+        return bool(named) and all(old != new for old, new in named) and not self._repeats(item, found)
 
     def _whole_item(self, item: Item, found: dict[str, Any], path: tuple[str | int, ...]) -> None:
         """Read a finished item: emit what is new in it, and its end."""
@@ -538,10 +549,14 @@ class ItemReader(TextReader):
 
     def whole_carried(self, item: Item, found: dict[str, Any]) -> None:
         """Keep a whole item that no other dialect understands, as the two frames that a stream would contain."""
-        start = {**found, "status": "in_progress"} if "status" in found else found
-        for name, value in ("added", start), ("done", found):
-            self._carry({"type": f"response.output_item.{name}", "item": value}, item)
+        self._carry_start(item, found)
+        self._carry({"type": DONE, "item": found}, item)
         self._end(item)
+
+    def _carry_start(self, item: Item, found: dict[str, Any]) -> None:
+        """Keep the start that an item lacks, made from the whole item: encoders and clients need both frames."""
+        start = {**found, "status": "in_progress"} if "status" in found else found
+        self._carry({"type": ADDED, "item": start}, item)
 
     def _divided(self, kind: str, entries: list[tuple[int, dict[str, Any]]], items: list[Item]) -> bool:
         """Return whether entries and items of a kind have the same text in total, although it is divided differently."""

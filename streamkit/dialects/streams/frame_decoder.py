@@ -68,6 +68,10 @@ FLAT_BYTES: Final = 2 * DEPTH
 loads = orjson.loads
 
 IN_TEXT: Final = Members("type", *TEXT_MEMBERS)
+#: Names of a call's arguments: OpenAI's, Llama's, Claude's, Gemini's. Servers that wrap a model may keep the model's name.
+ARGUMENTS: Final[Mapping[str, None]] = dict.fromkeys(("arguments", "parameters", "input", "args"))
+FUNCTIONS: Final = {name: Members("name", name) for name in ARGUMENTS}  # what is read of a function, by that name
+BARE_CALL: Final[Mapping[str, None]] = {"name": None, **ARGUMENTS}
 ERROR_PAYLOAD: Final = Members(*ENVELOPE)
 #: When to learn a template: at the fourth suitable payload, because short streams gain nothing, and at most once in
 #: ``LEARN_EVERY`` frames: in a stream in which no template ever matches, learning costs a twentieth of the time.
@@ -729,6 +733,25 @@ class FrameDecoder(Link):
         if value is not None:
             self.keep_invalid(value)
         return {}
+
+    def bare_function(self, call: dict[str, Any], function: dict[str, Any]) -> dict[str, Any]:
+        """Return the members of a ``function`` that its call has instead, as some servers write them (Workers AI, Sub2API)."""
+        if not function.keys().isdisjoint(ARGUMENTS):
+            return {}
+        names = ARGUMENTS if function else BARE_CALL
+        bare = {name: value for name, value in call.items() if name in names and has_value(value)}
+        if bare:
+            self.report.repair("call_shape")
+        return bare
+
+    def member_of_arguments(self, function: dict[str, Any], own: str = "arguments") -> str:
+        """Return the name of the member with the arguments: ``own``, or if that is missing another name for them."""
+        if function.get(own) is None:
+            for name in ARGUMENTS:
+                if has_value(function.get(name)):
+                    self.report.repair("call_shape")
+                    return name
+        return own
 
     def alone(self, value: Any) -> Any:
         """Return the only object of a list; any other value unchanged."""

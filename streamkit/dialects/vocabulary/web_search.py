@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from streamkit.conversation.messages import WebSearch
-from streamkit.dialects.members.values import has_value, objects_in
+from streamkit.dialects.members.values import has_value, objects_in, others_of
+from streamkit.report import StreamReport
 
 LOCATION: Final = ("city", "region", "country", "timezone")
+PAGE: Final = frozenset({"type", "url", "title", "encrypted_content"})
 CONTEXTS: Final = frozenset({"low", "medium", "high"})
 
 
@@ -40,9 +42,14 @@ def read_search(options: Mapping[str, Any]) -> WebSearch:
     return search
 
 
-def read_pages(found: Any) -> list[tuple[str, str]]:
-    """Return the URL and the title of each page in a list of search results; empty if there is no list."""
+def read_pages(found: Any, report: StreamReport) -> list[tuple[str, str]]:
+    """Return the URL and the title of each page in a list of search results; empty if there is no list.
+
+    Each other member counts as lost, except for ``encrypted_content``, which only Anthropic's server reads.
+    """
     pages = objects_in(found)
+    for name in sorted({name for page in pages for name in others_of(page, PAGE)}):
+        report.lose("metadata", what=name)
     return [(page["url"], str(page.get("title") or "")) for page in pages if isinstance(page.get("url"), str)]
 
 

@@ -83,6 +83,7 @@ KINDS: Final[Mapping[str, Meaning]] = {
     "payload_in_list": Meaning("a payload is sent inside a list", ("stream", "text", "end")),
     "field_invalid": Meaning("a field has a value of a wrong type", ("stream", "text", "usage", "end")),
     "error_shape": Meaning("the error does not have the form that the dialect requires", ("stream", "error")),
+    "call_shape": Meaning("a call has its name and arguments without the object `function`", ("stream", "call")),
     "calls_unanswered": Meaning("the calls before the error have no results", ("stream", "call", "error")),
     "foreign_terminator": Meaning("`[DONE]` is sent after the end, although the dialect has no `[DONE]`"),
     "choice_index_missing": Meaning("no choice has an index"),

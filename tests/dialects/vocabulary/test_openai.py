@@ -81,17 +81,18 @@ def test_audio_of_an_unknown_format_keeps_it():
 
 def test_a_citation_is_read_as_it_was_written():
     citation = Citation("https://a.example/", "A", start=1, end=4)
-    assert read_url_citation(write_url_citation(citation)) == [citation]
+    assert read_url_citation(write_url_citation(citation)) == ([citation], [])
 
 
 @pytest.mark.parametrize("raw", [None, {}, {"url": 1}])
 def test_what_has_no_address_is_no_citation(raw):
-    assert read_url_citation(raw) == []
+    assert read_url_citation(raw) == ([], ())
 
 
 def test_a_citation_at_an_impossible_place_has_none():
-    [citation] = read_url_citation({"url": "u", "start_index": 4, "end_index": 1}, "quote")
-    assert (citation.start, citation.end, citation.quote) == (None, None, "quote")
+    raw = {"url": "u", "start_index": 4, "end_index": 1, "content": "quote", "date": "today", "title": None}
+    [citation], others = read_url_citation(raw, "content")
+    assert (citation.start, citation.end, citation.quote, others) == (None, None, "quote", ["date"])
 
 
 def test_parallel_calls_make_a_choice_of_their_own():

@@ -316,8 +316,8 @@ CASES = (
         ),
     ),
     Case(
-        number=165, refs="vLLM; new-api; gateways that write calls and arguments as objects",
-        cause="values have the wrong type: an index is text, or the arguments, the reasoning or `tool_calls` are an object",
+        number=165, refs="vLLM; new-api; gateways that write calls and arguments as objects; xuzhougeng/wisp-science#424; home-assistant/core#168343",
+        cause="values have the wrong type or place: an index is text, the arguments, the reasoning or `tool_calls` are an object, or a call has no `function` around its name and arguments",
         does="streamkit reads each value for its meaning, and counts a repair. Arguments keep their original text.",
         forms=(
             calling(
@@ -329,6 +329,30 @@ CASES = (
             calling(
                 chunk({"tool_calls": {"0": call(0, "a", "f", {"x": 1.0}), "1": call(1, "b", "g", {})}}), name="tool_calls by number", calls=(Call("f", '{"x":1.0}', id="a"), Call("g", "{}", id="b")),
                 repairs={"list_missing": 1, "arguments_not_text": 2},
+            ),
+            calling(
+                calls({"index": 0, "id": "a", "type": "function", "name": "f", "arguments": '{"x":'}), calls({"index": 0, "arguments": "1}"}), name="calls without function", calls=(A,), repairs={"call_shape": 2}, to=USED,
+            ),
+            calling(
+                calls({"name": "f", "arguments": {"x": 1}}), name="calls without function and id", calls=(Call("f", '{"x":1}', id="call_1"),), repairs={"call_shape": 1, "arguments_not_text": 1, "index_missing": 1, "id_missing": 1},
+            ),
+            calling(
+                calls({"index": 0, "id": "a", "type": "custom", "name": "f", "input": "x = 1"}), name="custom calls without their object", calls=(Call("f", "x = 1", id="a"),), repairs={"call_shape": 1},
+                to={"anthropic": messages(Use("a", "f", '{"input":"x = 1"}'), stop="tool_use", losses={"custom_tool_wrapped": 1})},
+            ),
+            calling(
+                calls({"index": 0, "id": "a", "function": {"name": "f"}, "arguments": '{"x":1}'}), name="arguments next to function", calls=(A,), repairs={"call_shape": 1}, to=USED,
+            ),
+            calling(
+                calls({"index": 0, "id": "a", "function": {"name": "f", "parameters": {"x": 1}}}), name="parameters as arguments", calls=(A,), repairs={"call_shape": 1, "arguments_not_text": 1}, to=USED,
+            ),
+            calling(
+                calls({"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"x":1}', "parameters": {"y": 2}}}), name="parameters next to arguments", calls=(A,), repairs={},
+                to={"anthropic": messages(Use("a", "f", '{"x":1}'), stop="tool_use", losses={"unknown_event": 1})},
+            ),
+            calling(
+                chunk({"tool_calls": [{"index": 0, "id": "a", "name": "f", "arguments": '{"x":1}'}], "function_call": {"name": "f", "arguments": '{"x":1}'}}), name="a call without function, twice", calls=(A,),
+                repairs={"call_shape": 1, "said_twice": 1}, to=USED,
             ),
             chat(
                 chunk({"reasoning_content": {"type": "text", "text": "h"}}), chunk({"reasoning_content": [{"text": "m"}]}), said("Hi"), chunk(finish="stop"), DONE, name="reasoning as an object", text="Hi", reasoning="hm",
@@ -353,6 +377,18 @@ CASES = (
             mistral(
                 mi.chunk({"tool_calls": mi.call("a", "f", {"x": 1})}), name="tool_calls of Mistral as an object", calls=(A,), stop="tool_calls", repairs={"list_missing": 1},
                 to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")},
+            ),
+            mistral(
+                mi.chunk({"tool_calls": [{"id": "a", "name": "f", "arguments": {"x": 1}, "index": 0}]}), name="calls of Mistral without function", calls=(A,), stop="tool_calls", repairs={"call_shape": 1},
+                to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")},
+            ),
+            form(
+                "cohere", named(co.START, co.event("tool-call-start", 0, tool_calls={"id": "a", "type": "function", "name": "f", "parameters": {"x": 1}}), co.event("tool-call-end", 0), co.finish("TOOL_CALL")),
+                "a call of Cohere without function", {"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")}, {"calls": (A,), "stop": "tool_calls", "repairs": {"call_shape": 2, "arguments_not_text": 1}},
+            ),
+            form(
+                "cohere", named(co.START, co.event("tool-call-start", 0, tool_calls={"id": "a", "name": "f"}), co.event("tool-call-delta", 0, tool_calls={"arguments": '{"x":1}'}), co.event("tool-call-end", 0), co.finish("TOOL_CALL")),
+                "fragments of Cohere without function", {"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")}, {"calls": (A,), "stop": "tool_calls", "repairs": {"call_shape": 2}},
             ),
             form(
                 "cohere", named(co.START, *({**event, "index": "0"} for event in co.block(0, "Hi")), co.finish()), "indices as text of Cohere", {"openai-chat": written(Text("Hi"))}, {"text": "Hi", "repairs": {"index_invalid": 3}},

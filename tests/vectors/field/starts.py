@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.vectors import anthropic as am
 from tests.vectors import bedrock as br
 from tests.vectors import openai_responses as rs
-from tests.vectors.field.case import Block, Case, Output, Text, Use
+from tests.vectors.field.case import Block, Case, Output, Text, Thinking, Use
 from tests.vectors.field.shapes import anthropic, bedrock, failed, message, messages, responses, responses_turn, written
 from tests.vectors.vector import Call
 
@@ -73,7 +73,7 @@ CASES = (
     Case(
         number=268, refs="langchain-ai/langchain#34406; BerriAI/litellm#38153",
         cause="the `message_start` of an Anthropic stream already has content",
-        does="If a block at the same index repeats this content, streamkit reads the content once. streamkit reads other content at the end of the stream.",
+        does="If a block of the same kind and id repeats this content, streamkit reads the content once. If the block continues the text, streamkit joins both. streamkit reads other content at the end of the stream.",
         forms=(
             anthropic(start(HI), am.finish("end_turn"), am.STOP, name="and nothing else", text="Hi", to={"openai-chat": written(Text("Hi"))}),
             anthropic(start(HI), *am.block(0, "Hi"), am.finish("end_turn"), am.STOP, name="and its blocks", text="Hi", repairs={"text_repeated": 1}, to={"openai-chat": written(Text("Hi"))}),
@@ -81,6 +81,33 @@ CASES = (
             anthropic(
                 start(HI, CALLED), *am.block(0, "Hi"), am.finish("tool_use"), am.STOP, name="and some of its blocks",
                 text="Hi", calls=(A,), stop="tool_calls", repairs={"text_repeated": 1}, to=SPOKEN,
+            ),
+            anthropic(
+                start(CALLED), *am.block(0, "Hi"), am.finish("tool_use"), am.STOP, name="and another block at the same index",
+                text="Hi", calls=(A,), stop="tool_calls", to=SPOKEN,
+            ),
+            anthropic(start(HI), *am.block(0, " there"), am.finish("end_turn"), am.STOP, name="which a block continues", text="Hi there", to={"openai-chat": written(Text("Hi there"))}),
+            anthropic(
+                start(HI), am.begin(0, "text", text="H"), am.delta(0, "text_delta", text=" there"), am.stop(0), am.finish("end_turn"), am.STOP, name="which a block and its start continue", text="Hi there", to={"openai-chat": written(Text("Hi there"))},
+            ),
+            anthropic(
+                start(HI), am.begin(0, "text", text="Oh"), am.stop(0), am.finish("end_turn"), am.STOP, name="and a block with other text", text="OhHi",
+                to={"openai-chat": written(Text("OhHi"), losses={"block_boundary": 1})},
+            ),
+            anthropic(
+                start(CALLED), am.tool(0, "a", "f")[0], am.stop(0), am.finish("tool_use"), am.STOP, name="with the arguments of a call", calls=(A,), stop="tool_calls", to=CHAT,
+            ),
+            anthropic(
+                start(CALLED), am.tool(0, "b", "f")[0], am.delta(0, "input_json_delta", partial_json="{}"), am.stop(0), am.finish("tool_use"), am.STOP, name="with another call",
+                calls=(Call("f", "{}", id="b"), A), stop="tool_calls", to={"openai-chat": written(Use("b", "f", "{}"), Use("a", "f", A.arguments), stop="tool_calls")},
+            ),
+            anthropic(
+                start(HI, CALLED), am.delta(0, "text_delta", text="Hi"), am.delta(1, "input_json_delta", partial_json='{"x":1}'), am.stop(1), am.finish("tool_use"), am.STOP, name="and blocks without a start",
+                text="Hi", calls=(A,), stop="tool_calls", repairs={"block_unopened": 2, "text_repeated": 1, "arguments_replaced": 1, "block_unclosed": 1}, to=SPOKEN,
+            ),
+            anthropic(
+                start({"type": "thinking", "thinking": "hm", "signature": "s"}), am.begin(0, "thinking", thinking=""), am.delta(0, "thinking_delta", thinking="hm"), am.stop(0), *am.block(1, "Hi"), am.finish("end_turn"), am.STOP, name="with a signature", text="Hi", reasoning="hm", repairs={"text_repeated": 1},
+                to={"anthropic": messages(Thinking("hm", "s"), Text("Hi"), usage=None)},
             ),
             anthropic(
                 start(HI, stop_reason="end_turn"), name="and no end", text="Hi", stop=None,
@@ -116,12 +143,31 @@ CASES = (
     ),
     Case(
         number=271, refs="recordings that a test changed",
-        cause="`response.created` already has items, and the arguments in these items are an object. Or an item that the client must act on, such as a call, is only in the last event",
-        does="An item in `response.created` starts there. If an item has no events of its own, streamkit reads it from the last event. The turn then waits for the client, as it does after a whole response.",
+        cause="`response.created` already has items, and the arguments in these items are an object. Or an item, such as a call that the client must run, is only in the last event of the response or in its own last event",
+        does="An item in `response.created` starts there. If an item has no events of its own, streamkit reads it from the last event. If only the start of an item is missing, streamkit writes one. The turn then waits for the client, as it does after a whole response.",
         forms=(
             responses(
                 rs.START, rs.last("completed", {"item": SHELL}), name="an item for the client to run, in the last event alone", stop="tool_calls", repairs={"block_unopened": 1},
                 to={"openai-responses": Output(said=(Block("local_shell_call"),), stop="completed")},
+            ),
+            responses(
+                rs.START, rs.done(0, "local_shell_call", call_id="a", action={"type": "exec"}), rs.last("completed", {"item": SHELL}), name="an item for the client to run, in its own last event alone", stop="tool_calls",
+                repairs={"block_unopened": 1}, to={"openai-responses": Output(said=(Block("local_shell_call"),), stop="completed")},
+            ),
+            responses(
+                rs.START, rs.done(0, "image_generation_call", result="iVBORw0KGgo=", output_format="png"), rs.last("completed"), name="an image, in its own last event alone",
+                repairs={"block_unopened": 1}, to={"openai-responses": Output(said=(Block("image_generation_call"),), stop="completed")},
+            ),
+            responses(
+                rs.START, rs.done(0, "zz_call", call_id="a"), rs.last("completed"), name="an unknown item, in its own last event alone", stop="tool_calls", repairs={"block_unopened": 1},
+                to={"openai-responses": Output(said=(Block("zz_call"),), stop="completed")},
+            ),
+            responses(
+                rs.START, rs.done(0, "function_call", call_id="a", name="f", arguments=A.arguments), rs.done(0, "function_call", id="i1", call_id="b", name="f", arguments="{}"), rs.last("completed"), name="two calls at one index",
+                calls=(A, Call("f", "{}", id="b")), stop="tool_calls", repairs={"block_unopened": 1, "index_reused": 1}, to={"anthropic": messages(Use("a", "f", A.arguments), Use("b", "f", "{}"), stop="tool_use", usage=None)},
+            ),
+            responses(
+                rs.START, *(rs.done(0, "message", id=f"i{n}", role="assistant", content=[rs.part("Hi")]) for n in (0, 1)), rs.last("completed"), name="a message twice", text="Hi", repairs={"block_unopened": 2}, to={"openai-chat": written(Text("Hi"))},
             ),
             responses(created(OBJECT), rs.last("completed", {"item": OBJECT}), calls=(A,), stop="tool_calls", repairs={"arguments_not_text": 2, "block_unclosed": 1}, to=USED),
         ),
