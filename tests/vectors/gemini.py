@@ -154,7 +154,7 @@ REPAIRED = [
     called("an array with gaps", chunk(partial(("$.a[2]", 1), name="f", more=False)), calls=(Call("f", '{"a":[null,null,1]}'),), repairs={"arguments_gap": 1}),
     called(
         "parts of arguments that lead nowhere", chunk(partial(("$", 1), ("a", 2), ("$.a[", 3), ("$.a[99999]", 4), ("$.b", 5), ("$.b.c", 6), name="f", more=False)),
-        calls=(Call("f", '{"b":5}'),), repairs={"field_invalid": 5},
+        calls=(Call("f", '{"b":5', "truncated"),), stop="length", repairs={"field_invalid": 5, "stop_conflict": 1},
     ),
     called("the name in each part of a call", chunk(partial(("$.a", "x"), name="f")), chunk(partial(("$.a", "y"), name="f")), chunk(call()), calls=(Call("f", '{"a":"xy"}'),), repairs={"name_repeated": 1}),
     called(

@@ -10,8 +10,8 @@ part; such a part signs and ends the block before it.
 
 A call is complete in one part, which also ends it, unless it has ``willContinue``. Then parts without a name continue it, and
 the first of them without ``willContinue`` ends it. If a call is open when the candidate stops by itself, it ends there if its
-values are complete; otherwise it was truncated. Calls are numbered in their order. Ids are optional, so a made id is not a
-repair.
+values are complete; otherwise it was truncated. So was a call of which a part can't be read. Calls are numbered in order.
+Ids are optional, so a made id is not a repair.
 
 Source: dialects.md §5.1-§5.4, §7.6, quirks.md R14, 22, 89.
 """
@@ -362,6 +362,8 @@ class GeminiDecoder(FrameDecoder):
 
     def _call_part(self, part: dict[str, Any], of: Candidate, place: Place) -> None:
         call = self.fields(part["functionCall"])
+        if not call and part["functionCall"] != {} and of.open is not None:
+            of.open.arguments.lack = True  # the part could not be read
         of.kind = None
         blob = self.string(part.get("thoughtSignature"))
         signature = unsealed(blob, VENDOR) if blob else None
@@ -437,7 +439,10 @@ class GeminiDecoder(FrameDecoder):
     def _add(self, open_call: OpenCall, partial: Any, of: Candidate, *, more: bool) -> None:
         """Add arguments to the open call, and end it unless ``more`` follow."""
         texts = []
-        for each in self.items(partial):
+        entries = self.items(partial)
+        if partial and not entries:
+            open_call.arguments.lack = True
+        for each in entries:
             entry = self.alone(each)
             self.keep_unread(entry, PARTIAL, of.choice, max(of.block, 0), where="partialArgs.")
             text = open_call.arguments.add(entry, self.report)
@@ -450,7 +455,7 @@ class GeminiDecoder(FrameDecoder):
             of.open = None
         self._grown(open_call, "".join(texts), of)
         if not more:
-            self.out.append(ToolCallEnded(open_call.index, of.choice))
+            self.out.append(ToolCallEnded(open_call.index, of.choice, whole=not open_call.arguments.lack))
 
     def _grown(self, open_call: OpenCall, text: str, of: Candidate) -> None:
         if text:

@@ -37,7 +37,7 @@ from streamkit.dialects.members.values import (
     text_of,
 )
 from streamkit.dialects.streams.alike import Said
-from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
+from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock, is_whole
 from streamkit.dialects.streams.client_calls import WAITS
 from streamkit.dialects.streams.running_text import StartText
 from streamkit.dialects.vocabulary.error_bodies import error_in
@@ -556,7 +556,7 @@ class InteractionsDecoder(BlockDecoder[Block]):
         if block.whole_input is not None:
             self.report.repair("arguments_replaced")
             block.whole_input = None
-        if isinstance(value, dict):
+        if is_whole(value):
             self.report.repair("arguments_not_text")
             whole = self.text_at("delta", "arguments")
             self.out.append(ToolCallDelta(block.call, arguments=whole, snapshot=True))
