@@ -75,6 +75,7 @@ def to_all(**losses: int) -> dict[str, dict[str, int]]:
     return dict.fromkeys(("openai-chat", "anthropic", "ollama"), losses)
 
 
+ALL_KEPT: dict[str, dict[str, int]] = {"gemini": {}, "openai-chat": {}, "ollama": {}}
 X, Y = call("f", {"x": 1}), call("f", {"x": 2})
 
 HEALTHY = [
@@ -96,6 +97,16 @@ HEALTHY = [
         "text between calls", chunk(X), chunk(text("then")), chunk(Y), text="then", calls=(Call("f", '{"x":1}'), Call("f", '{"x":2}')), losses={"openai-chat": {"block_order": 1}},
     ),
     vector("thoughts", chunk(thought("h")), chunk(thought("m"), text("Hi")), STOP, text="Hi", reasoning="hm"),
+    called("a text and a call in one part", chunk({**call("f", {"x": 1}, signature="c2ln"), "text": "Hi"}), text="Hi", calls=(Call("f", '{"x":1}'),), losses=ALL_KEPT),
+    called("a thought and a call in one part", chunk({"text": "hm", "thought": True, **call("f", {"x": 1})}), chunk({"text": "", **call("f", {"x": 2})}), reasoning="hm", calls=(Call("f", '{"x":1}'), Call("f", '{"x":2}')), losses=ALL_KEPT),
+    vector(
+        "a text in a part with something else", chunk({"inlineData": {"mimeType": "image/png", "data": "AA=="}, "text": "H"}), chunk({"text": "i", "executableCode": {"language": "PYTHON", "code": "1"}}),
+        chunk({"codeExecutionResult": {"outcome": "OUTCOME_OK"}, "text": "!"}), STOP, text="Hi!", losses={"gemini": {}, "openai-chat": {"server_tool": 2}},
+    ),
+    called(
+        "a call, an image and code in one part", chunk({"executableCode": {"language": "PYTHON", "code": "1"}, **call("f", {"x": 1}), "inlineData": {"mimeType": "image/png", "data": "AA=="}}),
+        calls=(Call("f", '{"x":1}'),), losses={"gemini": {}, "openai-chat": {"server_tool": 1}},
+    ),
     vector("truth values as text and numbers", chunk({"text": "h", "thought": "true"}), chunk({"text": "m", "thought": 1}, {"text": "Hi", "thought": "false"}), STOP, text="Hi", reasoning="hm", repairs={"boolean_invalid": 3}),
     vector(
         "a signed thought and signed texts", chunk(text("H")), chunk(text("i", thoughtSignature="YQ==")), chunk(thought("hm", thoughtSignature="Yg==")), chunk(text("", thoughtSignature="Yw=="), finish="STOP"),

@@ -75,6 +75,7 @@ ASIDE_PARTS: dict[str, AsideKind] = {
     **dict.fromkeys(("executableCode", "codeExecutionResult", "toolCall", "toolResponse"), "server_tool"),
     "functionResponse": "server_tool",
 }
+KINDS = frozenset({"text", "functionCall", *ASIDE_PARTS})  # the members that say what a part is
 Place: TypeAlias = tuple[int, int, list[Any]]  # positions of the candidate and the part, and all parts
 
 
@@ -287,15 +288,27 @@ class GeminiDecoder(FrameDecoder):
     def _part(self, part: Any, of: Candidate, place: Place) -> None:
         if type(part) is not dict:
             part = self.part_of(part, None)
+        if part.keys() <= TEXT_FIELDS:
+            self._text(part, of)
+            return
+        kinds = [name for name in part if name in KINDS and part[name] is not None]
+        if len(kinds) > 1:
+            part = self._split(part, kinds, of, place)
         if part.get("functionCall") is not None:
             self._call_part(part, of, place)
-        elif part.keys() <= TEXT_FIELDS:
-            self._text(part, of)
         elif name := next((name for name in ASIDE_PARTS if part.get(name) is not None), None):
             self._aside(name, part, of)
         else:
             self._text(part, of)
             self.keep_others(part, READ_FIELDS, "part.", of.choice, max(of.block, 0))
+
+    def _split(self, part: dict[str, Any], kinds: list[str], of: Candidate, place: Place) -> dict[str, Any]:
+        """Read a part of several kinds as one part for each, text first. Return the last, which has all other members."""
+        *first, last = sorted(kinds, key="text".__ne__)
+        for name in first:
+            alone = {name: part[name]}
+            self._part({**alone, "thought": part["thought"]} if "thought" in part else alone, of, place)
+        return {name: value for name, value in part.items() if name == last or name not in kinds}
 
     def _aside(self, name: str, part: dict[str, Any], of: Candidate) -> None:
         """Keep a part that only Google's dialect understands as an aside, with its signature."""
