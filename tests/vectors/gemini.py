@@ -138,7 +138,7 @@ HEALTHY = [
     vector(
         "an image that the model made, and one that it tried", chunk(text("Hi")), chunk({"inlineData": {"mimeType": "image/png", "data": "iVBO"}, "thought": True}),
         chunk({"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}, "thoughtSignature": "QUJD"}, {"fileData": {"mimeType": "image/png", "fileUri": "https://x/y.png"}}), STOP, text="Hi",
-        losses={"gemini": {}, "openai-chat": {"metadata": 2, "media_output": 0}, "ollama": {"metadata": 2, "media_output": 1}, "anthropic": {"metadata": 1, "media_output": 2}},
+        losses={"gemini": {}, "openai-chat": {"metadata": 2, "media_output": 0}, "ollama": {"metadata": 1, "media_output": 2}, "anthropic": {"metadata": 1, "media_output": 2}},
     ),
     vector(
         "candidates", {"candidates": [{"content": {"parts": [text("a")]}, "index": 0}, {"content": {"parts": [text("b")]}, "index": 1}]}, chunk(finish="STOP"), chunk(finish="MAX_TOKENS", index=1),
