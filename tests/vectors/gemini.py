@@ -175,6 +175,9 @@ REPAIRED = [
     vector("reasons that differ", chunk(text("Hi"), finish="STOP"), chunk(finish="MAX_TOKENS"), text="Hi", stop="length", repairs={"stop_conflict": 1}),
     vector("another dialect's terminator", events(chunk(text("Hi")), STOP) + b"data: [DONE]\n\n", text="Hi", repairs={"foreign_terminator": 1}),
     vector("no blank line behind the last event", events(chunk(text("Hi")), STOP)[:-2], text="Hi", repairs={"last_event_unterminated": 1}),
+    vector("an unfinished frame behind the end", events(chunk(text("Hi")), STOP) + b'data: {"a"', text="Hi", repairs={"fault_after_end": 1}),
+    vector("an unfinished element behind the end", array(chunk(text("Hi")), STOP)[:-1] + b',{"a"', text="Hi", repairs={"fault_after_end": 1}),
+    vector("an unfinished comment behind the end", events(chunk(text("Hi")), STOP) + b": pi", text="Hi"),
     vector("no bracket behind the last element", array(chunk(text("Hi")), STOP)[:-1], text="Hi", repairs={"array_unclosed": 1}),
     vector("odd values", chunk(text("Hi"), 7, {"text": 5}, {"text": "", "thought": "yes"}), STOP, text="Hi", repairs={"field_invalid": 2, "boolean_invalid": 1}, losses={"openai-chat": {"unknown_event": 3}}),
 ]  # fmt: skip

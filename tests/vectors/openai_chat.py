@@ -142,6 +142,7 @@ HEALTHY = [
 
 REPAIRED = [
     vector("a field that the standard does not know", b"hello: there\n" + sse(ROLE, said("Hi"), STOP, DONE), text="Hi", repairs={"sse_field_unknown": 1}),
+    vector("an unfinished frame behind the reason", sse(ROLE, said("Hi"), STOP) + b'data: {"a"', text="Hi", repairs={"fault_after_end": 1}),
     vector(
         "an error field", sse(ROLE, said("Hi")) + b'error: {"code":500,"message":"out of slots"}\n\n', text="Hi", stop=None,
         repairs={"sse_error_field": 1, "error_shape": 1}, provider_error="out of slots",
