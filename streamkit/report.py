@@ -104,7 +104,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "finish_derived": "a missing stop reason was derived from how the stream ended (`tool_calls` after complete calls)",
     "terminal_renamed": "`response.done` was read as the end of a response (the correct event is `response.completed`)",
     "after_error": "content after the provider's error was skipped",
-    "fault_after_end": "the input failed after the completion point; the response is complete nevertheless",
+    "fault_after_end": "the input failed, or ended inside a frame, after the completion point; the response is complete",
     "after_end": "frames followed the terminator and were skipped, except for errors and for token counts not yet received",
 }  # fmt: skip
 

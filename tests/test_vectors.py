@@ -121,7 +121,6 @@ NOT_OF_THE_WIRE = {
     "body_for_stream",
     "continued",
     "stream_for_body",
-    "fault_after_end",
     "objects_split",
     "custom_input_bare",
     "thinking_in_text",

@@ -138,9 +138,9 @@ class Route:
     #: response byte for byte.
     stages: tuple[RouteStage, ...] = ()
     #: The reasons for which the gateway tries the next upstream, as long as the client has received nothing of the response.
-    #: [Choose upstreams](../how-to/choose-upstreams.md#fallback-the-reasons-to-try-the-next-upstream) explains each reason. `default`
-    #: stands for `overloaded`, `rate_limit`, `timeout`, `connection`, `server_error`, `auth`, `billing`, `permission`,
-    #: `not_found`, `unsupported_tools` and `unsupported_request`. The remaining reasons are `context_length`,
+    #: [Choose upstreams](../how-to/choose-upstreams.md#fallback-the-reasons-to-try-the-next-upstream) explains each reason.
+    #: `default` stands for `overloaded`, `rate_limit`, `timeout`, `connection`, `server_error`, `auth`, `billing`,
+    #: `permission`, `not_found`, `unsupported_tools` and `unsupported_request`. The remaining reasons are `context_length`,
     #: `content_filter`, `refusal`, `no_output`, `tool_choice_ignored`, `too_large` and `invalid_request`.
     next_on: tuple[Literal["default", Reason], ...] = ("default",)
     #: What the gateway does if an upstream's stream is interrupted inside text. `report`: the client gets an error.

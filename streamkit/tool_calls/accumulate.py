@@ -197,7 +197,8 @@ class ToolCallAccumulator(Link):
         if not self._calls and not self._failed and len(self._choices) == 1:
             [(number, choice)] = self._choices.items()
             seen = choice.reasons[0] if len(choice.reasons) == 1 else None
-            if seen is not None and seen.reason not in CORRECTED and not choice.refused:
+            is_torn = self.report.broken_frame is not None
+            if seen is not None and seen.reason not in CORRECTED and not choice.refused and not is_torn:
                 # shortcut for text with one valid stop reason, in a third of the time
                 self.report.clean = True
                 finished = ResponseFinished(seen.reason, seen.native or None, number, seen.stop_sequence)
@@ -209,6 +210,10 @@ class ToolCallAccumulator(Link):
             self._settle_doubts()
         reason = self._missing_end()
         if reason is None:
+            if (
+                self.report.broken_frame is not None and not self._abandoned
+            ):  # an error in the input is counted elsewhere
+                self.report.repair("fault_after_end")
             if self._calls:
                 self._finish_calls(ended=True)
             depth = self.limits.json_depth

@@ -153,7 +153,7 @@ def test_clients_read_what_was_recorded(
 ):
     judge = Judge(replay, client, reader)
     for recording in chosen(source, reader):
-        output = converted(recording.body, source, client_of(reader.dialect))
+        output = converted(recording.body, source, reader.dialect)
         want = expected(whole(recording.body, source), reader.dialect, output.report.losses)
         judge.compare(recording.name, output.body, want)
     judge.verdict(f"{source} to {reader.dialect}")
@@ -205,11 +205,6 @@ def readable(recording: Recording, reader: Reader) -> bool:
     return True
 
 
-def client_of(dialect: str) -> str:
-    """The name by which the reader of a dialect is known, where it needs one: the ollama package fails at images."""
-    return {"ollama": "ollama-python"}.get(dialect, dialect)
-
-
 def cut(body: bytes, name: str) -> bytes:
     return body[: random.Random(f"{SEED} {name}").randrange(1, len(body))]
 
@@ -217,7 +212,7 @@ def cut(body: bytes, name: str) -> bytes:
 def check_cut_recordings(judge: Judge, source: str, target: str, chosen: list[Recording]) -> None:
     for recording in chosen:
         body = cut(recording.body, recording.name)
-        output = converted(body, source, client_of(target))
+        output = converted(body, source, target)
         if whole(body, source).clean:
             judge.compare(recording.name, output.body, expected(whole(body, source), target, output.report.losses))
         else:

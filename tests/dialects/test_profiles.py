@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamkit import Profile, StreamReport, UsageError, collect, decode, encode, keep_alive, transcode
+from streamkit import Profile, StreamReport, UsageError, collect, decode, encode, encode_response, keep_alive, transcode
 from streamkit.dialects import DIALECTS, client_named, source_named
 from streamkit.read_options import ReadOptions
 from streamkit.report import REPAIRS
@@ -72,6 +72,24 @@ async def test_a_client_gets_what_its_profile_says():
     body = next(vector.body for vector in OF_CHAT if vector.calls and vector.clean)
     assert b'"id":' in (await written("openai-chat", "ollama-python", body))[0]
     assert b'"id":' not in (await written("openai-chat", "zed", body))[0]
+
+
+IMAGE_OF = {
+    "gemini": b'data: {"candidates":[{"content":{"parts":[{"text":"Hi"},{"inlineData":{"mimeType":"image/png","data":"iVBO"}}]},"finishReason":"STOP"}]}\n\n',
+    "ollama": b'{"model":"m","message":{"role":"assistant","content":"Hi","images":["iVBO"]},"done":true,"done_reason":"stop"}\n',
+}
+
+
+@pytest.mark.parametrize(("client", "sees"), [("ollama", False), ("ollama-python", False), ("ollama-js", True)])
+async def test_only_a_client_of_ollama_that_reads_images_gets_those_of_another_vendor(client, sees):
+    """The ollama package raises an error for the whole response."""
+    output, report = await written("gemini", client, IMAGE_OF["gemini"])
+    assert (b'"images":["iVBO"]' in output, report.losses["media_output"] == 0) == (sees, sees)
+    output, report = await written("ollama", client, IMAGE_OF["ollama"], reencode=True)
+    assert b'"images":["iVBO"]' in output
+    assert not report.losses
+    answer = await collect(source_of([IMAGE_OF["gemini"]]), "gemini")
+    assert (b'"iVBO"' in encode_response(answer, client)) is sees
 
 
 async def test_frames_pass_within_a_dialect_unless_the_profile_changes_them():

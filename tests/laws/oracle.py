@@ -276,7 +276,7 @@ class Gemini:
                 call, text = part.get("functionCall"), part.get("text")
                 if call is not None:
                     self.ended_calls += not call.get("willContinue")
-                elif index == 0 and isinstance(text, str) and not means_true(part.get("thought")) and not self.failed:
+                if index == 0 and isinstance(text, str) and not means_true(part.get("thought")) and not self.failed:
                     self.text += text
                 quiet = quiet and not text and call is None
             if candidate.get("finishReason"):

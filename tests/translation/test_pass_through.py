@@ -360,7 +360,11 @@ async def test_an_abort_that_no_terminator_follows_is_an_error_too():
     assert report.status is Status.PROVIDER_ERROR
 
 
-@pytest.mark.parametrize("vector", [one for one in VECTORS if one.clean], ids=lambda one: f"{one.dialect} {one.name}")
+#: An unfinished last frame never passes.
+ENDED = [one for one in VECTORS if one.clean and "fault_after_end" not in one.repairs]
+
+
+@pytest.mark.parametrize("vector", ENDED, ids=lambda one: f"{one.dialect} {one.name}")
 async def test_a_stream_that_is_whole_passes_byte_for_byte(vector):
     output, report = await passed([vector.body], vector.dialect)
     assert report.clean
@@ -386,7 +390,7 @@ def with_halves(vector):
 
 @pytest.mark.parametrize(
     "vector",
-    [one for one in VECTORS if one.clean and one.text and one.dialect != "bedrock"],
+    [one for one in ENDED if one.text and one.dialect != "bedrock"],
     ids=lambda one: f"{one.dialect} {one.name}",
 )
 async def test_half_a_character_that_waits_for_the_end_takes_nothing_with_it(vector):
@@ -436,7 +440,7 @@ async def test_a_usage_chunk_in_several_lines_or_without_its_end_is_taken_out_to
         assert b"prompt_tokens" not in (await passed(reads, profile=UNASKED))[0]
 
 
-@pytest.mark.parametrize("vector", [one for one in VECTORS if one.clean], ids=lambda one: f"{one.dialect} {one.name}")
+@pytest.mark.parametrize("vector", ENDED, ids=lambda one: f"{one.dialect} {one.name}")
 async def test_a_stream_names_the_model_asked_for_only_where_it_names_none(vector):
     output, _ = await passed([vector.body], vector.dialect, profile=Profile(model="asked"))
     kept, frames = (parsed(vector.dialect, body) for body in (vector.body, output))

@@ -129,6 +129,7 @@ REPAIRED = [
     turn("a block of the provider's with a number", begin(0, image={"format": "png"}), delta(0, image=5), stop(0), *block(1, "Hi"), text="Hi"),
     turn("a block that is never closed", delta(0, text="Hi"), text="Hi", repairs={"block_unclosed": 1}),
     turn("a block that is opened twice", begin(0), delta(0, text="a"), begin(0), *block(0, "b"), text="ab", repairs={"block_reopened": 1}),
+    vector("an end inside the counts", START, *HI, finish("end_turn"), event(*counts())[:-20], text="Hi", repairs={"fault_after_end": 1}),
     turn("a second stop", *HI, stop(0), text="Hi", repairs={"block_unopened": 1}),
     turn("one index for two blocks", *HI, *block(0, "!"), text="Hi!", repairs={"index_reused": 1}),
     turn("one index for two calls", *tool(0, "t", "f", "{}"), *tool(0, "u", "g", "{}"), reason="tool_use", calls=(Call("f", "{}"), Call("g", "{}")), stop="tool_calls", repairs={"index_reused": 1}),

@@ -75,6 +75,7 @@ def to_all(**losses: int) -> dict[str, dict[str, int]]:
     return dict.fromkeys(("openai-chat", "anthropic", "ollama"), losses)
 
 
+ALL_KEPT: dict[str, dict[str, int]] = {"gemini": {}, "openai-chat": {}, "ollama": {}}
 X, Y = call("f", {"x": 1}), call("f", {"x": 2})
 
 HEALTHY = [
@@ -96,6 +97,16 @@ HEALTHY = [
         "text between calls", chunk(X), chunk(text("then")), chunk(Y), text="then", calls=(Call("f", '{"x":1}'), Call("f", '{"x":2}')), losses={"openai-chat": {"block_order": 1}},
     ),
     vector("thoughts", chunk(thought("h")), chunk(thought("m"), text("Hi")), STOP, text="Hi", reasoning="hm"),
+    called("a text and a call in one part", chunk({**call("f", {"x": 1}, signature="c2ln"), "text": "Hi"}), text="Hi", calls=(Call("f", '{"x":1}'),), losses=ALL_KEPT),
+    called("a thought and a call in one part", chunk({"text": "hm", "thought": True, **call("f", {"x": 1})}), chunk({"text": "", **call("f", {"x": 2})}), reasoning="hm", calls=(Call("f", '{"x":1}'), Call("f", '{"x":2}')), losses=ALL_KEPT),
+    vector(
+        "a text in a part with something else", chunk({"inlineData": {"mimeType": "image/png", "data": "AA=="}, "text": "H"}), chunk({"text": "i", "executableCode": {"language": "PYTHON", "code": "1"}}),
+        chunk({"codeExecutionResult": {"outcome": "OUTCOME_OK"}, "text": "!"}), STOP, text="Hi!", losses={"gemini": {}, "openai-chat": {"server_tool": 2}},
+    ),
+    called(
+        "a call, an image and code in one part", chunk({"executableCode": {"language": "PYTHON", "code": "1"}, **call("f", {"x": 1}), "inlineData": {"mimeType": "image/png", "data": "AA=="}}),
+        calls=(Call("f", '{"x":1}'),), losses={"gemini": {}, "openai-chat": {"server_tool": 1}},
+    ),
     vector("truth values as text and numbers", chunk({"text": "h", "thought": "true"}), chunk({"text": "m", "thought": 1}, {"text": "Hi", "thought": "false"}), STOP, text="Hi", reasoning="hm", repairs={"boolean_invalid": 3}),
     vector(
         "a signed thought and signed texts", chunk(text("H")), chunk(text("i", thoughtSignature="YQ==")), chunk(thought("hm", thoughtSignature="Yg==")), chunk(text("", thoughtSignature="Yw=="), finish="STOP"),
@@ -127,7 +138,7 @@ HEALTHY = [
     vector(
         "an image that the model made, and one that it tried", chunk(text("Hi")), chunk({"inlineData": {"mimeType": "image/png", "data": "iVBO"}, "thought": True}),
         chunk({"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}, "thoughtSignature": "QUJD"}, {"fileData": {"mimeType": "image/png", "fileUri": "https://x/y.png"}}), STOP, text="Hi",
-        losses={"gemini": {}, "openai-chat": {"metadata": 2, "media_output": 0}, "ollama": {"metadata": 2, "media_output": 1}, "anthropic": {"metadata": 1, "media_output": 2}},
+        losses={"gemini": {}, "openai-chat": {"metadata": 2, "media_output": 0}, "ollama": {"metadata": 1, "media_output": 2}, "anthropic": {"metadata": 1, "media_output": 2}},
     ),
     vector(
         "candidates", {"candidates": [{"content": {"parts": [text("a")]}, "index": 0}, {"content": {"parts": [text("b")]}, "index": 1}]}, chunk(finish="STOP"), chunk(finish="MAX_TOKENS", index=1),
@@ -154,7 +165,7 @@ REPAIRED = [
     called("an array with gaps", chunk(partial(("$.a[2]", 1), name="f", more=False)), calls=(Call("f", '{"a":[null,null,1]}'),), repairs={"arguments_gap": 1}),
     called(
         "parts of arguments that lead nowhere", chunk(partial(("$", 1), ("a", 2), ("$.a[", 3), ("$.a[99999]", 4), ("$.b", 5), ("$.b.c", 6), name="f", more=False)),
-        calls=(Call("f", '{"b":5}'),), repairs={"field_invalid": 5},
+        calls=(Call("f", '{"b":5', "truncated"),), stop="length", repairs={"field_invalid": 5, "stop_conflict": 1},
     ),
     called("the name in each part of a call", chunk(partial(("$.a", "x"), name="f")), chunk(partial(("$.a", "y"), name="f")), chunk(call()), calls=(Call("f", '{"a":"xy"}'),), repairs={"name_repeated": 1}),
     called(
@@ -164,6 +175,9 @@ REPAIRED = [
     vector("reasons that differ", chunk(text("Hi"), finish="STOP"), chunk(finish="MAX_TOKENS"), text="Hi", stop="length", repairs={"stop_conflict": 1}),
     vector("another dialect's terminator", events(chunk(text("Hi")), STOP) + b"data: [DONE]\n\n", text="Hi", repairs={"foreign_terminator": 1}),
     vector("no blank line behind the last event", events(chunk(text("Hi")), STOP)[:-2], text="Hi", repairs={"last_event_unterminated": 1}),
+    vector("an unfinished frame behind the end", events(chunk(text("Hi")), STOP) + b'data: {"a"', text="Hi", repairs={"fault_after_end": 1}),
+    vector("an unfinished element behind the end", array(chunk(text("Hi")), STOP)[:-1] + b',{"a"', text="Hi", repairs={"fault_after_end": 1}),
+    vector("an unfinished comment behind the end", events(chunk(text("Hi")), STOP) + b": pi", text="Hi"),
     vector("no bracket behind the last element", array(chunk(text("Hi")), STOP)[:-1], text="Hi", repairs={"array_unclosed": 1}),
     vector("odd values", chunk(text("Hi"), 7, {"text": 5}, {"text": "", "thought": "yes"}), STOP, text="Hi", repairs={"field_invalid": 2, "boolean_invalid": 1}, losses={"openai-chat": {"unknown_event": 3}}),
 ]  # fmt: skip

@@ -31,6 +31,7 @@ def vector(name: str, *payloads: Any, **expected: Any) -> Vector:
 
 
 VECTORS = [
+    vector("an unfinished line behind the end", lines(line("Hi"), end()) + b'{"model"', text="Hi", repairs={"fault_after_end": 1}),
     vector("text", line("Hel"), line("lo"), end(**COUNTS), text="Hello"),
     vector("text with CRLF and blank lines", lines(line("Hi"), b"", end()).replace(b"\n", b"\r\n"), text="Hi"),
     vector("no line end behind the last line", lines(line("Hi"), end())[:-1], text="Hi"),

@@ -19,7 +19,7 @@ from attrs import define
 from streamkit.dialects.anthropic import wire
 from streamkit.dialects.anthropic.asides import aside_of, frames_of
 from streamkit.dialects.members.values import UNREAD, Members, has_value, others_of, text_in, text_of
-from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
+from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock, is_whole
 from streamkit.dialects.streams.running_text import StartText
 from streamkit.dialects.vocabulary.error_bodies import ERROR_MEMBERS
 from streamkit.events import (
@@ -439,7 +439,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             self._citation(self.fields(delta.get("citation")), block)
             return
         value = delta.get(wire.DELTAS[kind][1])
-        if kind == "input_json_delta" and type(value) is dict:
+        if kind == "input_json_delta" and is_whole(value):
             self.report.repair("arguments_not_text")
             block.whole_input = None
             whole = self.text_at("delta", "partial_json")

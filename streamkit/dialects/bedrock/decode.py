@@ -28,7 +28,7 @@ from streamkit.dialects.bedrock import wire
 from streamkit.dialects.bedrock.asides import IMAGE, SERVER, STREAMED, asides_of, messages_of, read_image
 from streamkit.dialects.bedrock.http import TYPE, decode_exception
 from streamkit.dialects.members.values import EVENT, Members, details_of, has_value, is_base64, others_of, text_of
-from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
+from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock, is_whole
 from streamkit.dialects.vocabulary.error_bodies import error_message, message_in
 from streamkit.errors import BrokenFrame, SecondResponse
 from streamkit.events import (
@@ -206,7 +206,7 @@ class BedrockDecoder(BlockDecoder[Block]):
                     self.out.append(Aside(wire.VENDOR, "citation", "citation", citation, block=block.number))
             elif belongs == "toolUse":
                 fragment = self.fields(value).get("input")
-                if type(fragment) is dict:
+                if is_whole(fragment):
                     self.report.repair("arguments_not_text")
                     whole = self.text_at("delta", "toolUse", "input")
                     self.out.append(ToolCallDelta(block.call, arguments=whole, snapshot=True))

@@ -10,8 +10,8 @@ part; such a part signs and ends the block before it.
 
 A call is complete in one part, which also ends it, unless it has ``willContinue``. Then parts without a name continue it, and
 the first of them without ``willContinue`` ends it. If a call is open when the candidate stops by itself, it ends there if its
-values are complete; otherwise it was truncated. Calls are numbered in their order. Ids are optional, so a made id is not a
-repair.
+values are complete; otherwise it was truncated. So was a call of which a part can't be read. Calls are numbered in order.
+Ids are optional, so a made id is not a repair.
 
 Source: dialects.md §5.1-§5.4, §7.6, quirks.md R14, 22, 89.
 """
@@ -75,6 +75,7 @@ ASIDE_PARTS: dict[str, AsideKind] = {
     **dict.fromkeys(("executableCode", "codeExecutionResult", "toolCall", "toolResponse"), "server_tool"),
     "functionResponse": "server_tool",
 }
+KINDS = frozenset({"text", "functionCall", *ASIDE_PARTS})  # the members that say what a part is
 Place: TypeAlias = tuple[int, int, list[Any]]  # positions of the candidate and the part, and all parts
 
 
@@ -287,15 +288,27 @@ class GeminiDecoder(FrameDecoder):
     def _part(self, part: Any, of: Candidate, place: Place) -> None:
         if type(part) is not dict:
             part = self.part_of(part, None)
+        if part.keys() <= TEXT_FIELDS:
+            self._text(part, of)
+            return
+        kinds = [name for name in part if name in KINDS and part[name] is not None]
+        if len(kinds) > 1:
+            part = self._split(part, kinds, of, place)
         if part.get("functionCall") is not None:
             self._call_part(part, of, place)
-        elif part.keys() <= TEXT_FIELDS:
-            self._text(part, of)
         elif name := next((name for name in ASIDE_PARTS if part.get(name) is not None), None):
             self._aside(name, part, of)
         else:
             self._text(part, of)
             self.keep_others(part, READ_FIELDS, "part.", of.choice, max(of.block, 0))
+
+    def _split(self, part: dict[str, Any], kinds: list[str], of: Candidate, place: Place) -> dict[str, Any]:
+        """Read a part of several kinds as one part for each, text first. Return the last, which has all other members."""
+        *first, last = sorted(kinds, key="text".__ne__)
+        for name in first:
+            alone = {name: part[name]}
+            self._part({**alone, "thought": part["thought"]} if "thought" in part else alone, of, place)
+        return {name: value for name, value in part.items() if name == last or name not in kinds}
 
     def _aside(self, name: str, part: dict[str, Any], of: Candidate) -> None:
         """Keep a part that only Google's dialect understands as an aside, with its signature."""
@@ -362,6 +375,8 @@ class GeminiDecoder(FrameDecoder):
 
     def _call_part(self, part: dict[str, Any], of: Candidate, place: Place) -> None:
         call = self.fields(part["functionCall"])
+        if not call and part["functionCall"] != {} and of.open is not None:
+            of.open.arguments.lack = True  # the part could not be read
         of.kind = None
         blob = self.string(part.get("thoughtSignature"))
         signature = unsealed(blob, VENDOR) if blob else None
@@ -437,7 +452,10 @@ class GeminiDecoder(FrameDecoder):
     def _add(self, open_call: OpenCall, partial: Any, of: Candidate, *, more: bool) -> None:
         """Add arguments to the open call, and end it unless ``more`` follow."""
         texts = []
-        for each in self.items(partial):
+        entries = self.items(partial)
+        if partial and not entries:
+            open_call.arguments.lack = True
+        for each in entries:
             entry = self.alone(each)
             self.keep_unread(entry, PARTIAL, of.choice, max(of.block, 0), where="partialArgs.")
             text = open_call.arguments.add(entry, self.report)
@@ -450,7 +468,7 @@ class GeminiDecoder(FrameDecoder):
             of.open = None
         self._grown(open_call, "".join(texts), of)
         if not more:
-            self.out.append(ToolCallEnded(open_call.index, of.choice))
+            self.out.append(ToolCallEnded(open_call.index, of.choice, whole=not open_call.arguments.lack))
 
     def _grown(self, open_call: OpenCall, text: str, of: Candidate) -> None:
         if text:

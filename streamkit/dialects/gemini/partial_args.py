@@ -7,7 +7,8 @@ on everything is held, and at the end each changed member of the arguments is wr
 last one counts (``arguments_out_of_order``).
 
 Rules. Empty places of an array are null (``arguments_gap``). An entry without a path or value, or with a place inside a value
-that is not a container, is refused, and the decoder counts it. A number is a double here. Text and gaps together are limited
+that is not a container, is refused, and the decoder counts it. Then the arguments are known to be incomplete, so their text is
+never closed. A number is a double here. Text and gaps together are limited
 by ``limits.arguments_chars``, the nesting by ``limits.json_depth``, an index by ``limits.index``.
 
 Source: dialects.md §5.3; RFC 9535 §2.1, §2.3.
@@ -54,6 +55,7 @@ class PartialArgs:
         self._chars = 0
         self._begun = False
         self._continues = False  #: whether the last string continues
+        self.lack = False  #: whether a part of the arguments could not be read
         #: The place of the last emitted value. The containers around it are open in the text.
         self._open: Path = ()
         self._string: TextBuffer | None = None  #: the value at ``_open``, if it is a string; more of it may arrive
@@ -62,6 +64,11 @@ class PartialArgs:
 
     def add(self, part: object, report: StreamReport) -> str | None:
         """Add one entry of ``partialArgs``. Return the new text, or None if the entry is invalid. Raises ArgumentsTooLong."""
+        text = self._add(part, report)
+        self.lack = self.lack or (text is None and bool(part))
+        return text
+
+    def _add(self, part: object, report: StreamReport) -> str | None:
         if not isinstance(part, dict):
             return None
         path = part.get("jsonPath")
@@ -85,11 +92,11 @@ class PartialArgs:
     @property
     def are_whole(self) -> bool:
         """Return whether there are values and all are complete, so that the call may have ended here."""
-        return bool(self._root) and not self._continues
+        return bool(self._root) and not self._continues and not self.lack
 
     def close(self) -> str:
-        """Return the rest of the text, because the call ended."""
-        return self._rest() + "}"
+        """Return the rest of the text, because the call ended. Arguments that lack a part get no last brace."""
+        return self._rest() + "}" * (not self.lack)
 
     def cut(self) -> str:
         """Return the held text without an end, because the stream ended inside the call."""

@@ -60,7 +60,7 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bodies import google
 from streamkit.dialects.bodies.google import FILMS, LEVELS, SERVICE_TIERS, VENDOR, is_own_uri, standard_base64
-from streamkit.dialects.gemini.decode import ASIDE_PARTS, TEXT_FIELDS
+from streamkit.dialects.gemini.decode import ASIDE_PARTS, KINDS, TEXT_FIELDS
 from streamkit.dialects.gemini.schemas import cut_schema, json_schema
 from streamkit.dialects.gemini.wire import DYNAMIC, JSON, MODES, OPTIONS, PLAIN, TOOLS, VALIDATED, camel_case
 from streamkit.dialects.lowering import Capabilities, Lowering, OfParts, Place, of_turns, results_named, told_by
@@ -85,7 +85,6 @@ from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.check import check_arguments
 
-KINDS: Final = frozenset({"text", "functionCall", *ASIDE_PARTS})  # the members that say what a part is
 #: By Gemini's role: streamkit's role. ``function`` is an older name, which the server now refuses.
 ROLES: Final[Mapping[str, Literal["user", "assistant"]]] = {"user": "user", "model": "assistant", "function": "user"}
 OUTPUTS: Final = frozenset({"output", "result", "error"})  # names of a tool's output, if it is the only member

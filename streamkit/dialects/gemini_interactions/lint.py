@@ -149,8 +149,9 @@ class InteractionsLinter(GrammarChecker):
         self._started = self._ended = True
         interaction = self._interaction(document)
         status = interaction.get("status")
-        if interaction.get("steps") and not self._next_index:
-            self.broken("step", "all steps are in interaction.completed", "note")
+        steps = interaction.get("steps")
+        if isinstance(steps, list) and len(steps) > self._next_index:
+            self.broken("step", f"only {self._next_index} of the {len(steps)} steps have events", "note")
         if is_text(status) and status in RUNNING:
             self.broken("status", f"status is {shown(status)}")
             self._ended = False

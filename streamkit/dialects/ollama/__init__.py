@@ -43,7 +43,13 @@ DIALECT = Dialect(
             title="the ollama package, and programs like it",
             user_agent="ollama-python",
             call_ids=True,
-            images=False,
+        ),
+        OllamaClient(
+            name="ollama-js",
+            title="the ollama package for JavaScript, which reads images in responses",
+            user_agent="ollama-js",
+            call_ids=True,
+            images=True,
         ),
     ),
 )

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from streamkit.dialects.members.values import count_of, decode_time, has_value, others_of, text_of
-from streamkit.dialects.ollama.wire import COUNTS, STOP_REASONS, VENDOR, decode_usage
+from streamkit.dialects.ollama.wire import COUNTS, STOP_REASONS, VENDOR, decode_usage, image_aside
 from streamkit.dialects.streams.alike import Said
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.vocabulary.roles import is_other_role
@@ -126,7 +126,7 @@ class OllamaDecoder(FrameDecoder):
         """Read other members of a message: images that the model made. Any other value is kept as an aside."""
         images, read = message.get("images"), MESSAGE_FIELDS
         if isinstance(images, list) and all(isinstance(image, str) and image for image in images):
-            self.out += [MediaGenerated("image", data=image) for image in images]
+            self.out += [MediaGenerated("image", data=image, native=image_aside(image)) for image in images]
             read = MESSAGE_FIELDS | {"images"}
         self.keep_others(message, read, "message.")
 

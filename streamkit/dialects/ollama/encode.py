@@ -38,6 +38,7 @@ dumps = orjson.dumps
 class OllamaEncoder(WholeCallEncoder):
     """Encodes one choice of a response as lines of ``/api/chat``."""
 
+    vendor = wire.VENDOR
     _head = b""
     _called = False  # whether a call was written
     _first_s: float | None = None  # time of the first line, if the profile has the time of the request
@@ -78,11 +79,11 @@ class OllamaEncoder(WholeCallEncoder):
         return wire.write_image(media, self.encoding.profile)
 
     def aside(self, event: Aside) -> None:
-        if event.vendor == wire.VENDOR and event.kind == "logprobs":
+        if event.kind == "logprobs":
             self._line(b'"content":""', b'"logprobs":%b,"done":false' % dumps(event.raw))
-        elif event.vendor == wire.VENDOR and event.type.startswith("message."):
+        elif event.type.startswith("message."):
             self._line(b'"content":"",' + dumps({event.type.removeprefix("message."): event.raw})[1:-1])
-        elif event.vendor == wire.VENDOR and event.kind == "metadata":
+        elif event.kind == "metadata":
             self._line(b'"content":""', dumps({event.type: event.raw, "done": False})[1:-1])
         else:
             super().aside(event)

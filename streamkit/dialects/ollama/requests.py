@@ -184,9 +184,7 @@ class OllamaRequestReader(TurnReader):
 
 
 def fit_media(media: Media, _place: Place, to: Lowering) -> Media | None:
-    """Return an image or audio with bytes, or media that Ollama's model made; None, and a loss, for others."""
-    if media.native is not None and media.native.vendor == VENDOR:
-        return media
+    """Return an image or audio with bytes; None, and a loss, for others."""
     if media.kind not in IMAGES or media.data is None:
         absent = "" if media.data is not None else ", not in the request itself"
         to.lose("media", f"{media.kind}{absent}")
@@ -384,7 +382,7 @@ def _assistant(turn: Turn, report: StreamReport) -> dict[str, Any]:
                 thinking.append(part.text)
             case ToolCall():
                 calls.append(_call(part))
-            case Aside(type=name, raw=raw) | Media(native=Aside(type=name, raw=raw)):
+            case Aside(type=name, raw=raw):
                 members[name.removeprefix(MESSAGE)] = raw
             case _:
                 late = late or bool(calls)

@@ -52,11 +52,15 @@ def decode_usage(line: Mapping[str, Any]) -> UsageReported | None:
 
 
 def write_image(media: MediaGenerated, profile: Profile) -> list[Aside]:
-    """Return the aside for an image of another vendor's model; empty for other media, without content, or a client without."""
-    takes_images = not isinstance(profile, OllamaClient) or profile.images
+    """Return the aside for an image of another vendor's model; empty for other media, or if the client can't read it."""
+    takes_images = isinstance(profile, OllamaClient) and profile.images
     if media.kind != "image" or media.data is None or not takes_images:
         return []
-    return [Aside(VENDOR, "metadata", MESSAGE_IMAGES, [media.data], media.choice)]
+    return [image_aside(media.data, media.choice)]
+
+
+def image_aside(data: str, choice: int = 0) -> Aside:
+    return Aside(VENDOR, "metadata", MESSAGE_IMAGES, [data], choice)
 
 
 def done_reason(reason: StopReason, native: str | None, *, called: bool) -> tuple[str, bool]:
@@ -110,8 +114,9 @@ class OllamaClient(Profile):
 
     #: Whether calls have an ``id`` next to ``function``. Strict clients (Zed, late 2025) refuse it.
     call_ids: bool = False
-    #: Whether a message can have images. The ollama package (0.6.3) raises an error for a response with them.
-    images: bool = True
+    #: Whether a response can have images. The ollama package (0.6.3) raises an error for one with images, and so loses its
+    #: text as well.
+    images: bool = False
 
 
 def takes_ids(profile: Profile) -> bool:

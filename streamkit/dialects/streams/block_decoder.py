@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from attrs import define
 
+from streamkit.dialects.members.values import text_in
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal
 from streamkit.errors import TooManyBlocks
@@ -27,6 +28,13 @@ class DecodedBlock:
     kind: str
     number: int  #: number of the block in the response, which its events have as their label
     call: int = 0  #: number of the call, if the block is a call
+
+
+def is_whole(value: object) -> bool:
+    """Return whether the arguments in a delta are a JSON value, and not text, of which a delta has a fragment."""
+    if type(value) is str:
+        return False
+    return type(value) in {dict, int, float, bool} or (type(value) is list and bool(value) and not text_in(value))
 
 
 B = TypeVar("B", bound=DecodedBlock)

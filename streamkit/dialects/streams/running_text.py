@@ -117,26 +117,26 @@ class Texts:
 class StartText:
     """The text with which a block started. Its deltas may repeat this text or continue it, which only the deltas show."""
 
-    __slots__ = ("_held", "_repeated", "_text")
+    __slots__ = ("_held", "_repeated", "text")
 
     def __init__(self, text: str) -> None:
-        self._text = text
+        self.text = text
         self._held: list[str] = []
         self._repeated = 0  # how many characters of the start the deltas have repeated so far
 
     def follow(self, text: str) -> tuple[str, bool] | None:
         """Return the text to emit after the delta ``text``, and whether the start was repeated; None while undecided."""
-        size = min(len(text), len(self._text) - self._repeated)
-        repeats = self._text.startswith(text[:size], self._repeated)
+        size = min(len(text), len(self.text) - self._repeated)
+        repeats = self.text.startswith(text[:size], self._repeated)
         self._held.append(text)
         self._repeated += size
-        if repeats and self._repeated < len(self._text):
+        if repeats and self._repeated < len(self.text):
             return None
-        return "".join(self._held if repeats else [self._text, *self._held]), repeats
+        return "".join(self._held if repeats else [self.text, *self._held]), repeats
 
     def settle(self) -> tuple[str, bool]:
         """Return the same as ``follow`` at the end of the block, when no more deltas follow."""
-        return self._text, bool(self._held)
+        return self.text, bool(self._held)
 
 
 def _raw(text: str) -> bytes:

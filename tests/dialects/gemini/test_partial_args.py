@@ -129,7 +129,7 @@ def test_a_path_leads_through_keys_and_places(path, steps):
         {"jsonPath": "$.c[0]", "stringValue": "a place of an object"}, {"jsonPath": "$.l.x", "stringValue": "a key of a list"}, {"jsonPath": f"$.l[{DEFAULT_LIMITS.index + 1}]", "stringValue": "far"},
     ],
 )  # fmt: skip
-def test_what_is_no_part_changes_nothing(part):
+def test_what_is_no_part_adds_nothing_and_leaves_the_arguments_open(part):
     arguments = PartialArgs(DEFAULT_LIMITS)
     given_before = [
         {"jsonPath": "$.c.d", "boolValue": True},
@@ -138,7 +138,7 @@ def test_what_is_no_part_changes_nothing(part):
     ]
     built = "".join(arguments.add(one, StreamReport()) or "" for one in given_before)
     assert arguments.add(part, StreamReport()) is None
-    assert built + arguments.close() == '{"c":{"d":true},"l":[false],"a":"x"}'
+    assert built + arguments.close() == '{"c":{"d":true},"l":[false],"a":"x"' + "}" * (not part)
 
 
 def test_gaps_and_texts_are_bounded_together():

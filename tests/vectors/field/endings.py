@@ -55,6 +55,17 @@ def partial(path: str, value: str, *, more: bool = False, name: str | None = Non
     return gm.call(name, partialArgs=[entry], willContinue=True)
 
 
+#: Parts of a call of Gemini's whose arguments can't be read.
+UNREADABLE = {
+    "a path without its root": gm.partial(("a.b", "v")),
+    "an index from the end": gm.partial(("$.a[-1]", "v")),
+    "a large index": gm.partial(("$.a[99999999]", "v")),
+    "the root": gm.partial(("$", "v")),
+    "a number in a text": gm.call(partialArgs=[{"jsonPath": "$.a", "stringValue": 1}], willContinue=True),
+    "no list": gm.call(partialArgs="v", willContinue=True),
+}
+
+
 def old(kind: str, **members: Any) -> dict[str, Any]:
     return {"event_type": kind, **members}
 
@@ -210,7 +221,7 @@ CASES = (
         refs="vercel/ai#14358",
         cause="the model stops by itself, but a call is still open",
         does=(
-            "The call is complete if its text is one whole object. In Gemini, it is also complete if all its values are whole: streamkit then closes the object. Otherwise the call is truncated, and no client gets an empty object for the call. If no call is left to run, or if the client gets a truncated call, the stop reason is `length`."
+            "The call is complete if its text is one whole object. In Gemini, it is also complete if all its values are whole: streamkit then closes the object. Otherwise the call is truncated, also if a part of its arguments can't be read. No client gets an empty object for the call. If no call is left to run, or if the client gets a truncated call, the stop reason is `length`."
         ),
         forms=(
             gemini(
@@ -233,6 +244,22 @@ CASES = (
             gemini(
                 gm.chunk(gm.partial(name="f")), gm.STOP, name="a name alone", calls=(Call("f", "", "truncated", id="call_1"),), stop="length", repairs=OPEN,
                 to={"openai-chat": CUT, "ollama": written(stop="length", losses={"call_withheld": 1, "usage_detail": 1}, withheld=("",))},
+            ),
+            *(
+                gemini(
+                    gm.chunk(gm.call("f", willContinue=True)), gm.chunk(entry), gm.chunk(gm.call()), gm.STOP, name=f"a value that can't be read ({name})",
+                    calls=(Call("f", "{", "truncated", id="call_1"),), stop="length", repairs={"field_invalid": 1, "stop_conflict": 1},
+                    to={"openai-chat": written(Use("call_1", "f", "{"), stop="length", losses={"unknown_event": 1})},
+                )
+                for name, entry in UNREADABLE.items()
+            ),
+            gemini(
+                gm.chunk(gm.call("f", willContinue=True)), gm.chunk({"functionCall": 7}), gm.STOP, name="an end that is no object", calls=(Call("f", "{", "truncated", id="call_1"),), stop="length",
+                repairs={"field_invalid": 1, "stop_conflict": 1}, to={"openai-chat": written(Use("call_1", "f", "{"), stop="length", losses={"unknown_event": 1})},
+            ),
+            gemini(
+                gm.chunk(gm.partial(("$.a", "x"), ("b", 1), name="f")), gm.STOP, name="a value that can't be read, and no end", calls=(Call("f", '{"a":"x', "truncated", id="call_1"),), stop="length",
+                repairs={"field_invalid": 1, **OPEN}, to={"openai-chat": written(Use("call_1", "f", '{"a":"x'), stop="length", losses={"unknown_event": 1})},
             ),
             anthropic(
                 am.START, am.begin(0, "tool_use", id="a", name="f", input={}), am.finish("tool_use"), am.STOP, name="a name alone of Claude's",

@@ -9,6 +9,7 @@ from tests.vectors import anthropic as am
 from tests.vectors import bedrock as br
 from tests.vectors import cohere as co
 from tests.vectors import gemini as gm
+from tests.vectors import gemini_interactions as gi
 from tests.vectors import mistral as mi
 from tests.vectors import ollama as ol
 from tests.vectors import openai_responses as rs
@@ -37,6 +38,7 @@ from tests.vectors.vector import Call, lines, named, sse
 
 A = Call("f", '{"x":1}', id="a")
 CUT = Call("f", '{"x":', "truncated", id="a")
+NUMBER = Call("f", "7", "not_an_object", id="a")
 WHOLE = calls(call(0, "a", "f", '{"x":1}'))
 OPEN = calls(call(0, "a", "f", '{"x":'))
 USED = {"anthropic": messages(Use("a", "f", '{"x":1}'), stop="tool_use")}
@@ -368,6 +370,18 @@ CASES = (
             bedrock(
                 br.START, br.begin(0, toolUse={"toolUseId": "a", "name": "f"}), br.delta(0, toolUse={"input": {"x": 1}}), br.stop(0), br.finish("tool_use"), br.counts(), name="input as an object of Bedrock", calls=(A,),
                 stop="tool_calls", repairs={"arguments_not_text": 1}, to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls", losses={"metadata": 1})},
+            ),
+            message(
+                am.begin(0, "tool_use", id="a", name="f", input={}), am.delta(0, "input_json_delta", partial_json=7), am.stop(0), name="partial_json as a number", reason="tool_use", calls=(NUMBER,), stop="tool_calls",
+                repairs={"arguments_not_text": 1}, to={"openai-chat": written(Use("a", "f", "7"), stop="tool_calls")},
+            ),
+            bedrock(
+                br.START, br.begin(0, toolUse={"toolUseId": "a", "name": "f"}), br.delta(0, toolUse={"input": 7}), br.stop(0), br.finish("tool_use"), br.counts(), name="input as a number of Bedrock", calls=(NUMBER,),
+                stop="tool_calls", repairs={"arguments_not_text": 1}, to={"openai-chat": written(Use("a", "f", "7"), stop="tool_calls", losses={"metadata": 1})},
+            ),
+            form(
+                "gemini-interactions", gi.named(gi.START, *gi.tool(0, "a", "f", 7), gi.event("interaction.completed", interaction=gi.interaction("requires_action"))), "arguments as a number of Interactions",
+                {"openai-chat": written(Use("a", "f", "7"), stop="tool_calls")}, {"calls": (NUMBER,), "stop": "tool_calls", "repairs": {"arguments_not_text": 1}},
             ),
             ollama_turn(
                 ol.line(tool_calls=ol.call("f", {"x": 1.0}, id="a")), name="tool_calls of Ollama as an object", calls=(Call("f", '{"x":1.0}', id="a"),), stop="tool_calls", repairs={"list_missing": 1},

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from tests.vectors import anthropic as am
 from tests.vectors import bedrock as br
+from tests.vectors import gemini_interactions as gi
 from tests.vectors import openai_responses as rs
-from tests.vectors.field.case import Block, Case, Output, Text, Thinking, Use
-from tests.vectors.field.shapes import anthropic, bedrock, failed, message, messages, responses, responses_turn, written
+from tests.vectors.field.case import Block, Case, Form, Output, Text, Thinking, Use
+from tests.vectors.field.shapes import (
+    anthropic,
+    bedrock,
+    failed,
+    form,
+    message,
+    messages,
+    responses,
+    responses_turn,
+    written,
+)
 from tests.vectors.vector import Call
 
 A = Call("f", '{"x":1}', id="a")
@@ -44,6 +55,21 @@ NAMELESS = (
     rs.event("function_call_arguments.delta", delta=A.arguments),
 )
 SHELL = {"type": "local_shell_call", "id": "i0", "call_id": "a", "status": "completed", "action": {"type": "exec"}}
+GI_CALL = {"type": "function_call", "id": "a", "name": "f", "arguments": {"x": 1}}
+GI_SEARCH = {"type": "google_search_call", "id": "s"}
+SAID = {"type": "model_output", "content": [HI]}
+
+
+def interaction(
+    status: str, steps: list[dict[str, object]], *payloads: object, name: str, to: dict[str, Output], **expected: object
+) -> Form:
+    """An interaction whose last event has these steps."""
+    body = gi.named(
+        gi.START, *payloads, gi.event("interaction.completed", interaction=gi.interaction(status, steps=steps))
+    )
+    return form("gemini-interactions", body, name, to, expected)
+
+
 BUSY = {"code": "server_error", "message": "busy"}
 
 CASES = (
@@ -143,8 +169,8 @@ CASES = (
     ),
     Case(
         number=271, refs="recordings that a test changed",
-        cause="`response.created` already has items, and the arguments in these items are an object. Or an item, such as a call that the client must run, is only in the last event of the response or in its own last event",
-        does="An item in `response.created` starts there. If an item has no events of its own, streamkit reads it from the last event. If only the start of an item is missing, streamkit writes one. The turn then waits for the client, as it does after a whole response.",
+        cause="`response.created` already has items, and the arguments in these items are an object. Or an item, such as a call that the client must run, is only in the last event of the response (also of an interaction) or in its own last event",
+        does="An item in `response.created` starts there. If an item has no events of its own, streamkit reads it from the last event. If only the start of an item is missing, streamkit writes one. In an interaction, the steps of the last event are compared with all earlier text, because servers may divide the text in another way. The turn then waits for the client, as it does after a whole response.",
         forms=(
             responses(
                 rs.START, rs.last("completed", {"item": SHELL}), name="an item for the client to run, in the last event alone", stop="tool_calls", repairs={"block_unopened": 1},
@@ -170,6 +196,23 @@ CASES = (
                 rs.START, *(rs.done(0, "message", id=f"i{n}", role="assistant", content=[rs.part("Hi")]) for n in (0, 1)), rs.last("completed"), name="a message twice", text="Hi", repairs={"block_unopened": 2}, to={"openai-chat": written(Text("Hi"))},
             ),
             responses(created(OBJECT), rs.last("completed", {"item": OBJECT}), calls=(A,), stop="tool_calls", repairs={"arguments_not_text": 2, "block_unclosed": 1}, to=USED),
+            interaction("requires_action", [SAID, GI_CALL], *gi.text(0, "Hi"), name="a call of Interactions, in the last event alone", text="Hi", calls=(A,), stop="tool_calls", repairs={"fragments_missing": 1}, to=SPOKEN),
+            interaction("requires_action", [SAID, GI_CALL], *gi.text(0, "Hi"), *gi.tool(1, "a", "f", A.arguments), name="steps of Interactions again", text="Hi", calls=(A,), stop="tool_calls", to=SPOKEN),
+            interaction("requires_action", [GI_CALL], gi.call(0, "a", "f"), gi.piece(0, '{"x"'), name="a call of Interactions whose rest is in the last event", calls=(A,), stop="tool_calls", repairs={"fragments_missing": 1, "block_unclosed": 1}, to=CHAT),
+            interaction(
+                "requires_action", [{**GI_CALL, "id": "b", "arguments": {}}, GI_CALL], *gi.tool(0, "a", "f", A.arguments), name="another call of Interactions", calls=(A, Call("f", "", "empty", id="b")), stop="tool_calls",
+                repairs={"fragments_missing": 1}, to={"openai-chat": written(Use("a", "f", A.arguments), Use("b", "f", "{}"), stop="tool_calls")},
+            ),
+            interaction(
+                "completed", [{"type": "thought", "summary": [{"type": "text", "text": "hm"}], "signature": "c2ln"}, GI_SEARCH, SAID], *gi.text(0, "H"), name="text and a thought of Interactions", text="Hi", reasoning="hm",
+                repairs={"fragments_missing": 3}, to={"gemini-interactions": Output(said=(Text("Hi"), Thinking("hm", "c2ln"), Block("google_search_call")), stop="completed")},
+            ),
+            interaction("completed", [SAID], *gi.text(0, "Hello"), name="another text of Interactions", text="Hello", repairs={"whole_differs": 1}, to={"openai-chat": written(Text("Hello"))}),
+            interaction(
+                "completed", [{"type": "model_output", "content": [{"type": "image", **gi.IMAGE}, HI]}, {"type": "model_output", "content": [{**HI, "annotations": gi.CITED}]}],
+                gi.begin(0, "model_output"), gi.delta(0, "image", **gi.IMAGE), *gi.said(0, "HiHi"), gi.end(0), name="the steps of Interactions, divided in another way", text="HiHi", repairs={"fragments_missing": 1},
+                to={"openai-chat": written(Text("HiHi"), losses={"citation": 1})},
+            ),
         ),
     ),
 )  # fmt: skip

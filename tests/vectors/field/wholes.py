@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from tests.vectors import anthropic as am
 from tests.vectors import cohere as co
+from tests.vectors import gemini_interactions as gi
 from tests.vectors import ollama as ol
 from tests.vectors import openai_responses as rs
-from tests.vectors.field.case import Case, Text, Thinking, Use
-from tests.vectors.field.shapes import chat, cohere, message, messages, ollama, responses, responses_turn, written
+from tests.vectors.field.case import Case, Form, Output, Text, Thinking, Use
+from tests.vectors.field.shapes import chat, cohere, form, message, messages, ollama, responses, responses_turn, written
 from tests.vectors.openai_chat import DONE, ROLE, call, calls, chunk, said
 from tests.vectors.vector import Call
 
@@ -48,6 +49,24 @@ def co_starts(text: str, *deltas: str) -> tuple[object, ...]:
         *(co.delta(0, each) for each in deltas),
         co.end(0),
     )
+
+
+def gi_starts(text: str, *deltas: str) -> tuple[object, ...]:
+    """A step of an interaction that starts with text."""
+    return (gi.begin(0, "model_output", content=[{"type": "text", "text": text}]), *gi.said(0, *deltas), gi.end(0))
+
+
+def interaction(name: str, *payloads: object, to: dict[str, Output], **expected: object) -> Form:
+    return form(
+        "gemini-interactions",
+        gi.named(gi.START, *payloads, gi.event("interaction.completed", interaction=gi.interaction("completed"))),
+        name,
+        to,
+        expected,
+    )
+
+
+HELLO_CHAT = {"openai-chat": written(Text("Hello"))}
 
 
 def delta(text: str, kind: str = "output_text", **where: object) -> dict[str, object]:
@@ -295,8 +314,8 @@ CASES = (
         ),
     ),
     Case(
-        number=145, refs="proxies of Anthropic's and Cohere's dialects",
-        cause="`content_block_start` (in Cohere, `content-start`) contains the first text or all of it, and the deltas repeat this text",
+        number=145, refs="proxies of Anthropic's, Cohere's and Google's dialects",
+        cause="`content_block_start` (in Cohere, `content-start`; in Interactions, `step.start`) contains the first text or all of it, and the deltas repeat this text",
         does="streamkit holds the text of this event until deltas arrive. The deltas show whether they repeat or continue the text.",
         forms=(
             message(am.begin(0, "text", text="Hel"), am.delta(0, "text_delta", text="Hel"), am.delta(0, "text_delta", text="lo"), am.stop(0), name="the first delta", text="Hello", repairs={"text_repeated": 1}, to={"openai-chat": written(Text("Hello"))}),
@@ -310,6 +329,17 @@ CASES = (
             ),
             cohere(*co_starts("Hel", "Hel", "lo"), name="Cohere", text="Hello", repairs={"text_repeated": 1}, to={"openai-chat": written(Text("Hello"))}),
             cohere(*co_starts("Hel", "lo"), name="Cohere, and goes on", text="Hello", to={"openai-chat": written(Text("Hello"))}),
+            interaction("Interactions, the first delta", *gi_starts("Hel", "Hel", "lo"), text="Hello", repairs={"text_repeated": 1}, to=HELLO_CHAT),
+            interaction("Interactions, and goes on", *gi_starts("Hel", "lo"), text="Hello", to=HELLO_CHAT),
+            interaction("Interactions, half of the deltas", *gi_starts("Hello", "Hel"), text="Hello", repairs={"text_repeated": 1}, to=HELLO_CHAT),
+            interaction(
+                "Interactions, a thought with its signature", gi.begin(0, "thought", summary=[{"type": "text", "text": "Hm."}], signature="c2ln"), gi.summary(0, "Hm."), gi.signature(0, "c2ln"), gi.end(0), *gi.text(1, "Hi"),
+                text="Hi", reasoning="Hm.", repairs={"text_repeated": 2}, to={"openai-chat": written(Thinking("Hm.", "c2ln"), Text("Hi"))},
+            ),
+            interaction(
+                "Interactions, an image and its text", gi.begin(0, "model_output", content=[{"type": "text", "text": "Hi"}, {"type": "image", **gi.IMAGE}]), *gi.said(0, "H", "i"), gi.delta(0, "image", **gi.IMAGE), gi.end(0),
+                text="Hi", repairs={"text_repeated": 2}, to={"openai-chat": written(Text("Hi"))},
+            ),
         ),
     ),
     Case(
