@@ -183,20 +183,24 @@ class OllamaDecoder(FrameDecoder):
     def _tool_call(self, call: Any, text: bytes) -> None:
         """Emit one call. ``text`` is its JSON text in the line."""
         call = self.alone(call)
+        path: tuple[str, ...] = ("function",)
         function = self.alone(call.get("function")) if type(call) is dict else None
+        if function is None and type(call) is dict and (bare := self.bare_function(call, {})):
+            function, path, call = bare, (), {name: value for name, value in call.items() if name not in bare}
         if type(function) is not dict:
             self.keep_invalid(call)
             return
-        extras = others_of(call, CALL_FIELDS) | others_of(function, FUNCTION_FIELDS)
+        member = self.member_of_arguments(function)
+        extras = others_of(call, CALL_FIELDS) | others_of(function, FUNCTION_FIELDS | {member})
         index = len(self._calls)
         if index >= self.limits.content_blocks:
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
         self._calls.append(hash(text))
-        arguments = function.get("arguments")
+        arguments = function.get(member)
         if isinstance(arguments, str):
             self.report.repair("arguments_not_object")
         elif arguments is not None:
-            arguments = lenient_text(text, "function", "arguments")
+            arguments = lenient_text(text, *path, member)
         call_id, name = self.string(call.get("id")), self.string(function.get("name"))
         delta = ToolCallDelta(index, call_id or None, name or None, arguments, snapshot=True, anonymous=True)
         delta.extras = extras or None

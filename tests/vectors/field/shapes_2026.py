@@ -387,6 +387,10 @@ CASES = (
                 ol.line(tool_calls=ol.call("f", {"x": 1.0}, id="a")), name="tool_calls of Ollama as an object", calls=(Call("f", '{"x":1.0}', id="a"),), stop="tool_calls", repairs={"list_missing": 1},
                 to={"openai-chat": written(Use("a", "f", '{"x":1.0}'), stop="tool_calls")},
             ),
+            ollama_turn(
+                ol.line(tool_calls=[{"id": "a", "name": "f", "parameters": {"x": 1.0}}]), name="calls of Ollama without function", calls=(Call("f", '{"x":1.0}', id="a"),), stop="tool_calls", repairs={"call_shape": 2},
+                to={"openai-chat": written(Use("a", "f", '{"x":1.0}'), stop="tool_calls")},
+            ),
             ollama_turn(ol.line("Hi", thinking={"content": "hm"}), name="thinking of Ollama as an object", text="Hi", reasoning="hm", repairs={"text_as_object": 1}, to={"openai-chat": written(Thinking("hm"), Text("Hi"))}),
             mistral(
                 mi.chunk({"tool_calls": mi.call("a", "f", {"x": 1})}), name="tool_calls of Mistral as an object", calls=(A,), stop="tool_calls", repairs={"list_missing": 1},
