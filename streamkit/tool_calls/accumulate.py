@@ -55,7 +55,7 @@ from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport, Withheld
 from streamkit.text.identifiers import random_id
 from streamkit.tool_calls.call import SHORT, Call, ChoiceState, FragmentRun, SettledCalls
-from streamkit.tool_calls.check import verdict_on
+from streamkit.tool_calls.check import verdict_of, verdict_on
 from streamkit.tool_calls.ending import FAILING, calls_nobody, failure_in, is_cut, missing_end, stop_reason, strongest
 from streamkit.tool_calls.identity import Identity
 from streamkit.tool_calls.joining import join_deltas
@@ -635,6 +635,7 @@ class ToolCallAccumulator(Link):
         finished = ToolCallFinished(number, call.id, call.name or "", text, call.choice, call.kind, ended)  # type: ignore[arg-type]
         if self.check:
             finished.verdict = verdict_on(finished, self.limits, self.report, self.tools)
+        call.truncated = (finished.verdict or verdict_of(finished, self.limits)).kind == "truncated"
         self._give(finished)
 
     def _finish_calls(self, *, ended: bool) -> None:

@@ -37,6 +37,7 @@ class Call:
     is_ended_by_wire: bool = False  #: True if the wire reports the end of this call, which else stays open
     incomplete: bool = False  #: True if the wire reported the call as incomplete: it never counts as ended
     finished: bool = False
+    truncated: bool = False  #: True if the call finished with the verdict ``truncated``
     differs: bool = False  #: True if a whole text sent later differed from the fragments; counted once
     cumulative: bool = False  #: True if fragments repeat all earlier text
     doubt: int | None = None  #: offset of the last fragment, if it may have repeated all text before it

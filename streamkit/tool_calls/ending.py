@@ -38,6 +38,9 @@ RANK: dict[StopReason, int] = {
 #: Reasons that stop a model in the middle of its output.
 CUTTING: Final[frozenset[StopReason]] = frozenset({"length", "context_full", "content_filter", "refusal"})
 
+#: Reasons after which clients run the calls. Other reasons show by themselves that the turn is not whole, or where it stopped.
+RUNNING: Final[frozenset[StopReason]] = frozenset({"tool_calls", "stop", "other"})
+
 
 def missing_end(
     choices: Mapping[int, ChoiceState],
@@ -95,13 +98,20 @@ def is_cut(choice: ChoiceState, call: Call) -> bool:
     return call.kind == "custom" or not call.text.whole().strip()
 
 
-def is_open(call: Call, depth: int) -> bool:
-    """Return whether a call that the wire left open or reported as incomplete can't be run."""
-    if call.ended:
-        return False
-    if call.is_ended_by_wire:
-        return call.incomplete or not call.is_complete(depth)
-    return call.incomplete and not call.text.whole().strip()
+def has_truncated(choice: ChoiceState, depth: int) -> bool:
+    """Return whether a call was truncated, so that a client might run half of its arguments, or only the calls next to it.
+
+    A call in the text that ends before its arguments does not count next to other calls: clients get nothing of it.
+    """
+    truncated = [
+        call
+        for call in choice.calls
+        if call.truncated or (call.is_ended_by_wire and not call.ended and not call.is_complete(depth))
+    ]
+    return bool(truncated) and (
+        len(truncated) == len(choice.calls)
+        or any(call.is_ended_by_wire or call.text.whole().strip() for call in truncated)
+    )
 
 
 def calls_nobody(choice: ChoiceState) -> bool:
@@ -131,9 +141,12 @@ def _is_whole(call: Call, depth: int) -> bool:
 def stop_reason(number: int, choice: ChoiceState, report: StreamReport, depth: int) -> ResponseFinished:
     """Return the one stop reason of a choice: the strongest, corrected by whether the choice has calls."""
     best = strongest(choice)
-    if len(choice.reasons) > 1 and any(seen.reason != best.reason for seen in choice.reasons):
-        report.repair("stop_conflict")
     reason = best.reason
+    is_cut_off = reason in RUNNING and has_truncated(choice, depth)
+    if is_cut_off or any(seen.reason != reason for seen in choice.reasons):
+        report.repair("stop_conflict")
+    if is_cut_off:
+        return ResponseFinished("length", "incomplete", number)
     if choice.calls and reason == "stop":
         if not best.covers_calls:
             report.repair("stop_with_calls")
@@ -144,14 +157,6 @@ def stop_reason(number: int, choice: ChoiceState, report: StreamReport, depth: i
     elif not choice.calls and reason == "tool_calls" and not best.waits:
         report.repair("calls_without_call")
         reason = "stop"
-    calls = choice.calls if reason == "tool_calls" else ()
-    unfinished = [call for call in calls if is_open(call, depth)]
-    if unfinished and (
-        len(unfinished) == len(calls) or any(call.is_ended_by_wire or call.text.whole().strip() for call in unfinished)
-    ):
-        # no call can be run, or clients saw the start of a call that can't be run: the turn is truncated
-        report.repair("stop_conflict")
-        return ResponseFinished("length", "incomplete", number)
     if reason == "stop" and choice.refused:
         reason = "refusal"  # the refusal is in the deltas; OpenAI sends `stop` (dialects.md §7.1)
     return ResponseFinished(reason, best.native or None, number, best.stop_sequence)

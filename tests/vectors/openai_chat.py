@@ -129,7 +129,7 @@ HEALTHY = [
         calls=(Call("sh", "ls -l"),),
         losses={dialect: {"custom_tool_wrapped": 1} for dialect in ("anthropic", "ollama")},
     ),
-    called("arguments of one word", calls(call(0, "a", "f", "tru")), calls=(Call("f", "tru", "truncated"),), losses={"ollama": {"call_withheld": 1}}),
+    called("arguments of one word", calls(call(0, "a", "f", "tru")), calls=(Call("f", "tru", "truncated"),), stop="length", repairs={"stop_conflict": 1}, losses={"ollama": {"call_withheld": 1}}),
     called("malformed arguments", calls(call(0, "a", "f", "{x}")), calls=(Call("f", "{x}", "malformed"),), losses={"ollama": {"arguments_wrapped": 1}}),
     called("arguments that are a list", calls(call(0, "a", "f", "[1]")), calls=(Call("f", "[1]", "not_an_object"),), losses={"ollama": {"arguments_wrapped": 1}}),
     vector(
