@@ -91,6 +91,11 @@ class Call:
         return self.scanner.complete_object
 
     @property
+    def left_open(self) -> bool:
+        """True if the wire reports the ends of calls, but has not reported the end of this one."""
+        return self.is_ended_by_wire and not self.ended
+
+    @property
     def holds(self) -> bool:
         """True if unsent text must wait: it is a whole value, a first ``{}``, or may be a repetition."""
         if self.snapshot or self.doubt is not None:

@@ -38,8 +38,11 @@ RANK: dict[StopReason, int] = {
 #: Reasons that stop a model in the middle of its output.
 CUTTING: Final[frozenset[StopReason]] = frozenset({"length", "context_full", "content_filter", "refusal"})
 
+#: Reasons of a model that stopped by itself.
+NATURAL: Final[frozenset[StopReason]] = frozenset({"tool_calls", "stop"})
+
 #: Reasons after which clients run the calls. Other reasons show by themselves that the turn is not whole, or where it stopped.
-RUNNING: Final[frozenset[StopReason]] = frozenset({"tool_calls", "stop", "other"})
+RUNNING: Final[frozenset[StopReason]] = NATURAL | {"other"}
 
 
 def missing_end(
@@ -89,11 +92,15 @@ def strongest(choice: ChoiceState) -> StopReasonSeen:
 def is_cut(choice: ChoiceState, call: Call) -> bool:
     """Return whether a call without an end on the wire was truncated: the model was stopped in it, or the call stayed open.
 
-    Use this for free text and for empty text (which would mean ``{}``): neither shows a truncation by itself (law L3).
+    Free text and empty text (which would mean ``{}``) do not show a truncation by themselves (law L3). The text of a whole
+    object does, but if the wire left the call open, it is complete only after a model that stopped by itself.
     """
     if call.incomplete:
         return True
-    if not call.is_ended_by_wire and (call is not choice.last or strongest(choice).reason not in CUTTING):
+    reason = strongest(choice).reason
+    if call.left_open and reason not in NATURAL:
+        return True
+    if not call.is_ended_by_wire and (call is not choice.last or reason not in CUTTING):
         return False
     return call.kind == "custom" or not call.text.whole().strip()
 
@@ -103,11 +110,7 @@ def has_truncated(choice: ChoiceState, depth: int) -> bool:
 
     A call in the text that ends before its arguments does not count next to other calls: clients get nothing of it.
     """
-    truncated = [
-        call
-        for call in choice.calls
-        if call.truncated or (call.is_ended_by_wire and not call.ended and not call.is_complete(depth))
-    ]
+    truncated = [call for call in choice.calls if call.truncated or (call.left_open and not call.is_complete(depth))]
     return bool(truncated) and (
         len(truncated) == len(choice.calls)
         or any(call.is_ended_by_wire or call.text.whole().strip() for call in truncated)
