@@ -80,7 +80,7 @@ def derives(choices: Mapping[int, ChoiceState], terminator: TerminatorSeen | Non
     calls = [call for choice in choices.values() for call in choice.calls if call.name or call.text.chars]
     if not calls:
         return accept and marked
-    return (accept or marked) and all(call.finished or call.is_complete(depth) for call in calls)
+    return (accept or marked) and all(call.ended or call.is_complete(depth) for call in calls)
 
 
 def strongest(choice: ChoiceState) -> StopReasonSeen:
@@ -90,19 +90,20 @@ def strongest(choice: ChoiceState) -> StopReasonSeen:
 
 
 def is_cut(choice: ChoiceState, call: Call) -> bool:
-    """Return whether a call without an end on the wire was truncated: the model was stopped in it, or the call stayed open.
+    """Return whether a call was truncated although its text does not show it: the model was stopped in it, or it stayed open.
 
-    Free text and empty text (which would mean ``{}``) do not show a truncation by themselves (law L3). The text of a whole
-    object does, but if the wire left the call open, it is complete only after a model that stopped by itself.
+    Empty text (which would mean ``{}``) and free text that the wire did not end show no truncation (law L3). Some servers end
+    the block of a call in which the model was stopped. If the wire left a call open, not even a whole object is complete,
+    unless the model stopped by itself.
     """
     if call.incomplete:
         return True
     reason = strongest(choice).reason
     if call.left_open and reason not in NATURAL:
         return True
-    if not call.is_ended_by_wire and (call is not choice.last or reason not in CUTTING):
+    if not call.left_open and (call is not choice.last or reason not in CUTTING):
         return False
-    return call.kind == "custom" or not call.text.whole().strip()
+    return (call.kind == "custom" and not call.ended) or not call.text.whole().strip()
 
 
 def has_truncated(choice: ChoiceState, depth: int) -> bool:
