@@ -8,8 +8,8 @@ fragment ``{}`` is held until the next fragment or the end, since some servers s
 
 **Nothing is finished early.** A call is finished when the protocol ends it (``ToolCallEnded``) or when the stream ends, not
 when its text parses. An ended call without arguments waits for more output or the stop reason, since some servers end a call
-in which the token limit stopped the model (case 149). Stop reasons are advisory and ranked at the end (``ending.py``). At an unclean end every open call is
-finished with ``ended=False``, whatever its text looks like.
+in which the token limit stopped the model (case 149). Stop reasons are advisory and ranked at the end (``ending.py``). At an
+unclean end every open call is finished with ``ended=False``, whatever its text looks like.
 
 This module never repairs argument text, and never splits a call's text in two without an id or index that tells the two apart.
 """
@@ -478,6 +478,8 @@ class ToolCallAccumulator(Link):
             self.report.repair("arguments_replaced")
             call.snapshot = True
             call.replace(fragment)
+        elif call.kind == "custom":  # free text that looks like JSON twice means it
+            call.append(fragment)
         elif call.holds_empty_object and fragment.lstrip().startswith("{"):
             call.snapshot = False
             self.report.repair("empty_object_prefix")
@@ -588,6 +590,8 @@ class ToolCallAccumulator(Link):
 
     def _is_same(self, call: Call, text: str) -> bool:
         """Return whether a whole text equals a call's text, white space aside. A much too short text is not compared."""
+        if call.kind == "custom":
+            return call.text.equals(text)
         is_near = call.text.chars <= SPACED * len(text) + SHORT
         return is_near and rest_of(text, call.text.whole(), self.limits.json_depth) == ""
 

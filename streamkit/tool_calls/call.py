@@ -100,11 +100,13 @@ class Call:
         """True if unsent text must wait: it is a whole value, a first ``{}``, or may be a repetition."""
         if self.snapshot or self.doubt is not None:
             return True
-        return not self.sent and 0 < self.unsent.chars < SHORT and self.holds_empty_object
+        return self.holds_empty_object
 
     @property
     def holds_empty_object(self) -> bool:
-        """True if the whole text so far is an unsent ``{}``, which may only precede the real arguments."""
+        """True if the whole text so far is an unsent ``{}``, which may only precede the real arguments. Free text is real."""
+        if self.kind == "custom":
+            return False
         return not self.sent and 0 < self.unsent.chars < SHORT and self.unsent.whole().strip() == "{}"
 
 

@@ -136,10 +136,10 @@ def calls_nobody(choice: ChoiceState) -> bool:
 
 
 def _is_whole(call: Call, depth: int) -> bool:
-    """Return whether a call is complete: it has a name, and either one whole object or, if the wire ended it, no text."""
+    """Return whether a call is complete: it has a name, and one whole object or, if the wire ended it, free text or none."""
     if not call.name:
         return False
-    return call.is_complete(depth) or (call.ended and not call.text.whole().strip())
+    return call.is_complete(depth) or (call.ended and (call.kind == "custom" or not call.text.whole().strip()))
 
 
 def stop_reason(number: int, choice: ChoiceState, report: StreamReport, depth: int) -> ResponseFinished:

@@ -402,6 +402,7 @@ ENDS: list[tuple[str, list[WireEvent], str | None, dict[str, int]]] = [
     ("nothing at all", [], None, {}),
     ("[DONE] and nothing else", [DONE], None, {}),
     ("another reason with whole calls", [ONE, seen("other"), DONE], "tool_calls", {"stop_unknown_with_calls": 1}),
+    ("another reason with free text that the wire ended", [d(0, "a", "f", "ls", kind="custom"), END(0), seen("other"), DONE], "tool_calls", {"stop_unknown_with_calls": 1}),
     ("another reason with an open call", [OPEN, seen("other"), DONE], "length", {"stop_conflict": 1}),
     ("refusal said as stop", [RefusalDelta("no"), STOP, DONE], "refusal", {}),
     ("a stop sequence says more than stop", [TextDelta("hi"), STOP, seen("stop_sequence", stop_sequence="\n"), DONE], "stop_sequence", {"stop_conflict": 1}),
