@@ -80,7 +80,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "name_changed": "a delta after argument text had a different name, which was ignored",
     "objects_split": "a second JSON object after complete arguments became a separate call",
     "call_ghost": "a call with neither a name nor arguments was dropped",
-    "call_nameless": "a call with arguments had no name",
+    "call_nameless": "a call had no name",
     # arguments
     "arguments_repeated": "a fragment that repeated the complete argument text, or a call that was sent twice, was dropped",
     "arguments_cumulative": "a fragment repeated all argument text so far, and only the addition was used",

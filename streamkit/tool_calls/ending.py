@@ -121,7 +121,8 @@ def has_truncated(choice: ChoiceState, depth: int) -> bool:
 def calls_nobody(choice: ChoiceState) -> bool:
     """Return whether a choice has a call without a name, so that no client can run the call.
 
-    Return False if the stop reason already means a truncated turn. An empty object next to named calls counts as no call.
+    Return False if the stop reason already means a truncated turn. An empty object next to named calls counts as no call, and
+    so does an entry without text in a dialect that does not end calls: some servers send it without meaning a call.
     """
     for call in choice.calls:
         if not call.name:
@@ -131,8 +132,12 @@ def calls_nobody(choice: ChoiceState) -> bool:
     if choice.reasons and strongest(choice).reason in CUTTING:
         return False
     none_named = not any(call.name for call in choice.calls)
-    texts = [call.text.whole().strip() for call in choice.calls if not call.name]
-    return any(text != "{}" or none_named for text in texts if text)
+    texts = [
+        text
+        for call in choice.calls
+        if not call.name and ((text := call.text.whole().strip()) or call.is_ended_by_wire)
+    ]
+    return any(text not in {"", "{}"} or none_named for text in texts)
 
 
 def _is_whole(call: Call, depth: int) -> bool:
