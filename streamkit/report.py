@@ -81,7 +81,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "name_changed": "a delta after argument text had a different name, which was ignored",
     "objects_split": "a second JSON object after complete arguments became a separate call",
     "call_ghost": "a call with neither a name nor arguments was dropped",
-    "call_nameless": "a call with arguments had no name",
+    "call_nameless": "a call had no name",
     # arguments
     "arguments_repeated": "a fragment that repeated the complete argument text, or a call that was sent twice, was dropped",
     "arguments_cumulative": "a fragment repeated all argument text so far, and only the addition was used",
@@ -100,7 +100,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "stop_unknown_with_calls": "an unknown stop reason became `tool_calls`, because all calls of the response were whole",
     "calls_without_call": "the stop reason `tool_calls` became `stop`, because the response had no calls",
     "stop_reason_foreign": "a stop reason of another dialect, or in another spelling, was read by its meaning",
-    "stop_conflict": "a choice had several stop reasons; the strongest was used",
+    "stop_conflict": "a choice had several stop reasons (the strongest was used), or hid a truncated call (`length` was used)",
     "finish_derived": "a missing stop reason was derived from how the stream ended (`tool_calls` after complete calls)",
     "terminal_renamed": "`response.done` was read as the end of a response (the correct event is `response.completed`)",
     "after_error": "content after the provider's error was skipped",

@@ -7,8 +7,9 @@ argument text, at its end, or at the first delta of another call, and never befo
 fragment ``{}`` is held until the next fragment or the end, since some servers send ``{}`` before the real arguments.
 
 **Nothing is finished early.** A call is finished when the protocol ends it (``ToolCallEnded``) or when the stream ends, not
-when its text parses. Stop reasons are advisory and ranked at the end (``ending.py``). At an unclean end every open call is
-finished with ``ended=False``, whatever its text looks like.
+when its text parses. An ended call without arguments waits for more output or the stop reason, since some servers end a call
+in which the token limit stopped the model (case 149). Stop reasons are advisory and ranked at the end (``ending.py``). At an
+unclean end every open call is finished with ``ended=False``, whatever its text looks like.
 
 This module never repairs argument text, and never splits a call's text in two without an id or index that tells the two apart.
 """
@@ -55,10 +56,19 @@ from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport, Withheld
 from streamkit.text.identifiers import random_id
 from streamkit.tool_calls.call import SHORT, Call, ChoiceState, FragmentRun, SettledCalls
-from streamkit.tool_calls.check import verdict_on
-from streamkit.tool_calls.ending import FAILING, calls_nobody, failure_in, is_cut, missing_end, stop_reason, strongest
+from streamkit.tool_calls.check import verdict_of, verdict_on
+from streamkit.tool_calls.ending import (
+    CUTTING,
+    FAILING,
+    calls_nobody,
+    failure_in,
+    is_cut,
+    missing_end,
+    stop_reason,
+    strongest,
+)
 from streamkit.tool_calls.identity import Identity
-from streamkit.tool_calls.joining import join_deltas
+from streamkit.tool_calls.joining import KEYS, join_deltas
 from streamkit.tool_calls.repeats import is_object, is_object_or_part, may_follow, may_repeat, paired, rest_of
 from streamkit.tool_calls.schema import ToolSchemas
 
@@ -72,6 +82,7 @@ class ToolCallAccumulator(Link):
     _calls = 0
     _vendor = ""
     _abandoned = False
+    _diverts = False  #: True after a failure, and while a call waits for the proof that the model had finished it
     _is_over = False  # True once the input has ended or failed
     _terminator: TerminatorSeen | None = None
     _debug = False
@@ -105,7 +116,7 @@ class ToolCallAccumulator(Link):
 
     def push(self, event: WireEvent, /) -> None:
         kind = type(event)
-        if (kind is TextDelta or kind is ReasoningDelta) and not self._failed:  # the most frequent events
+        if (kind is TextDelta or kind is ReasoningDelta) and not self._diverts:  # the most frequent events
             report = self.report
             report.has_output = report.spoken = True
             if self.holds:
@@ -116,7 +127,7 @@ class ToolCallAccumulator(Link):
             self._takes.get(kind, ToolCallAccumulator._carry)(self, event)
 
     def push_text(self, text: str, choice: int, block: int, /) -> None:
-        if self._failed or self.holds:
+        if self._diverts or self.holds:
             self.push(TextDelta(text, choice, block))
         else:
             report = self.report
@@ -124,7 +135,7 @@ class ToolCallAccumulator(Link):
             self.next.push_text(text, choice, block)
 
     def push_reasoning(self, text: str, choice: int, block: int, kind: Literal["raw", "summary"], /) -> None:
-        if self._failed or self.holds:
+        if self._diverts or self.holds:
             self.push(ReasoningDelta(text, choice, block, kind))
         else:
             report = self.report
@@ -270,6 +281,8 @@ class ToolCallAccumulator(Link):
         reasons = (self._choices.get(event.choice) or self._choice(event.choice)).reasons
         if all(seen.reason != event.reason for seen in reasons):  # a repeated reason adds nothing
             reasons.append(event)
+        if self._diverts and event.reason not in CUTTING:
+            self._announce_ended(event.choice)
 
     def _terminated(self, event: TerminatorSeen) -> None:
         self._terminator = event
@@ -298,14 +311,29 @@ class ToolCallAccumulator(Link):
         kind = type(event)
         if self._failed:
             self.report.repair("after_error")
-        elif kind is RefusalDelta:
+            return
+        is_output = kind in OUTPUT or (kind is Aside and event.kind in SPOKEN_ASIDES)
+        if is_output and self._diverts:
+            self._announce_ended(event.choice)
+        if kind is RefusalDelta:
             self._choice(event.choice).refused = True
             self.report.refused = self.report.refused or not self.report.spoken
+        if kind in KEYS:
             self._grow(event)
-        elif kind in OUTPUT or (kind is Aside and event.kind in SPOKEN_ASIDES):
+        elif is_output:
             self._speak(event)
         else:
             self._give(event)
+
+    def _announce_ended(self, number: int) -> None:
+        """Announce the ended calls of a choice that waited: more output follows, so the model had finished them."""
+        self._diverts = False
+        for each, choice in self._choices.items():
+            while choice.announced < len(choice.calls) and (call := choice.calls[choice.announced]).ended:
+                if each != number:
+                    self._diverts = True
+                    break
+                self._start(choice, call)
 
     def _speak(self, event: Event) -> None:
         """Emit output of the model, and note in the report that there was output."""
@@ -332,7 +360,7 @@ class ToolCallAccumulator(Link):
         if self._failed:
             self.report.repair("after_error")
             return
-        self._failed = True
+        self._failed = self._diverts = True
         self._settled.calls.clear()
         self._settle_doubts()
         self.report.provider_error = (event.type, event.message)
@@ -355,6 +383,7 @@ class ToolCallAccumulator(Link):
         if call.echo is not None:
             self._settle_echo(choice, call, call.echo, ended=True)
         self._emit_call(choice, call)
+        self._diverts = self._diverts or not call.finished
 
     def _fragments(self, run: FragmentRun) -> None:
         """Take many fragments at once if none needs a decision, else one by one."""
@@ -454,6 +483,8 @@ class ToolCallAccumulator(Link):
             self.report.repair("arguments_replaced")
             call.snapshot = True
             call.replace(fragment)
+        elif call.kind == "custom":  # free text that looks like JSON twice means it
+            call.append(fragment)
         elif call.holds_empty_object and fragment.lstrip().startswith("{"):
             call.snapshot = False
             self.report.repair("empty_object_prefix")
@@ -564,6 +595,8 @@ class ToolCallAccumulator(Link):
 
     def _is_same(self, call: Call, text: str) -> bool:
         """Return whether a whole text equals a call's text, white space aside. A much too short text is not compared."""
+        if call.kind == "custom":
+            return call.text.equals(text)
         is_near = call.text.chars <= SPACED * len(text) + SHORT
         return is_near and rest_of(text, call.text.whole(), self.limits.json_depth) == ""
 
@@ -592,15 +625,15 @@ class ToolCallAccumulator(Link):
             self._start(choice, choice.calls[choice.announced])
 
     def _can_announce(self, choice: ChoiceState, call: Call) -> bool:
-        if call.ended:
-            return True
+        if call.ended:  # the last call without arguments may be a call that the token limit truncated
+            return call is not choice.last or bool(call.text.whole().strip())
         return (
             call.name is not None
             and call.echo is None
             and (call is not choice.last or (call.unsent.chars > 0 and not call.holds))
         )
 
-    def _start(self, choice: ChoiceState, call: Call, *, cut: bool = False) -> None:
+    def _start(self, choice: ChoiceState, call: Call) -> None:
         if call.id is None:
             if not call.anonymous:
                 if self.policy.missing_id == "refuse" and not self._abandoned:
@@ -614,7 +647,7 @@ class ToolCallAccumulator(Link):
         if self._debug:
             log.debug("call %s: started as number %d: %s", call.id, call.ordinal, call.name)
         name = call.name or ""
-        cut = cut or (call.incomplete and not call.text.whole().strip())
+        cut = call.incomplete and not call.text.whole().strip()
         self._speak(
             ToolCallStarted(
                 call.ordinal, call.id, name, call.choice, call.kind, call.extras, call.signature, call.id_made, cut=cut
@@ -640,6 +673,7 @@ class ToolCallAccumulator(Link):
         finished = ToolCallFinished(number, call.id, call.name or "", text, call.choice, call.kind, ended)  # type: ignore[arg-type]
         if self.check:
             finished.verdict = verdict_on(finished, self.limits, self.report, self.tools)
+        call.truncated = (finished.verdict or verdict_of(finished, self.limits)).kind == "truncated"
         self._give(finished)
 
     def _finish_calls(self, *, ended: bool) -> None:
@@ -667,8 +701,9 @@ class ToolCallAccumulator(Link):
                 self.report.repair("call_ghost")  # quirks.md 33: some servers send an empty call
                 choice.calls.remove(call)
             else:
-                blank = not call.text.whole().strip()
-                self._start(choice, call, cut=ended and blank and is_cut(choice, call))
+                if ended and is_cut(choice, call):
+                    call.ended, call.incomplete = False, True
+                self._start(choice, call)
 
     #: The method that handles each class of wire event. Events of other classes are emitted unchanged.
     _takes: ClassVar[Mapping[type, Callable[[ToolCallAccumulator, Any], None]]] = {

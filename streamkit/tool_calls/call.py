@@ -37,6 +37,7 @@ class Call:
     is_ended_by_wire: bool = False  #: True if the wire reports the end of this call, which else stays open
     incomplete: bool = False  #: True if the wire reported the call as incomplete: it never counts as ended
     finished: bool = False
+    truncated: bool = False  #: True if the call finished with the verdict ``truncated``
     differs: bool = False  #: True if a whole text sent later differed from the fragments; counted once
     cumulative: bool = False  #: True if fragments repeat all earlier text
     doubt: int | None = None  #: offset of the last fragment, if it may have repeated all text before it
@@ -90,15 +91,22 @@ class Call:
         return self.scanner.complete_object
 
     @property
+    def left_open(self) -> bool:
+        """True if the wire reports the ends of calls, but has not reported the end of this one."""
+        return self.is_ended_by_wire and not self.ended
+
+    @property
     def holds(self) -> bool:
         """True if unsent text must wait: it is a whole value, a first ``{}``, or may be a repetition."""
         if self.snapshot or self.doubt is not None:
             return True
-        return not self.sent and 0 < self.unsent.chars < SHORT and self.holds_empty_object
+        return self.holds_empty_object
 
     @property
     def holds_empty_object(self) -> bool:
-        """True if the whole text so far is an unsent ``{}``, which may only precede the real arguments."""
+        """True if the whole text so far is an unsent ``{}``, which may only precede the real arguments. Free text is real."""
+        if self.kind == "custom":
+            return False
         return not self.sent and 0 < self.unsent.chars < SHORT and self.unsent.whole().strip() == "{}"
 
 

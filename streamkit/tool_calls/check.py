@@ -92,16 +92,20 @@ def refuse_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not valid JSON")
 
 
+def verdict_of(event: ToolCallFinished, limits: Limits) -> Verdict:
+    """Return the verdict on a finished call without its tool's schema."""
+    if not event.ended:
+        return Verdict("truncated", NOT_ENDED, len(event.arguments))
+    if event.kind == "custom":
+        return Verdict("complete")  # free text: there is no JSON to check
+    return check_arguments(event.arguments, depth=limits.json_depth)
+
+
 def verdict_on(event: ToolCallFinished, limits: Limits, report: StreamReport, tools: ToolSchemas | None) -> Verdict:
     """Return the verdict on a finished call, and count the verdict in the report."""
-    if not event.ended:
-        verdict = Verdict("truncated", NOT_ENDED, len(event.arguments))
-    elif event.kind == "custom":
-        verdict = Verdict("complete")  # free text: there is no JSON to check
-    else:
-        verdict = check_arguments(event.arguments, depth=limits.json_depth)
-        if tools is not None and verdict.ok:
-            verdict = tools.check(event.name, event.arguments)
+    verdict = verdict_of(event, limits)
+    if tools is not None and verdict.ok and event.kind != "custom":
+        verdict = tools.check(event.name, event.arguments)
     report.verdicts[verdict.kind] = report.verdicts.get(verdict.kind, 0) + 1
     return verdict
 

@@ -38,6 +38,12 @@ RANK: dict[StopReason, int] = {
 #: Reasons that stop a model in the middle of its output.
 CUTTING: Final[frozenset[StopReason]] = frozenset({"length", "context_full", "content_filter", "refusal"})
 
+#: Reasons of a model that stopped by itself.
+NATURAL: Final[frozenset[StopReason]] = frozenset({"tool_calls", "stop"})
+
+#: Reasons after which clients run the calls. Other reasons show by themselves that the turn is not whole, or where it stopped.
+RUNNING: Final[frozenset[StopReason]] = NATURAL | {"other"}
+
 
 def missing_end(
     choices: Mapping[int, ChoiceState],
@@ -74,7 +80,7 @@ def derives(choices: Mapping[int, ChoiceState], terminator: TerminatorSeen | Non
     calls = [call for choice in choices.values() for call in choice.calls if call.name or call.text.chars]
     if not calls:
         return accept and marked
-    return (accept or marked) and all(call.finished or call.is_complete(depth) for call in calls)
+    return (accept or marked) and all(call.ended or call.is_complete(depth) for call in calls)
 
 
 def strongest(choice: ChoiceState) -> StopReasonSeen:
@@ -84,30 +90,39 @@ def strongest(choice: ChoiceState) -> StopReasonSeen:
 
 
 def is_cut(choice: ChoiceState, call: Call) -> bool:
-    """Return whether a call without an end on the wire was truncated: the model was stopped in it, or the call stayed open.
+    """Return whether a call was truncated although its text does not show it: the model was stopped in it, or it stayed open.
 
-    Use this for free text and for empty text (which would mean ``{}``): neither shows a truncation by itself (law L3).
+    Empty text (which would mean ``{}``) and free text that the wire did not end show no truncation (law L3). Some servers end
+    the block of a call in which the model was stopped. If the wire left a call open, not even a whole object is complete,
+    unless the model stopped by itself.
     """
     if call.incomplete:
         return True
-    if not call.is_ended_by_wire and (call is not choice.last or strongest(choice).reason not in CUTTING):
+    reason = strongest(choice).reason
+    if call.left_open and reason not in NATURAL:
+        return True
+    if not call.left_open and (call is not choice.last or reason not in CUTTING):
         return False
-    return call.kind == "custom" or not call.text.whole().strip()
+    return (call.kind == "custom" and not call.ended) or not call.text.whole().strip()
 
 
-def is_open(call: Call, depth: int) -> bool:
-    """Return whether a call that the wire left open or reported as incomplete can't be run."""
-    if call.ended:
-        return False
-    if call.is_ended_by_wire:
-        return call.incomplete or not call.is_complete(depth)
-    return call.incomplete and not call.text.whole().strip()
+def has_truncated(choice: ChoiceState, depth: int) -> bool:
+    """Return whether a call was truncated, so that a client might run half of its arguments, or only the calls next to it.
+
+    A call in the text that ends before its arguments does not count next to other calls: clients get nothing of it.
+    """
+    truncated = [call for call in choice.calls if call.truncated or (call.left_open and not call.is_complete(depth))]
+    return bool(truncated) and (
+        len(truncated) == len(choice.calls)
+        or any(call.is_ended_by_wire or call.text.whole().strip() for call in truncated)
+    )
 
 
 def calls_nobody(choice: ChoiceState) -> bool:
     """Return whether a choice has a call without a name, so that no client can run the call.
 
-    Return False if the stop reason already means a truncated turn. An empty object next to named calls counts as no call.
+    Return False if the stop reason already means a truncated turn. An empty object next to named calls counts as no call, and
+    so does an entry without text in a dialect that does not end calls: some servers send it without meaning a call.
     """
     for call in choice.calls:
         if not call.name:
@@ -117,23 +132,30 @@ def calls_nobody(choice: ChoiceState) -> bool:
     if choice.reasons and strongest(choice).reason in CUTTING:
         return False
     none_named = not any(call.name for call in choice.calls)
-    texts = [call.text.whole().strip() for call in choice.calls if not call.name]
-    return any(text != "{}" or none_named for text in texts if text)
+    texts = [
+        text
+        for call in choice.calls
+        if not call.name and ((text := call.text.whole().strip()) or call.is_ended_by_wire)
+    ]
+    return any(text not in {"", "{}"} or none_named for text in texts)
 
 
 def _is_whole(call: Call, depth: int) -> bool:
-    """Return whether a call is complete: it has a name, and either one whole object or, if the wire ended it, no text."""
+    """Return whether a call is complete: it has a name, and one whole object or, if the wire ended it, free text or none."""
     if not call.name:
         return False
-    return call.is_complete(depth) or (call.ended and not call.text.whole().strip())
+    return call.is_complete(depth) or (call.ended and (call.kind == "custom" or not call.text.whole().strip()))
 
 
 def stop_reason(number: int, choice: ChoiceState, report: StreamReport, depth: int) -> ResponseFinished:
     """Return the one stop reason of a choice: the strongest, corrected by whether the choice has calls."""
     best = strongest(choice)
-    if len(choice.reasons) > 1 and any(seen.reason != best.reason for seen in choice.reasons):
-        report.repair("stop_conflict")
     reason = best.reason
+    is_cut_off = reason in RUNNING and has_truncated(choice, depth)
+    if is_cut_off or any(seen.reason != reason for seen in choice.reasons):
+        report.repair("stop_conflict")
+    if is_cut_off:
+        return ResponseFinished("length", "incomplete", number)
     if choice.calls and reason == "stop":
         if not best.covers_calls:
             report.repair("stop_with_calls")
@@ -144,14 +166,6 @@ def stop_reason(number: int, choice: ChoiceState, report: StreamReport, depth: i
     elif not choice.calls and reason == "tool_calls" and not best.waits:
         report.repair("calls_without_call")
         reason = "stop"
-    calls = choice.calls if reason == "tool_calls" else ()
-    unfinished = [call for call in calls if is_open(call, depth)]
-    if unfinished and (
-        len(unfinished) == len(calls) or any(call.is_ended_by_wire or call.text.whole().strip() for call in unfinished)
-    ):
-        # no call can be run, or clients saw the start of a call that can't be run: the turn is truncated
-        report.repair("stop_conflict")
-        return ResponseFinished("length", "incomplete", number)
     if reason == "stop" and choice.refused:
         reason = "refusal"  # the refusal is in the deltas; OpenAI sends `stop` (dialects.md §7.1)
     return ResponseFinished(reason, best.native or None, number, best.stop_sequence)

@@ -165,7 +165,7 @@ class Identity:
 
     def _is_second_object(self, call: Call, delta: ToolCallDelta, call_id: str | None, name: str | None) -> bool:
         """Return whether to split off a second object that follows a complete one without an id or name (``two_objects``)."""
-        if call_id is not None or name is not None or call.ended:
+        if call_id is not None or name is not None or call.ended or call.kind == "custom":
             return False
         return _begins_object(delta) and not call.holds and self.complete(call)
 

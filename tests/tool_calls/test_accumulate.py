@@ -45,7 +45,7 @@ from streamkit.policy import STRICT, Policy
 from streamkit.report import StreamReport
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
 from streamkit.tool_calls.call import EXTRAS
-from streamkit.tool_calls.check import JSONChecker
+from streamkit.tool_calls.check import JSONChecker, check_arguments
 from streamkit.tool_calls.identity import IDS
 from tests.tool_calls.deltas import ALL, END, ONE, TWO, X, Y, again, d, whole
 
@@ -267,16 +267,19 @@ def test_identity_is_a_vote(events, calls, repairs):
     for batches in [[events], [[event] for event in events]]:
         out, report = accumulate([], batches=[*batches, [CALLS, DONE]])
         assert calls_of(out) == calls
-        assert dict(report.repairs) == repairs
         named = any(name for _, name, _ in calls)
+        cut = any(check_arguments(text).kind == "truncated" for _, _, text in calls)
         if any(
             not name and (text != "{}" or not named) for _, name, text in calls
         ):  # nobody can run it, and the client must see that
+            assert dict(report.repairs) == repairs
             assert [type(event) for event in out if type(event) in {ProviderFailed, ResponseFinished}] == [
                 ProviderFailed
             ]
         else:
-            assert out[-2:] == [ResponseFinished("tool_calls", "tool_calls"), StreamEnded(clean=True)]
+            assert dict(report.repairs) == repairs | ({"stop_conflict": 1} if cut else {})
+            stop = ResponseFinished("length", "incomplete") if cut else ResponseFinished("tool_calls", "tool_calls")
+            assert out[-2:] == [stop, StreamEnded(clean=True)]
 
 
 def test_every_case_of_the_catalogue_has_its_row():
@@ -377,6 +380,8 @@ ENDS: list[tuple[str, list[WireEvent], str | None, dict[str, int]]] = [
     ("52: in a dialect where stop covers calls", [ONE, evolve(STOP, covers_calls=True), TerminatorSeen()], "tool_calls", {}),
     ("54: tool_calls without a call", [TextDelta("hi"), CALLS, DONE], "stop", {"calls_without_call": 1}),
     ("54, 33: tool_calls with a ghost only", [d(0, "a"), CALLS, DONE], "stop", {"calls_without_call": 1, "call_ghost": 1}),
+    ("55: calls with an open call", [OPEN, CALLS, DONE], "length", {"stop_conflict": 1}),
+    ("55: stop with an open call", [OPEN, STOP, DONE], "length", {"stop_conflict": 1}),
     ("55: length wins over calls", [OPEN, LENGTH, DONE], "length", {}),
     ("55: length then tool_calls", [ONE, LENGTH, CALLS, DONE], "length", {"stop_conflict": 1}),
     ("56: length with calls is not upgraded", [ONE, LENGTH, DONE], "length", {}),
@@ -397,7 +402,8 @@ ENDS: list[tuple[str, list[WireEvent], str | None, dict[str, int]]] = [
     ("nothing at all", [], None, {}),
     ("[DONE] and nothing else", [DONE], None, {}),
     ("another reason with whole calls", [ONE, seen("other"), DONE], "tool_calls", {"stop_unknown_with_calls": 1}),
-    ("another reason with an open call", [OPEN, seen("other"), DONE], "other", {}),
+    ("another reason with free text that the wire ended", [d(0, "a", "f", "ls", kind="custom"), END(0), seen("other"), DONE], "tool_calls", {"stop_unknown_with_calls": 1}),
+    ("another reason with an open call", [OPEN, seen("other"), DONE], "length", {"stop_conflict": 1}),
     ("refusal said as stop", [RefusalDelta("no"), STOP, DONE], "refusal", {}),
     ("a stop sequence says more than stop", [TextDelta("hi"), STOP, seen("stop_sequence", stop_sequence="\n"), DONE], "stop_sequence", {"stop_conflict": 1}),
 ]  # fmt: skip
@@ -610,7 +616,7 @@ def test_arguments_never_cross_calls_with_ids_and_indices_of_their_own(texts, rn
     out, report = accumulate([*events, CALLS])
     # fragments that only look as if they said the text so far again: "{" and "{" cannot be one JSON text
     said_again = {"empty_object_prefix", "arguments_repeated", "arguments_cumulative"}
-    assert set(report.repairs) <= {"id_repeated", *said_again}
+    assert set(report.repairs) <= {"id_repeated", "stop_conflict", *said_again}
     calls = calls_of(out)
     assert [call_id for call_id, _, _ in calls] == [f"id{index}" for index in mentioned]  # the order of first mention
     for index, (_, name, text) in zip(mentioned, calls, strict=True):
@@ -715,7 +721,13 @@ CUT_CALLS = [
     ("nothing but the name at a filter", [d(0, "a", "f"), seen("content_filter")], ["truncated"]),
     ("a call without arguments, and one that was being written", [d(0, "a", "f", ""), d(1, "b", "g", ""), LENGTH], ["empty", "truncated"]),
     ("a whole object tells by itself", [d(0, "a", "f", "{}"), LENGTH], ["complete"]),
-    ("the wire ended it", [d(0, "a", "f", ""), END(0), LENGTH], ["empty"]),
+    ("the wire ended it", [d(0, "a", "f", ""), END(0), LENGTH], ["truncated"]),
+    ("the wire ended it, and text follows", [d(0, "a", "f", ""), END(0), TextDelta("Hi"), LENGTH], ["empty"]),
+    ("the wire ended it, and another call follows", [d(0, "a", "f", ""), END(0), d(1, "b", "g", "{}"), END(1), LENGTH], ["empty", "complete"]),
+    ("the wire ended it, and text of another choice follows", [d(0, "a", "f", ""), END(0), TextDelta("Hi", 1), LENGTH, evolve(LENGTH, choice=1)], ["truncated"]),
+    ("the wire ended it before the model ended by itself", [d(0, "a", "f", ""), END(0), CALLS], ["empty"]),
+    ("the wire ended free text without a character", [d(0, "a", "f", "", kind="custom"), END(0), LENGTH], ["truncated"]),
+    ("the wire ended free text", [d(0, "a", "f", "print(", kind="custom"), END(0), LENGTH], ["complete"]),
     ("the model ended by itself", [d(0, "a", "f", ""), CALLS], ["empty"]),
     ("free text at length", [d(0, "a", "f", "print(", kind="custom"), LENGTH], ["truncated"]),
     ("free text", [d(0, "a", "f", "print(", kind="custom"), CALLS], ["complete"]),

@@ -187,9 +187,9 @@ def test_what_is_left_unread_ends_unclean_and_in_doubt_as_it_came():
 def test_nothing_waits_for_a_whole_call_that_is_sent_again(text):
     whole = d(0, "a", "f", text, snapshot=True)
     machine = machine_of()
-    for event in (whole, END(0), whole):
-        machine.feed([event])
-    assert [event.id for event in machine.feed([d(1, "b", "g", '{"y":')]) if type(event) is ToolCallStarted] == ["b"]
+    events = [whole, END(0), whole, d(1, "b", "g", '{"y":')]
+    out = [event for each in events for event in machine.feed([each])]
+    assert [event.id for event in out if type(event) is ToolCallStarted] == ["a", "b"]
     assert machine.report.repairs == {"arguments_repeated": 1}
 
 

@@ -104,7 +104,7 @@ REPAIRED = [
 BROKEN = [
     vector("text that is cut", sse(ROLE, said("Hi"), said("there"))[:-20], text="Hi", stop=None),
     vector("a call that is cut", ROLE, calls(call("aaaaaaaa1", "f", '{"x":1}')), calls=(Call("f", '{"x":1}', "truncated"),), stop=None, losses={"mistral": {"call_withheld": 1}}),
-    whole("arguments that break off", calls(call("aaaaaaaa1", "f", '{"x":')), reason="tool_calls", calls=(Call("f", '{"x":', "truncated"),), stop="tool_calls", losses={"mistral": {"call_withheld": 1, "stop_reason": 1}}),
+    whole("arguments that break off", calls(call("aaaaaaaa1", "f", '{"x":')), reason="tool_calls", calls=(Call("f", '{"x":', "truncated"),), stop="length", repairs={"stop_conflict": 1}, losses={"mistral": {"call_withheld": 1}}),
     vector("no reason but [DONE]", ROLE, said("Hi"), DONE, text="Hi", stop=None),
     vector("an error", ROLE, said("Hi"), {"object": "error", "message": "busy", "type": "rate_limit_error", "param": None, "code": "1300"}, text="Hi", stop=None, provider_error="busy"),
     vector("an error in an envelope", ROLE, {"error": {"message": "busy"}}, stop=None, provider_error="busy"),

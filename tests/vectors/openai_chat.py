@@ -132,7 +132,15 @@ HEALTHY = [
     called(
         "a call without function", calls({"index": 0, "id": "a", "type": "function", "name": "f", "arguments": "{}"}), calls=(Call("f", "{}"),), repairs={"call_shape": 1},
     ),
-    called("arguments of one word", calls(call(0, "a", "f", "tru")), calls=(Call("f", "tru", "truncated"),), losses={"ollama": {"call_withheld": 1}}),
+    *(
+        called(
+            f"free text that is JSON twice: {first.strip()}",
+            *(calls({"index": 0, **({} if at else {"id": "a", "type": "custom"}), "custom": {"input": piece, **({} if at else {"name": "sh"})}}) for at, piece in enumerate((first, '{"a":1}\n'))),
+            calls=(Call("sh", first + '{"a":1}\n'),), losses={dialect: {"custom_tool_wrapped": 1} for dialect in ("anthropic", "ollama")},
+        )
+        for first in ("{}", '{"a":1}\n', '{"a":')
+    ),
+    called("arguments of one word", calls(call(0, "a", "f", "tru")), calls=(Call("f", "tru", "truncated"),), stop="length", repairs={"stop_conflict": 1}, losses={"ollama": {"call_withheld": 1}}),
     called("malformed arguments", calls(call(0, "a", "f", "{x}")), calls=(Call("f", "{x}", "malformed"),), losses={"ollama": {"arguments_wrapped": 1}}),
     called("arguments that are a list", calls(call(0, "a", "f", "[1]")), calls=(Call("f", "[1]", "not_an_object"),), losses={"ollama": {"arguments_wrapped": 1}}),
     vector(

@@ -135,15 +135,23 @@ ANNOTATED = (
     event("content_part.done", content_index=0, part=part("Hi", annotations=[ANNOTATION], logprobs=LOGPROBS)),
     done(0, "message", role="assistant", content=[part("Hi", annotations=[ANNOTATION], logprobs=LOGPROBS)]),
 )  # fmt: skip
+
+
+def free(*pieces: str) -> tuple[Any, ...]:
+    """A custom tool's call, whose text is said in pieces and as a whole."""
+    return (
+        added(0, "custom_tool_call", call_id="c1", name="sh", input=""),
+        *(event("custom_tool_call_input.delta", delta=piece) for piece in pieces),
+        event("custom_tool_call_input.done", input="".join(pieces)),
+        done(0, "custom_tool_call", call_id="c1", name="sh", input="".join(pieces)),
+    )
+
+
 SEARCHED = (
     added(0, "web_search_call"), event("web_search_call.in_progress"), event("web_search_call.completed"),
     done(0, "web_search_call", action={"type": "search", "query": "q"}), *message(1, "Hi"),
 )  # fmt: skip
-CUSTOM = (
-    added(0, "custom_tool_call", call_id="c1", name="sh", input=""), event("custom_tool_call_input.delta", delta="ls "),
-    event("custom_tool_call_input.delta", delta='"a"'), event("custom_tool_call_input.done", input='ls "a"'),
-    done(0, "custom_tool_call", call_id="c1", name="sh", input='ls "a"'),
-)  # fmt: skip
+CUSTOM = free("ls ", '"a"')
 REFUSED = (
     added(0, "message", role="assistant", content=[]), event("content_part.added", content_index=0, part=part("", "refusal", "refusal")),
     event("refusal.delta", content_index=0, delta="I "), event("refusal.delta", content_index=0, delta="won't"),
@@ -179,6 +187,10 @@ HEALTHY = [
     turn("a tool of the server's", *SEARCHED, text="Hi", losses={d: {"server_tool": 4} for d in OTHERS}),
     turn("an image that the model made", *message(0, "Hi"), *PICTURE, text="Hi", losses={"openai-responses": {}, "anthropic": {"server_tool": 3, "media_output": 1}, "openai-chat": {"server_tool": 3, "metadata": 1}, "gemini": {"server_tool": 3, "metadata": 1, "media_output": 0}}),
     turn("a shell that the client runs", *message(0, "Hi"), *SHELL, text="Hi", stop="tool_calls", losses={d: {"client_tool": 1} for d in OTHERS}),
+    *(
+        turn(f"a custom tool with JSON twice: {first.strip()}", *free(first, '{"a":1}\n'), calls=(Call("sh", first + '{"a":1}\n', id="c1"),), stop="tool_calls", losses={d: {"custom_tool_wrapped": 1} for d in OTHERS})
+        for first in ("{}", '{"a":1}\n')
+    ),
     turn("a custom tool", *CUSTOM, calls=(Call("sh", 'ls "a"', id="c1"),), stop="tool_calls", losses={d: {"custom_tool_wrapped": 1} for d in OTHERS}),
     turn("fields of a call that are the vendor's", *call(0, "c1", "f", X, namespace="n"), calls=(Call("f", X, id="c1"),), stop="tool_calls", losses={d: {"metadata": 1} for d in OTHERS}),
     turn("nothing but done events", added(0, "message", content=[]), done(0, "message", content=[part("Hi")]), added(1, "function_call", call_id="c1", name="f"), done(1, "function_call", call_id="c1", name="f", arguments=X), text="Hi", calls=(Call("f", X, id="c1"),), stop="tool_calls"),

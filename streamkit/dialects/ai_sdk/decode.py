@@ -391,8 +391,7 @@ class AISDKDecoder(WaitingCallDecoder[ReadCall]):
         )
         delta.extras, delta.signature, delta.is_ended_by_wire = call.shown or None, call.signature, True
         self.out.append(delta)
-        if call.ended:
-            self.out.append(ToolCallEnded(self.handed_on))
+        self.out.append(ToolCallEnded(self.handed_on, whole=call.ended))  # no client runs a call that is not available
         if call.request is not None and call.answered is None:  # nobody can approve arguments that are not whole
             self.out.append(Aside(wire.VENDOR, "client_tool", wire.ASKS, call.request))
         self.handed_on += 1

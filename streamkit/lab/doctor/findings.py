@@ -196,7 +196,7 @@ def of_what_it_says(probe: Probe, response: Response) -> Iterator[Finding]:
             yield error("length", f"the stop reason is {quoted(stop)} for a hundred words with limit {probe.bound}")
         yield from _of_usage(probe, response.usage, has_output=False)
         return
-    if stop == "length":
+    if stop == "length" and not response.report.repairs["stop_conflict"]:  # else the server says that it is whole
         yield note("bound", f"the response stops at its limit of {probe.bound} tokens, so its content was not judged")
     elif probe.calls == "none" and not has_output:
         yield error("empty", "the response has no content, but stops as if it were complete")

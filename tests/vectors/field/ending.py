@@ -76,15 +76,20 @@ CASES = (
     Case(
         number=55, refs="vllm#9053, #46303",
         cause="the token limit truncates a call, but the server reports `tool_calls`",
-        does="The call gets the verdict `truncated`. If the server also reports `length`, streamkit uses `length`.",
+        does="The call gets the verdict `truncated`, and the stop reason is `length`, whether or not the server also reports it. Some SDKs read half of an object as an object, and would run the call.",
         forms=(
             calling(
-                OPEN, name="tool_calls alone", calls=(CUT,),
+                OPEN, name="tool_calls alone", calls=(CUT,), stop="length", repairs={"stop_conflict": 1},
                 to={
-                    "anthropic": messages(Use("a", "f", '{"x":'), stop="tool_use"),
-                    "ollama": written(stop="length", losses={"call_withheld": 1, "stop_reason": 1}, withheld=('{"x":',)),
+                    "anthropic": messages(Use("a", "f", '{"x":'), stop="max_tokens"),
+                    "bedrock": written(Use("a", "f", '{"x":'), stop="max_tokens"),
+                    "gemini-interactions": written(Use("a", "f", '{"x":'), stop="incomplete"),
+                    "openai-responses": written(Use("a", "f", '{"x":'), stop="max_output_tokens"),
+                    "ollama": written(stop="length", losses={"call_withheld": 1}, withheld=('{"x":',)),
                 },
             ),
+            chat(OPEN, STOP, DONE, name="stop alone", calls=(CUT,), stop="length", repairs={"stop_conflict": 1}, to={"anthropic": messages(Use("a", "f", '{"x":'), stop="max_tokens")}),
+            message(*am.tool(0, "a", "f", '{"x":'), reason="tool_use", name="a block that Claude ended", calls=(CUT,), stop="length", repairs={"stop_conflict": 1}, to={"openai-chat": written(Use("a", "f", '{"x":'), stop="length")}),
             chat(
                 OPEN, CALLED, LENGTH, DONE, name="both", calls=(CUT,), stop="length", repairs={"stop_conflict": 1},
                 to={"anthropic": messages(Use("a", "f", '{"x":'), stop="max_tokens")},

@@ -81,6 +81,22 @@ def older(*payloads: Any, name: str, to: dict[str, Output], status: str = "compl
     return form("gemini-interactions", sse(start, *payloads, end), name, to, expected)
 
 
+def never_available(reason: str) -> bytes:
+    """A call of the AI SDK with whole arguments, which no chunk makes available."""
+    return sse(
+        {"type": "start"},
+        {"type": "tool-input-start", "toolCallId": "a", "toolName": "f"},
+        {"type": "tool-input-delta", "toolCallId": "a", "inputTextDelta": USE.arguments},
+        {"type": "finish", "finishReason": reason},
+    )
+
+
+NOT_AVAILABLE = {
+    "openai-chat": written(USE, stop="length"),
+    "ai-sdk": written(USE, stop="length", lacks=(b"tool-input-available",)),
+}
+
+
 def counted(*losses: str) -> dict[str, int]:
     return {"stop_reason": 1, **dict.fromkeys(losses, 1)}
 
@@ -221,7 +237,7 @@ CASES = (
         refs="vercel/ai#14358",
         cause="the model stops by itself, but a call is still open",
         does=(
-            "The call is complete if its text is one whole object. In Gemini, it is also complete if all its values are whole: streamkit then closes the object. Otherwise the call is truncated, also if a part of its arguments can't be read. No client gets an empty object for the call. If no call is left to run, or if the client gets a truncated call, the stop reason is `length`."
+            "The call is complete if its text is one whole object. In Gemini, it is also complete if all its values are whole: streamkit then closes the object. Otherwise the call is truncated, also if a part of its arguments can't be read. No client gets an empty object for the call. In the AI SDK, a call that never became available is always truncated. In the other dialects, an open call with a whole object is complete only after a natural stop or a stop for calls. If no call is left to run, or if the client gets a truncated call, the stop reason is `length`."
         ),
         forms=(
             gemini(
@@ -290,6 +306,18 @@ CASES = (
             form(
                 "ai-sdk", sse({"type": "start"}, {"type": "tool-input-start", "toolCallId": "a", "toolName": "f"}, {"type": "finish", "finishReason": "tool-calls"}), "of AI SDK",
                 {"openai-chat": CUT}, {"calls": (NAMED,), "stop": "length", "repairs": {"stop_conflict": 1}},
+            ),
+            *(
+                form("ai-sdk", never_available(reason), f"never available in AI SDK, {reason}", NOT_AVAILABLE, {"calls": (Call("f", '{"x":1}', "truncated", id="a"),), "stop": "length", "repairs": repairs})
+                for reason, repairs in (("tool-calls", {"stop_conflict": 1}), ("other", {"stop_conflict": 1}), ("length", {}))
+            ),
+            anthropic(
+                am.START, *am.tool(0, "a", "f", '{"x":1}')[:-1], am.finish("bored"), am.STOP, name="a whole object, an unknown reason",
+                calls=(Call("f", '{"x":1}', "truncated", id="a"),), stop="length", repairs=OPEN, to={"openai-chat": written(USE, stop="length")},
+            ),
+            anthropic(
+                am.START, *am.tool(0, "a", "f", '{"x":1}')[:-1], am.finish("max_tokens"), am.STOP, name="a whole object at the limit",
+                calls=(Call("f", '{"x":1}', "truncated", id="a"),), stop="length", repairs={"block_unclosed": 1}, to={"ai-sdk": written(USE, stop="length", lacks=(b"tool-input-available",))},
             ),
         ),
     ),

@@ -98,7 +98,7 @@ CASES = (
     Case(
         number=180, refs="llama-cpp-python, and servers with stop reasons of their own",
         cause="software reads an unknown stop reason after a complete call as a natural stop, and does not run the call",
-        does="If all calls of the response are complete, the stop reason becomes `tool_calls`. Otherwise the stop reason stays unchanged. In other dialects, which do not have this reason, streamkit counts a loss.",
+        does="If all calls of the response are complete, the stop reason becomes `tool_calls`. If a call is truncated, it becomes `length`. Otherwise the stop reason stays unchanged. In other dialects, which do not have this reason, streamkit counts a loss.",
         forms=(
             chat(
                 calls(call(0, "a", "f", '{"x":1}')), chunk(finish="bored"), DONE, name="a call",
@@ -107,8 +107,8 @@ CASES = (
             ),
             chat(
                 calls(call(0, "a", "f", '{"x":')), chunk(finish="bored"), DONE, name="a call that is cut",
-                calls=(Call("f", '{"x":', "truncated", id="a"),), stop="other",
-                to={"anthropic": messages(Use("a", "f", '{"x":'), stop="end_turn", losses={"stop_reason": 1})},
+                calls=(Call("f", '{"x":', "truncated", id="a"),), stop="length", repairs={"stop_conflict": 1},
+                to={"anthropic": messages(Use("a", "f", '{"x":'), stop="max_tokens")},
             ),
             chat(
                 said("Hi"), chunk(finish="bored"), DONE, name="text",

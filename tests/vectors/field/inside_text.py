@@ -100,14 +100,11 @@ def cut_call(
     ending = () if stop is None else (chunk({}, stop), DONE)
     found = Call("read", arguments, "truncated", ids)
     said_so = (Text(text),) if text else ()
-    repairs = {"call_in_text": 1, **({"stop_with_calls": 1} if stop == "stop" else {})}
-    stops = {"stop": ("tool_calls", "tool_use"), "length": ("length", "max_tokens")}
+    repairs = {"call_in_text": 1, **({"stop_conflict": 1} if stop == "stop" else {})}
     uses = Use(ids, "read", arguments)
     after = (Text(rest),) if rest else ()
     to = (
-        failed(*said_so, uses, error=NO_REASON)
-        if stop is None
-        else messages(*said_so, uses, *after, stop=stops[stop][1])
+        failed(*said_so, uses, error=NO_REASON) if stop is None else messages(*said_so, uses, *after, stop="max_tokens")
     )
     return chat(
         *map(said, fragments),
@@ -117,7 +114,7 @@ def cut_call(
         offered=TOOLS,
         text=text + rest,
         calls=(found,),
-        stop=None if stop is None else stops[stop][0],
+        stop=None if stop is None else "length",
         repairs=repairs,
         to={"anthropic": to},
     )

@@ -91,8 +91,8 @@ CASES = (
                 to={"openai-chat": written(*BOTH, stop="tool_calls")},
             ),
             message(
-                *am.tool(0, "a", "f", A.arguments), *am.tool(1, "a", "f", '{"x"'), reason="tool_use", name="less of its arguments", calls=(A, Call("f", '{"x"', "truncated", "call_1")), stop="tool_calls",
-                repairs={"id_duplicate": 1}, to={"openai-chat": written(USED, Use("call_1", "f", '{"x"'), stop="tool_calls")},
+                *am.tool(0, "a", "f", A.arguments), *am.tool(1, "a", "f", '{"x"'), reason="tool_use", name="less of its arguments", calls=(A, Call("f", '{"x"', "truncated", "call_1")), stop="length",
+                repairs={"id_duplicate": 1, "stop_conflict": 1}, to={"openai-chat": written(USED, Use("call_1", "f", '{"x"'), stop="length")},
             ),
             message(
                 *am.tool(0, "f", "f", A.arguments), *am.tool(1, "f", "f", A.arguments), reason="tool_use", name="the function's name for an id", calls=(Call("f", A.arguments, id="f"), Call("f", A.arguments, id="call_1")), stop="tool_calls",

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.vectors import anthropic as am
-from tests.vectors.field.case import Case, Use
-from tests.vectors.field.shapes import calling, failed, message, uses, written
+from tests.vectors import bedrock as br
+from tests.vectors import cohere as co
+from tests.vectors import openai_responses as rs
+from tests.vectors.field.case import Case, Text, Use
+from tests.vectors.field.shapes import bedrock, calling, cohere, failed, message, responses_turn, uses, written
 from tests.vectors.openai_chat import call, calls
 from tests.vectors.vector import Call
 
 NAMELESS = "the model called a tool without a name"
+#: What a call of which only the id arrived comes to.
+NEITHER: dict[str, Any] = {
+    "text": "Hi", "calls": (Call("", "", "empty", id="a"),), "stop": None, "repairs": {"call_nameless": 1}, "provider_error": NAMELESS,
+    "to": {"ai-sdk": failed(Text("Hi"), error=NAMELESS, losses={"call_withheld": 1}, withheld=("",))},
+}  # fmt: skip
 A = Call("read_file", '{"x":1}', id="a")
 
 CASES = (
@@ -72,7 +82,7 @@ CASES = (
     Case(
         number=40, refs="cc-switch#5093; vercel/ai#14760",
         cause="the arguments of a call arrive before its name",
-        does="streamkit holds the arguments until the name arrives. If the name never arrives, streamkit withholds and reports the call, and the response ends with an error.",
+        does="streamkit holds the arguments until the name arrives. If the name never arrives, streamkit withholds and reports the call, and the response ends with an error. In a dialect that reports the ends of calls, this also holds for a call without arguments, unless it is next to a call with a name.",
         forms=(
             calling(calls(call(0, "a", None, '{"x"')), calls(call(0, arguments=":1}")), calls(call(0, None, "read_file")), name="late", calls=(A,)),
             calling(
@@ -87,6 +97,14 @@ CASES = (
                     "openai-chat": failed(error=NAMELESS, losses={"call_withheld": 1}, withheld=('{"x":1}',)),
                     "gemini": failed(error=NAMELESS, losses={"call_withheld": 1}, withheld=('{"x":1}',)),
                 },
+            ),
+            message(*am.block(0, "Hi"), am.begin(1, "tool_use", id="a", input={}), am.stop(1), reason="tool_use", name="never, nor arguments", **NEITHER),
+            bedrock(br.START, *br.block(0, "Hi"), br.begin(1, toolUse={"toolUseId": "a"}), br.stop(1), br.finish("tool_use"), name="never, nor arguments, of Bedrock", **NEITHER),
+            cohere(*co.block(0, "Hi"), co.call(0, "a", None), co.over(0), reason="TOOL_CALL", name="never, nor arguments, of Cohere", **NEITHER),
+            responses_turn(*rs.message(0, "Hi"), *rs.call(1, "a", ""), name="never, nor arguments, of Responses", **NEITHER),
+            message(
+                *am.tool(0, "a", "read_file", A.arguments), am.begin(1, "tool_use", id="b", input={}), am.stop(1), reason="tool_use", name="nor arguments, next to a call",
+                calls=(A, Call("", "", "empty", id="b")), stop="tool_calls", repairs={"call_nameless": 1}, to={"openai-chat": written(Use("a", "read_file", A.arguments), stop="tool_calls", losses={"call_withheld": 1}, withheld=("",))},
             ),
         ),
     ),

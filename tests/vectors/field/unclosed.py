@@ -30,7 +30,7 @@ def unclosed(text: str, name: str, reason: str = "stop", *, rest: str = "", befo
         text=before + rest,
         calls=(Call("read", "", "truncated", "call_1"),),
         stop="length",
-        repairs={"call_in_text": 1, "stop_conflict": 1, **({"stop_with_calls": 1} if reason == "stop" else {})},
+        repairs={"call_in_text": 1, "stop_conflict": 1},
         to={
             "anthropic": messages(*after, stop="max_tokens", losses={"call_withheld": 1}, withheld=("",)),
             "openai-chat": written(*after, stop="length", losses={"call_withheld": 1}, withheld=("",)),

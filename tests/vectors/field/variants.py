@@ -67,11 +67,11 @@ CASES = (
         does="The response ends with the token limit as its stop reason.",
         forms=(
             chat(
-                ROLE, calls(call(0, "a", "f", '{"x":')), CALLED, DONE, calls=(CUT,), stop="tool_calls",
+                ROLE, calls(call(0, "a", "f", '{"x":')), CALLED, DONE, calls=(CUT,), stop="length", repairs={"stop_conflict": 1},
                 to={
-                    "ollama": written(stop="length", losses={"call_withheld": 1, "stop_reason": 1}, withheld=('{"x":',)),
-                    "gemini": written(stop="MAX_TOKENS", losses={"call_withheld": 1, "stop_reason": 1}, withheld=('{"x":',)),
-                    "mistral": written(stop="length", losses={"call_withheld": 1, "stop_reason": 1}, withheld=('{"x":',)),
+                    "ollama": written(stop="length", losses={"call_withheld": 1}, withheld=('{"x":',)),
+                    "gemini": written(stop="MAX_TOKENS", losses={"call_withheld": 1}, withheld=('{"x":',)),
+                    "mistral": written(stop="length", losses={"call_withheld": 1}, withheld=('{"x":',)),
                 },
             ),
         ),

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+from attrs import evolve
+
+from tests.vectors import ag_ui as ag
 from tests.vectors import anthropic as am
+from tests.vectors import bedrock as br
 from tests.vectors import cohere as co
 from tests.vectors import gemini_interactions as gi
 from tests.vectors import ollama as ol
 from tests.vectors import openai_responses as rs
 from tests.vectors.field.case import Case, Form, Output, Text, Thinking, Use
-from tests.vectors.field.shapes import chat, cohere, form, message, messages, ollama, responses, responses_turn, written
+from tests.vectors.field.shapes import (
+    bedrock,
+    chat,
+    cohere,
+    form,
+    message,
+    messages,
+    ollama,
+    responses,
+    responses_turn,
+    written,
+)
 from tests.vectors.openai_chat import DONE, ROLE, call, calls, chunk, said
 from tests.vectors.vector import Call
 
 A = Call("f", '{"x":1}', id="a")
 B = Call("g", '{"y":2}', id="b")
-BLANK = Call("f", "", "truncated", id="a")
+BLANK, WITHHELD = (
+    Call("f", "", "truncated", id="a"),
+    written(stop="length", losses={"call_withheld": 1}, withheld=("",)),
+)
 HI = rs.message(0, "Hel", "lo")
 
 
@@ -381,7 +399,7 @@ CASES = (
     Case(
         number=149, refs="Codex, behind a gateway",
         cause="the model is stopped before the first character of a call's arguments",
-        does="In Responses, the call has the status `incomplete`. In other dialects, streamkit withholds the call, because clients would read missing arguments as `{}` and run the call.",
+        does="In Responses, the call has the status `incomplete`. In other dialects, streamkit withholds the call, because clients would read missing arguments as `{}` and run the call. This also holds if the server ended the call, unless more output follows: the call may have no arguments, but nothing shows it.",
         forms=(
             chat(
                 ROLE, calls(call(0, "a", "f", "")), chunk(finish="length"), DONE, name="length", calls=(BLANK,), stop="length",
@@ -406,6 +424,28 @@ CASES = (
                 calls=(BLANK,), stop="length", repairs={"block_unclosed": 1},
                 to={"openai-responses": written(Use("a", "f", ""), stop="max_output_tokens", losses={"usage_unknown": 1}, lacks=(b'"status":"completed"',))},
             ),
+            message(
+                *am.tool(0, "a", "f"), reason="max_tokens", name="its block stopped", calls=(BLANK,), stop="length",
+                to={
+                    "openai-responses": written(Use("a", "f", ""), stop="max_output_tokens", losses={"usage_unknown": 1}, lacks=(b'"status":"completed"',)),
+                    "anthropic": messages(stop="max_tokens", usage=None, losses={"call_withheld": 1}, withheld=("",)),
+                    "ai-sdk": written(Use("a", "f", ""), stop="length", lacks=(b"tool-input-available",)),
+                },
+            ),
+            message(
+                *am.tool(0, "a", "f"), *am.block(1, "Hi"), reason="max_tokens", name="text behind its block", calls=(Call("f", "", "empty", id="a"),), text="Hi", stop="length",
+                to={"anthropic": messages(Use("a", "f", ""), Text("Hi"), stop="max_tokens", usage=None)},
+            ),
+            bedrock(
+                br.START, *br.tool(0, "a", "f"), br.finish("max_tokens"), br.counts(), name="Bedrock", calls=(BLANK,), stop="length",
+                to={"openai-chat": written(stop="length", losses={"call_withheld": 1, "metadata": 1}, withheld=("",))},
+            ),
+            cohere(*co.tool(0, "a", "f"), reason="MAX_TOKENS", name="Cohere", calls=(BLANK,), stop="length", to={"openai-chat": WITHHELD}),
+            responses(
+                rs.START, *rs.call(0, "a", "f"), rs.cut_off("max_output_tokens", rs.call(0, "a", "f")[-1]), name="a whole item", calls=(BLANK,), stop="length", to={"openai-chat": WITHHELD},
+            ),
+            form("gemini-interactions", gi.run("", *gi.tool(0, "a", "f"), status="incomplete").body, "Interactions", {"openai-chat": evolve(WITHHELD, losses={"call_withheld": 1, "usage_detail": 1})}, {"calls": (BLANK,), "stop": "length"}),
+            form("ag-ui", ag.run("", *ag.tool("a", "f"), reason="length").body, "AG-UI", {"openai-chat": evolve(WITHHELD, losses={"call_withheld": 1, "response_fields": 1, "usage_detail": 1})}, {"calls": (BLANK,), "stop": "length"}),
             responses(
                 rs.START, rs.added(0, "function_call", call_id="a", name="f", arguments=""), CUT_ITEM, rs.last("completed", CUT_ITEM), name="an item marked incomplete",
                 calls=(BLANK,), stop="length", repairs={"stop_conflict": 1},
