@@ -100,7 +100,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "stop_unknown_with_calls": "an unknown stop reason became `tool_calls`, because all calls of the response were whole",
     "calls_without_call": "the stop reason `tool_calls` became `stop`, because the response had no calls",
     "stop_reason_foreign": "a stop reason of another dialect, or in another spelling, was read by its meaning",
-    "stop_conflict": "a choice had several stop reasons (the strongest was used), or hid a truncated call (`length` was used)",
+    "stop_conflict": "a choice had several stop reasons (the strongest was used), or a truncated call (`length` was used)",
     "finish_derived": "a missing stop reason was derived from how the stream ended (`tool_calls` after complete calls)",
     "terminal_renamed": "`response.done` was read as the end of a response (the correct event is `response.completed`)",
     "after_error": "content after the provider's error was skipped",
