@@ -10,12 +10,14 @@ import orjson
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.base import Dialect, FramingParser
 from streamkit.dialects.vocabulary.error_bodies import is_bare_error
+from streamkit.dialects.vocabulary.other_apis import other_api
 from streamkit.errors import NotThisDialect
 from streamkit.framing.frame import BEGINNING_BYTES, Frame, describe_beginning
 from streamkit.framing.sse import has_comments_only
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.pipeline import check_item, check_source, close_each
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
 
 DETECT_BYTES = 256 * 1024  #: after this many bytes without a recognised frame, ``detect`` gives up
 FED_BYTES = 16 * 1024  #: bytes of a stream in memory that ``dialect_of`` feeds at once; nearly always enough
@@ -27,6 +29,7 @@ class Detector:
     def __init__(self) -> None:
         self.seen: list[bytes] = []  #: the chunks fed so far
         self._size = 0
+        self._other: str | None = None  # the name of an API that streamkit does not read, if a frame is of it
         self._passed: set[str] = set()  # names of the dialects whose parser has met a payload of another dialect
         self._readers = [(dialect, dialect.parser(DEFAULT_LIMITS, StreamReport())) for dialect in DIALECTS.values()]
 
@@ -88,10 +91,13 @@ class Detector:
         is_known = dialect.recognises(frame.event, document)
         if not is_known and document and not _tells_nothing(document):
             passed.add(dialect.name)
+            self._other = self._other or other_api(document)
         return is_known
 
     def _unknown(self) -> NotThisDialect:
-        return NotThisDialect("a stream of a known dialect", describe_beginning(b"".join(self.seen)[:256]))
+        beginning = b"".join(self.seen)[:256]
+        found = f"{self._other} ({quoted(beginning)})" if self._other else describe_beginning(beginning)
+        return NotThisDialect("a stream of a known dialect", found)
 
 
 def _tells_nothing(document: Any) -> bool:

@@ -62,8 +62,10 @@ async def test_an_error_alone_is_recognised_though_it_has_no_payload():
 
 async def test_a_choice_with_text_and_no_delta_is_no_chunk_of_chat():
     chunk = {"id": "c", "object": "text_completion", "choices": [{"index": 0, "text": "Hi", "finish_reason": None}]}
-    with pytest.raises(NotThisDialect):
-        await found(sse(chunk))
+    usage = {**chunk, "choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}
+    for payloads in ([chunk], [chunk, usage, b"[DONE]"]):
+        with pytest.raises(NotThisDialect, match=r"older Completions API.*call /v1/chat/completions"):
+            await found(sse(*payloads))
     chunk["choices"] = [{"index": 0, "delta": {"content": "Hi"}}]  # an old server writes that object over Chat's deltas
     assert await found(sse(chunk)) == "openai-chat"
 

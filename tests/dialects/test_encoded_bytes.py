@@ -113,7 +113,7 @@ CHAT: dict[str, Row] = {
             Aside(V, "server_tool", "odd", {}), Aside("anthropic", "metadata", "own", 1), *finish(),
         ],
         [
-            r'{HEAD"choices":[{"index":1,"delta":{},"logprobs":{"content":[]} OPEN',
+            r'{HEAD"choices":[{"index":1,"delta":{"role":"assistant","content":""},"logprobs":{"content":[]} OPEN',
             r'DELTA {"role":"assistant","content":null} OPEN',
             r'DELTA {"audio":{"id":"a"}} OPEN',
             r'DELTA {"annotations":[{"url":"u"}]} OPEN',
@@ -124,6 +124,15 @@ CHAT: dict[str, Row] = {
             r"[DONE]",
         ],
         losses={"server_tool": 1, "metadata": 1},
+    ),
+    "a member of the choice that comes before its text": Row(
+        [START, Aside(V, "metadata", "choices.own", 2), TextDelta("a"), *finish()],
+        [
+            r'DELTA {"role":"assistant","content":""},"own":2 OPEN',
+            r'DELTA {"content":"a"} OPEN',
+            r'DELTA {},"finish_reason":"stop"}]}',
+            r"[DONE]",
+        ],
     ),
     "reasoning": Row(
         [

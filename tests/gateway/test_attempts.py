@@ -60,6 +60,19 @@ async def test_what_fails_before_the_model_spoke_moves_on_to_the_next_upstream(f
         assert await running.outcomes() == {("one", outcome): 1, ("two", "success"): 1}
 
 
+async def test_an_answer_of_the_older_completions_api_is_an_error_that_names_it():
+    """Its chunks look like Chat's, but their text is where Chat has none."""
+    choice = {"index": 0, "text": "Hi", "finish_reason": "stop"}
+    body = orjson.dumps({"id": "c", "object": "text_completion", "choices": [choice]})
+    stream = good("openai-chat", [b"data: %b\n\n" % body, b"data: [DONE]\n\n"])
+    for is_stream, script in ((True, stream), (False, whole("openai-chat", body))):
+        async with in_turn(script) as running:
+            answer = await running.asked("anthropic", stream=is_stream)
+            assert answer.status == 502
+            assert b"older Completions API" in answer.body
+            assert await running.outcomes() == {("one", "not_this_dialect"): 1}
+
+
 def busy(after_s: float, **values: Any) -> Play:
     return status(429, headers={"Retry-After": str(after_s)}, **values)
 

@@ -871,3 +871,20 @@ def test_the_id_of_an_encrypted_detail_is_its_items():
     written, report = RESPONSES.write(request)
     assert written["input"][0] == thought(id="rs_1", encrypted_content="E")
     assert not report.losses
+
+
+def test_a_call_that_xai_itself_has_run_needs_no_result():
+    """Its search of X is a call of a custom tool that the request does not define."""
+    searched = {"type": "custom_tool_call", "call_id": "xs_1", "name": "x_keyword_search", "input": "{}", "id": "ctc_1"}
+    called = {"type": "custom_tool_call", "call_id": "c1", "name": "sh", "input": "ls"}
+    done = {"type": "custom_tool_call_output", "call_id": "c1", "output": "a"}
+    tools = [{"type": "x_search"}, {"type": "custom", "name": "sh"}]
+    for items, ids in (
+        ([SAID, searched, called, done], ["c1"]),
+        ([SAID, searched, {**done, "call_id": "xs_1"}], ["xs_1"]),
+    ):
+        request = RESPONSES.read(input=items, tools=tools)
+        assert RESPONSES.write(request)[0]["input"] == items
+        written, report = RESPONSES.write(request, "openai-chat")
+        assert [call["id"] for message in written["messages"] for call in message.get("tool_calls", ())] == ids
+        assert report.losses["server_tool"] == int(ids == ["c1"])

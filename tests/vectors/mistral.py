@@ -112,6 +112,7 @@ BROKEN = [
     vector("a cut signature", ROLE, said([thinking("hm", signature="c2ln")]), reasoning="hm", stop=None, losses={"mistral": {"reasoning_signature": 1}}),
     vector("a frame that is no JSON", ROLE, said("Hi"), b"{oops}", DONE, text="Hi", stop=None, fault="BrokenFrame"),
     vector("frames of another dialect", {"x": 1}, stop=None, fault="NotThisDialect"),
+    vector("the older Completions API", {"object": "text_completion", "choices": [{"index": 0, "text": "Hi"}]}, DONE, stop=None, fault="NotThisDialect"),
     vector("an index of 2^63", ROLE, calls(call("aaaaaaaa1", "f", "{}", index=2**63)), stop=None, fault="IndexTooLarge"),
 ]  # fmt: skip
 

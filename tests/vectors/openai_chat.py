@@ -35,6 +35,18 @@ def call(index: Any = 0, id: Any = None, name: Any = None, arguments: Any = None
     return {**fragment, "function": function} if function else fragment
 
 
+def older(text: str, finish: str | None = None) -> dict[str, Any]:
+    """A chunk of the older Completions API."""
+    choice = {"text": text, "index": 0, "logprobs": None, "finish_reason": finish}
+    return {**HEAD, "object": "text_completion", "choices": [choice]}
+
+
+OLDER_USAGE = {
+    **HEAD,
+    "object": "text_completion",
+    "choices": [],
+    "usage": {"prompt_tokens": 1, "completion_tokens": 1},
+}
 ROLE = chunk({"role": "assistant", "content": ""})
 STOP = chunk(finish="stop")
 CALLED = chunk(finish="tool_calls")
@@ -234,6 +246,8 @@ BROKEN = [
     ),
     vector("an index of 2^63", ROLE, said("Hi"), calls(call(2**63, "a", "f", "{}")), CALLED, DONE, text="Hi", stop=None, fault="IndexTooLarge"),
     vector("a web page", b"<!DOCTYPE html><html><title>502 Bad Gateway</title></html>\n", stop=None, fault="NotThisDialect", repairs={"sse_field_unknown": 1}),
+    vector("the older Completions API", older("Hi"), older("", "stop"), OLDER_USAGE, DONE, stop=None, fault="NotThisDialect"),
+    vector("the older Completions API, next to Azure's filter results", {"id": "", "object": "", "choices": []}, older("Hi", "stop"), DONE, stop=None, fault="NotThisDialect"),
     vector("nothing", b"", stop=None),
     vector("aborted by the server", ROLE, said("Hi"), chunk(finish="abort"), DONE, text="Hi", stop=None, provider_error="the provider gave the finish reason 'abort': the server aborted the request"),
 ]  # fmt: skip

@@ -109,10 +109,13 @@ def vector(name: str, *payloads: Any, **expected: Any) -> Vector:
     return Vector(name=name, dialect="openai-responses", body=body, **expected)
 
 
-def turn(name: str, *payloads: Any, end: Any = None, **expected: Any) -> Vector:
-    """A stream with its start and its end; the last response repeats what was done."""
+def turn(name: str, *payloads: Any, end: Any = None, tools: Any = None, **expected: Any) -> Vector:
+    """A stream with its start, which has ``tools``, and its end; the last response repeats what was done."""
     finished = [one for one in payloads if one["type"] == "response.output_item.done"]
-    return vector(name, START, GOING, *payloads, end or last("completed", *finished), **expected)
+    starts = [START, GOING]
+    if tools is not None:
+        starts = [{**start, "response": {**RESPONSE, "tools": [*tools]}} for start in starts]
+    return vector(name, *starts, *payloads, end or last("completed", *finished), **expected)
 
 
 HI = message(0, "Hel", "lo")
@@ -152,6 +155,12 @@ SEARCHED = (
     done(0, "web_search_call", action={"type": "search", "query": "q"}), *message(1, "Hi"),
 )  # fmt: skip
 CUSTOM = free("ls ", '"a"')
+#: xAI's search of X: calls of custom tools that the request does not define, which xAI itself has run.
+X_SEARCHED = (
+    added(0, "custom_tool_call", call_id="xs_1", name="x_keyword_search", input=""), event("custom_tool_call_input.delta", delta='{"query":"q"}'),
+    event("custom_tool_call_input.done", input='{"query":"q"}'), done(0, "custom_tool_call", call_id="xs_1", name="x_keyword_search", input='{"query":"q"}'),
+)  # fmt: skip
+XAI_TOOLS = [{"type": "x_search"}, {"type": "custom", "name": "sh"}]
 REFUSED = (
     added(0, "message", role="assistant", content=[]), event("content_part.added", content_index=0, part=part("", "refusal", "refusal")),
     event("refusal.delta", content_index=0, delta="I "), event("refusal.delta", content_index=0, delta="won't"),
@@ -191,6 +200,12 @@ HEALTHY = [
         turn(f"a custom tool with JSON twice: {first.strip()}", *free(first, '{"a":1}\n'), calls=(Call("sh", first + '{"a":1}\n', id="c1"),), stop="tool_calls", losses={d: {"custom_tool_wrapped": 1} for d in OTHERS})
         for first in ("{}", '{"a":1}\n')
     ),
+    turn("calls of xAI's own", *X_SEARCHED, *message(1, "Hi"), tools=({"type": "x_search"},), text="Hi", losses={"openai-responses": {}, **{d: {"server_tool": 4} for d in OTHERS}}),
+    turn(
+        "calls of xAI's own, only in the last response, and one of the client's", end=last("completed", X_SEARCHED[-1], CUSTOM[-1], tools=XAI_TOOLS), tools=XAI_TOOLS,
+        calls=(Call("sh", 'ls "a"', id="c1"),), stop="tool_calls", repairs={"block_unopened": 2}, losses={d: {"server_tool": 2, "custom_tool_wrapped": 1} for d in OTHERS},
+    ),
+    turn("a custom tool that the tools lack, next to no search of X", *CUSTOM, tools=({"type": "web_search"},), calls=(Call("sh", 'ls "a"', id="c1"),), stop="tool_calls"),
     turn("a custom tool", *CUSTOM, calls=(Call("sh", 'ls "a"', id="c1"),), stop="tool_calls", losses={d: {"custom_tool_wrapped": 1} for d in OTHERS}),
     turn("fields of a call that are the vendor's", *call(0, "c1", "f", X, namespace="n"), calls=(Call("f", X, id="c1"),), stop="tool_calls", losses={d: {"metadata": 1} for d in OTHERS}),
     turn("nothing but done events", added(0, "message", content=[]), done(0, "message", content=[part("Hi")]), added(1, "function_call", call_id="c1", name="f"), done(1, "function_call", call_id="c1", name="f", arguments=X), text="Hi", calls=(Call("f", X, id="c1"),), stop="tool_calls"),

@@ -40,9 +40,10 @@ from streamkit.dialects.streams.delta_template import DeltaTemplate, learned, lo
 from streamkit.dialects.streams.frame_decoder import FUNCTIONS, FrameDecoder
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS, RunningText
 from streamkit.dialects.vocabulary.error_bodies import ERROR_MEMBERS, MESSAGES, error_in
+from streamkit.dialects.vocabulary.other_apis import other_api
 from streamkit.dialects.vocabulary.roles import is_other_role
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
-from streamkit.errors import StreamArgumentsTooLong, TooManyBlocks, TooManyChoices, TooManyToolCalls
+from streamkit.errors import NotThisDialect, StreamArgumentsTooLong, TooManyBlocks, TooManyChoices, TooManyToolCalls
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -61,6 +62,7 @@ from streamkit.events import (
 from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
 from streamkit.report import StreamReport, Withheld
+from streamkit.text.quoting import quoted
 from streamkit.tool_calls.call import FragmentRun
 
 #: Members of a chunk that the decoder reads, or that have no meaning (``obfuscation`` is padding).
@@ -111,9 +113,9 @@ THOUGHTS = tuple({vendor: {"thought": True}} for vendor in ("google", "vertex"))
 
 def recognises(_event: str, document: Any) -> bool:
     """Return whether a payload may be a Chat chunk. The older Completions API, with text and no delta, does not count."""
+    if other_api(document) is not None:
+        return False
     choices = document.get("choices") if isinstance(document, dict) else None
-    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-        return not ("text" in choices[0] and choices[0].keys().isdisjoint({"delta", "message"}))
     if isinstance(choices, dict):  # an object in place of the list of choices
         choice = choices.get("0", choices)
         return isinstance(choice, dict) and ("delta" in choice or "message" in choice)
@@ -502,12 +504,18 @@ class ChatDecoder(FrameDecoder):
         return is_one and self.in_fragments and not state.in_thought
 
     def _unlike(self, chunk: dict[str, Any], choices: list[Any]) -> bool:
-        """Begin to read a chunk with other names than the last one. Return False if it is not a chunk."""
-        if not (choices or recognises("", chunk)):
-            if "prompt_tokens" in details_of(chunk, "usage") and error_in(chunk) is None:  # only token counts
+        """Begin to read a chunk with other names than the last one. Return False if it is not a chunk.
+
+        Raises NotThisDialect for the first chunk of an API that looks like Chat, because its text would be lost.
+        """
+        if choices and not self._started and (api := other_api(chunk)) is not None:
+            raise NotThisDialect(self.dialect, f"{api} ({quoted(self.frame.text)})", offset=self.frame.offset)
+        if not ((choices and self._started) or recognises("", chunk)):
+            counts = {} if choices else details_of(chunk, "usage")
+            if "prompt_tokens" in counts and error_in(chunk) is None:  # only token counts
                 self.recognised = True
                 self._start()
-                self.tell_counts(decode_usage(chunk["usage"], self.vendor))
+                self.tell_counts(decode_usage(counts, self.vendor))
             else:  # an error in another form (dialects.md §1.4), or another payload
                 self.unknown_frame(str(chunk.get("object") or "chunk"), chunk)
             return False

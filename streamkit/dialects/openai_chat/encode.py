@@ -285,7 +285,8 @@ class ChatEncoder(EventEncoder):
         name, value = event.type, event.raw
         if event.kind == "logprobs" or name.startswith("choices."):
             member = dumps({name.removeprefix("choices."): value})[1:-1]
-            self._chunk(b'"choices":[{"index":%d,"delta":{},%b,"finish_reason":null}]' % (event.choice, member))
+            delta = self._role(event.choice) or b"{}"
+            self._chunk(b'"choices":[{"index":%d,"delta":%b,%b,"finish_reason":null}]' % (event.choice, delta, member))
         elif event.kind == "audio":
             self._delta(event.choice, b'{"audio":%b}' % dumps(value))
         elif event.kind == "citation":
@@ -303,15 +304,22 @@ class ChatEncoder(EventEncoder):
         choice = self._choices[event.choice]
         found = wire.finish_reason(event.reason, event.native, refused=choice.refused, called=bool(choice.calls))
         reason = stop_word(found, event.stop_sequence, self.report)
-        if not choice.role_written:
-            choice.role_written = True
-            self._choice_chunk(event.choice, b'{"role":"assistant","content":""}')
+        if role := self._role(event.choice):
+            self._choice_chunk(event.choice, role)
         stop = b'"choices":[{"index":%d,"delta":{},"finish_reason":"%b"}]' % (event.choice, reason.encode())
         if self._client.usage_with_stop:
             self._write_stop()
             self._stop = stop
         else:
             self._chunk(stop)
+
+    def _role(self, number: int) -> bytes:
+        """Return a delta that has only the role of a choice, if nothing was written of the choice yet; otherwise nothing."""
+        choice = self._choices[number]
+        if choice.role_written:
+            return b""
+        choice.role_written = True
+        return b'{"role":"assistant","content":""}'
 
     def _write_stop(self, rest: bytes = b"") -> None:
         """Write the held chunk with a stop reason. ``rest`` are members that follow its choices, such as the usage."""

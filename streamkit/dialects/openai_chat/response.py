@@ -18,7 +18,7 @@ from streamkit.dialects.bodies.responses import ResponseWriter
 from streamkit.dialects.members.fields import add_missing
 from streamkit.dialects.members.values import details_of, name_of, number_in
 from streamkit.dialects.openai_chat import wire
-from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
+from streamkit.dialects.openai_chat.decode import ChatDecoder
 from streamkit.dialects.openai_chat.providers import client_of
 from streamkit.dialects.streams.event_encoder import stop_word
 from streamkit.events import Aside, MediaGenerated, ProviderFailed, TerminatorSeen
@@ -35,9 +35,6 @@ class ChatBodyDecoder(ChatDecoder):
     _calls_read = 0
 
     def decode(self, document: dict[str, Any]) -> None:
-        if document.get("choices") and not recognises("", document):  # a response of the older Completions API
-            self.foreign_frame()
-            return
         self._parts_of_one = _parts_of_one(document.get("choices"))
         super().decode(document)
         if "choices" in document:

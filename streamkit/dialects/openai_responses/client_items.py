@@ -20,6 +20,7 @@ from streamkit.conversation.messages import Extras, Media, Part, Request, Text, 
 from streamkit.dialects.lowering import Lowering, Place, each_part
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import json_object, json_value, objects_in
+from streamkit.dialects.openai_responses.wire import OUTPUTS
 from streamkit.dialects.streams.approvals import APPROVAL, answer_in, answer_text, approval_in
 from streamkit.dialects.streams.client_calls import NAMES, SAYING, SEARCH, arguments_of, kind_of_id
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
@@ -46,8 +47,8 @@ def call_id_of(item: Any) -> str | None:
 
 
 def answered(items: Any) -> set[str]:
-    """Return the ids of the calls for which these input items contain a result."""
-    answers = [item for item in objects_in(items) if str(item.get("type")) in ANSWERS]
+    """Return the ids of the items and custom calls for which these input items contain a result."""
+    answers = [item for item in objects_in(items) if str(item.get("type")) in {*ANSWERS, OUTPUTS["custom"]}]
     return {name for item in answers if (name := call_id_of(item)) is not None}
 
 

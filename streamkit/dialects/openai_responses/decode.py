@@ -21,6 +21,7 @@ from streamkit.dialects.openai_responses import wire
 from streamkit.dialects.openai_responses.asides import as_it_came
 from streamkit.dialects.openai_responses.items import ITEM_FIELDS, ItemReader
 from streamkit.dialects.openai_responses.texts import placeless
+from streamkit.dialects.openai_responses.tools import custom_names
 from streamkit.dialects.streams.alike import Said
 from streamkit.dialects.streams.client_calls import WAITS
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS
@@ -297,6 +298,7 @@ class ResponsesDecoder(ItemReader):
         self._id = text_of(response.get("id"))
         created = response.get("created_at")
         seconds = int(created) if isinstance(created, int | float) and 0 <= created < 1e11 else None
+        self.customs = custom_names(response.get("tools"))
         self._extras = others_of(response, RESPONSE_FIELDS)
         model, extras = text_of(response.get("model")), self._extras or None
         self.out += [ResponseStarted(self._id, model, seconds, wire.VENDOR, extras), ChoiceStarted()]

@@ -45,9 +45,11 @@ ITEM_FIELDS: Mapping[str, frozenset[str]] = {
 
 #: Items that change the options or the tools of later responses.
 SETTINGS: Final = frozenset({"additional_tools", "configuration_update"})
+#: The kind of an item of the type ``custom_tool_call`` that the provider itself has run. No item has this type.
+SERVED_CUSTOM: Final = "custom_tool_call of the provider"
 #: Items that the provider writes, its tools or its agents, whose types do not end as those of other such items do.
 SERVERS: Final = SETTINGS | {
-    *("agent_message", "mcp_approval_response", "program", "program_output", "tool_search_output")
+    *("agent_message", "mcp_approval_response", "program", "program_output", "tool_search_output", SERVED_CUSTOM)
 }
 
 
@@ -75,6 +77,9 @@ class ItemReader(TextReader):
     _last: Item | None = None
     _last_call: Item | None = None
     _calls = 0
+    customs: frozenset[str] | None = (
+        None  #: names of the client's custom tools; None: all custom calls are the client's
+    )
     _last_done: tuple[Item, dict[str, Any]] | None = None  # the item that was closed last, and its members
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
@@ -108,6 +113,14 @@ class ItemReader(TextReader):
         self.out += [ToolCallEnded(item.call) for item in self._lacking]
         self._lacking.clear()
 
+    def kind_of(self, item: dict[str, Any]) -> Any:
+        """Return the type of an item; for a call of a custom tool that only the provider has, ``SERVED_CUSTOM``."""
+        kind = item.get("type")
+        if self.customs is None or kind != "custom_tool_call":
+            return kind
+        name = item.get("name")
+        return SERVED_CUSTOM if isinstance(name, str) and name and name not in self.customs else kind
+
     # -- where items begin -----------------------------------------------------------------------------------------
 
     def item_added(self, document: dict[str, Any], path: tuple[str | int, ...] = ("item",)) -> None:
@@ -118,7 +131,7 @@ class ItemReader(TextReader):
         if type(start) is not dict:
             start = self.fields(start)
             document = {**document, "item": start}
-        kind, item_id = self.string(start.get("type")), self.string(start.get("id"))
+        kind, item_id = self.string(self.kind_of(start)), self.string(start.get("id"))
         index = self.index(document.get("output_index"))
         if index is None:
             self.report.repair("index_missing")
@@ -198,7 +211,7 @@ class ItemReader(TextReader):
         if type(found) is not dict:
             found = self.fields(found)
             document = {**document, "item": found}
-        kind = self.string(found.get("type"))
+        kind = self.string(self.kind_of(found))
         item = self.find({"item_id": found.get("id"), "call_id": found.get("call_id"), **document}, kind)
         if not item.open and self._is_another(item, found):
             self.report.repair("index_reused")
@@ -323,6 +336,8 @@ class ItemReader(TextReader):
     def call_delta(self, document: dict[str, Any], kind: str) -> None:
         named = self._open_item(document, kind)
         item = named or self._call(document, kind)
+        if item is None:
+            return
         if text := self.string(document.get("delta")):
             item.start = ""
             self.out.append(ToolCallDelta(item.call, arguments=text))
@@ -331,6 +346,8 @@ class ItemReader(TextReader):
 
     def call_done(self, document: dict[str, Any], kind: str) -> None:
         item = self._open_item(document, kind) or self._call(document, kind)
+        if item is None:
+            return
         if not item.name and (name := self.string(document.get("name"))):  # the start of the item had no name
             item.name = name
             self.out.append(ToolCallDelta(item.call, name=name))
@@ -349,8 +366,14 @@ class ItemReader(TextReader):
         named = item is not None and item.kind == kind and item.open and document.get("item_id") == item.id
         return item if named else None
 
-    def _call(self, document: dict[str, Any], kind: str) -> Item:
-        """Return the call of an event that does not name an open one by both index and id."""
+    def _call(self, document: dict[str, Any], kind: str) -> Item | None:
+        """Return the call of an event that does not name an open one by both index and id.
+
+        None: the provider itself has run the call, and the event was kept as an aside.
+        """
+        if self.customs is not None and (item := self.located(document)) is not None and item.kind == SERVED_CUSTOM:
+            self.carry_event(document, "server_tool")
+            return None
         item = self.find(document, kind)
         if item.kind not in CALL_INPUTS:
             self.report.repair("block_mismatch")
@@ -464,7 +487,7 @@ class ItemReader(TextReader):
         entries, left = [], []
         for place, value in enumerate(output):
             found = value if type(value) is dict else self.fields(value)
-            kind = found.get("type")
+            kind = self.kind_of(found)
             if self._open or type(kind) is not str or kind not in OWN_ITEMS:
                 self._carry_entry(place, found)
                 kind = self.string(kind)
@@ -537,7 +560,7 @@ class ItemReader(TextReader):
 
     def _carry_entry(self, place: int, found: dict[str, Any]) -> None:
         """Keep an entry of the output that no other dialect understands, unless events already sent the whole item."""
-        kind, item_id = self.string(found.get("type")), found.get("id")
+        kind, item_id = self.string(self.kind_of(found)), found.get("id")
         item = self._by_id.get(item_id) if isinstance(item_id, str) and item_id else self.items_at.get(place)
         if item is not None and item.kind == kind and item.carried and item.open:
             self.report.repair("block_unclosed")

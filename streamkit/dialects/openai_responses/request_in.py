@@ -55,7 +55,7 @@ from streamkit.dialects.members.values import objects_in
 from streamkit.dialects.openai_responses import wire
 from streamkit.dialects.openai_responses.asides import IMAGE_ITEM, is_made, read_image
 from streamkit.dialects.openai_responses.client_items import ANSWERS, answered, call_id_of, call_of, result_of
-from streamkit.dialects.openai_responses.items import SETTINGS, aside_kind
+from streamkit.dialects.openai_responses.items import SERVED_CUSTOM, SETTINGS, aside_kind
 from streamkit.dialects.openai_responses.tools import LOADING, ToolNames, ToolReader, function_of
 from streamkit.dialects.streams.client_calls import is_clients
 from streamkit.dialects.streams.compactions import COMPACTION, SUMMARY, block_in
@@ -121,7 +121,7 @@ class ResponsesRequestReader(RequestReader):
         self._answers: Turn | None = None  # the turn to which the next output is added
         self._calls: set[str] = set()
         self._call_count = 0  # the number of calls in the current assistant turn
-        self._answered: set[str] = set()  # ids of client tool items that have an output in the input
+        self._answered: set[str] = set()  # ids of items and custom calls that have an output in the input
         self._text: Text | None = None  # the last text of the assistant
         self._signature: Opaque | None = None  # signature of the next call, from the item before that call
         self._updates: dict[str, Any] = {}  # options that items of the input changed
@@ -261,6 +261,8 @@ class ResponsesRequestReader(RequestReader):
                 "reasoning_text"
             }:
                 self._reasoning(item)
+            case "custom_tool_call" if self._is_served(item):
+                self._aside(SERVED_CUSTOM, {"type": kind, **item.rest()})
             case "function_call" | "custom_tool_call":
                 self._call(item, kind)
             case "function_call_output" | "custom_tool_call_output" if self._is_paired(item):
@@ -292,6 +294,12 @@ class ResponsesRequestReader(RequestReader):
                 if kind == "configuration_update":
                     self._update(Fields(raw, item.path, item.body))
                 self._aside(kind, raw)
+
+    def _is_served(self, item: Fields) -> bool:
+        """Return whether the provider itself ran a call of a custom tool: the client has no such tool, and no output."""
+        name, customs = item.peek("name"), self._tools.customs
+        is_other = customs is not None and isinstance(name, str) and name not in customs
+        return is_other and call_id_of(item.peek_all()) not in self._answered
 
     def _update(self, item: Fields) -> None:
         """Read the options that an item changes for all later responses. Each stays until a later item changes it."""
@@ -337,7 +345,7 @@ class ResponsesRequestReader(RequestReader):
     def _aside(self, kind: str, raw: dict[str, Any]) -> None:
         vendor = MADE if is_made(raw) else wire.VENDOR
         what: AsideKind = "metadata" if kind in SETTINGS else aside_kind(kind, raw)
-        aside = Aside(vendor, what, f"{wire.ITEM}{kind}", raw)
+        aside = Aside(vendor, what, f"{wire.ITEM}{raw['type']}", raw)
         image = read_image(raw, aside)
         if kind not in PROGRAMS:
             parts = self._assistants()

@@ -54,7 +54,7 @@ class ResponsesBodyDecoder(ResponsesDecoder):
             self.fail(error, told_by="response")
 
     def _item(self, place: int, found: dict[str, Any]) -> None:
-        kind = self.string(found.get("type"))
+        kind = self.string(self.kind_of(found))
         if not kind.strip():
             if found:
                 self.keep_invalid(found)

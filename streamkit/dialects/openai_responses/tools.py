@@ -12,7 +12,7 @@ Source: dialects.md §2.2, §2.3; the types of openai 2.x; requests recorded fro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from attrs import define, evolve, field
@@ -32,6 +32,18 @@ SEARCHES: Final = frozenset(
 FINDER: Final = "tool_search"  #: the type and name of the search of tools
 #: Input items that define tools, perhaps tools that the request defines nowhere else.
 LOADING: Final = frozenset({"additional_tools", "tool_search_output"})
+
+#: Tools of the provider whose calls look like calls of custom tools: xAI's search of X calls ``x_keyword_search``.
+CALLED_AS_CUSTOM: Final = frozenset({"x_search"})
+
+
+def custom_names(tools: Any) -> frozenset[str] | None:
+    """Return the names of the client's custom tools if the provider, too, may make calls of custom tools; otherwise None."""
+    found = objects_in(tools)
+    if not any(str(tool.get("type")) in CALLED_AS_CUSTOM for tool in found):
+        return None
+    found += [member for tool in found for member in objects_in(tool.get("tools"))]
+    return frozenset(str(tool.get("name")) for tool in found if tool.get("type") == "custom")
 
 
 @define
@@ -77,11 +89,14 @@ class ToolReader:
     def __init__(self, names: ToolNames) -> None:
         self.names = names
         self.loaded: list[Tool] = []  #: tools from input items
+        self.customs: frozenset[str] | None = None  #: see ``custom_names``
         self._defined: set[str] = set()  # the names of all tools so far
 
     def tools(self, fields: Fields) -> list[Tool]:
         """Return the tools of the request. Call this before the input is read, because input items may define more tools."""
-        for name in _names_outside(fields.peek("tools"), fields.peek("input")):
+        known = [*objects_in(fields.peek("tools")), *_tools_in(fields.peek("input"))]
+        self.customs = custom_names(known)
+        for name in _names_outside(known):
             self.names.take(name)
         tools = [read for tool in fields.each("tools") for read in self._read(tool)]
         # a tool without a name, such as a shell, has that of its function, which one of the client's functions may have, too
@@ -166,10 +181,15 @@ def _is_group(tool: Mapping[str, Any]) -> bool:
     return tool.get("type") == "namespace" and bool(tool.get("tools"))
 
 
-def _names_outside(tools: Any, items: Any) -> Iterator[str]:
-    """Yield the names of all tools that are in no namespace: tools in ``tools``, and tools in input items."""
-    brought = [item.get("tools") for item in objects_in(items) if str(item.get("type")) in LOADING]
-    for tool in (tool for group in (tools, *brought) for tool in objects_in(group) if not _is_group(tool)):
+def _tools_in(items: Any) -> list[dict[str, Any]]:
+    """Return the definitions of tools in input items."""
+    groups = [item.get("tools") for item in objects_in(items) if str(item.get("type")) in LOADING]
+    return [tool for group in groups for tool in objects_in(group)]
+
+
+def _names_outside(tools: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the names of all tools that are in no namespace."""
+    for tool in tools:
         name = tool.get("name") or tool.get("type")
-        if isinstance(name, str):
+        if isinstance(name, str) and not _is_group(tool):
             yield name

@@ -1,4 +1,4 @@
-"""Cases 250 to 253: items of Responses that only its clients know, and compactions, in answers for clients of other dialects."""
+"""Cases 250 to 253 and 255: items of Responses that only its clients know, and compactions, in answers for clients of other dialects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.vectors import anthropic as am
 from tests.vectors import openai_responses as rs
 from tests.vectors.field.case import Block, Case, Form, Text, Use
 from tests.vectors.field.compaction import BLOCK, SUMMARY
-from tests.vectors.field.shapes import anthropic, messages, responses_turn, written
+from tests.vectors.field.shapes import anthropic, messages, responses, responses_turn, written
 from tests.vectors.vector import Call
 
 LOST = {"client_tool": 1}
@@ -140,5 +140,22 @@ CASES: tuple[Case, ...] = (
                 to={"openai-responses": written(stop="max_output_tokens", losses={"compaction": 1, "stop_reason": 1, "usage_unknown": 1})},
             ),
         ),
+    ),
+    Case(
+        number=255, refs="vercel/ai#9896; xAI, with the tool `x_search`",
+        cause="the provider xAI itself runs a search of X, and writes it as calls of custom tools that no request defines. Software takes these calls for the client's, next to the finished response",
+        does="If the tools of the response include `x_search` and no custom tool of that name, streamkit keeps the call for clients of the same dialect. For other clients, streamkit counts a loss. Such a call needs no result in a later request.",
+        forms=(
+            responses(
+                *({**start, "response": {**rs.RESPONSE, "tools": [*rs.XAI_TOOLS]}} for start in (rs.START, rs.GOING)), *rs.X_SEARCHED, *rs.message(1, "Hi"),
+                rs.last("completed", rs.X_SEARCHED[-1]), text="Hi",
+                to={
+                    "openai-chat": written(Text("Hi"), stop="stop", losses={"server_tool": 4, "response_fields": 1}),
+                    "anthropic": messages(Text("Hi"), stop="end_turn", usage=None, losses={"server_tool": 4, "response_fields": 1}),
+                    "openai-responses": written(Use("xs_1", "x_keyword_search", '{"query":"q"}'), Text("Hi"), stop="completed"),
+                },
+            ),
+        ),
+        beside="tests/requests/test_openai_responses.py::test_a_call_that_xai_itself_has_run_needs_no_result",
     ),
 )  # fmt: skip
