@@ -52,15 +52,20 @@ def run(options: argparse.Namespace) -> Status:
 
     try:
         config = yaml.safe_load(Path(options.file).read_bytes())
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: such as a date in month 13
         raise UsageError(f"{options.file}: not YAML: {' '.join(str(error).split())}") from error
+    except RecursionError as error:
+        raise UsageError(f"{options.file}: its lists or mappings are nested too deeply") from error
     made = convert(config)
     for path, note in made.notes:
         say(f"{path}: {note}")
     if not made.tables["routes"]:
         say("no model could be converted, so nothing is written")
         return Status.FAILED
-    text = f"# Written by `streamkit import litellm`.\n\n{tomli_w.dumps(made.tables)}".encode()
+    try:
+        text = f"# Written by `streamkit import litellm`.\n\n{tomli_w.dumps(made.tables)}".encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{options.file}: a text has half a surrogate pair, which UTF-8 cannot express") from error
     if options.out is None:
         write(text)
     else:

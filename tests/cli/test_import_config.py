@@ -161,7 +161,7 @@ ENTRIES = {
     ),
     "a base in the environment": (
         one(model="openai_like/x", api_base="os.environ/B"),
-        {"base_url": "https://missing.invalid/v1"},
+        {"base_url": "https://missing.invalid"},
     ),
     "Azure without a base": (one(model="azure/x"), {"base_url": "https://missing.invalid/openai/v1"}),
     "Azure of a host whose name begins so": (
@@ -252,7 +252,10 @@ NOTED = {
         one(model="gpt-4o") | {"router_settings": {"fallbacks": [{"m": ["n"]}]}},
         "router_settings.fallbacks: n is no model_name of the file",
     ),
-    "a timeout in the environment": (one(model="gpt-4o", timeout="os.environ/T"), "litellm_params.timeout: no number"),
+    "a timeout in the environment": (
+        one(model="gpt-4o", timeout="os.environ/T"),
+        "litellm_params.timeout: write the value of T",
+    ),
     "retries of an entry": (one(model="gpt-4o", num_retries=4), "litellm_params.num_retries: use retries of the route"),
     "the slower of two timeouts": (
         one(model="gpt-4o", timeout=9, stream_timeout=3),
@@ -279,7 +282,7 @@ NOTED = {
     ),
     "a default fallback that is no name": (
         one(model="gpt-4o") | {"router_settings": {"default_fallbacks": [{"a": ["b"]}]}},
-        "router_settings.default_fallbacks: a fallback that is no name is not expressed",
+        "router_settings.default_fallbacks[0]: not used, because it is not a text",
     ),
     "a callback that is no name": (
         one(model="gpt-4o") | {"litellm_settings": {"callbacks": [{"a": 1}]}},
@@ -317,6 +320,96 @@ def test_what_has_no_place_is_a_note(config, note):
     assert any(
         f"{path}: {text}".removeprefix("model_list[0].").startswith(note) for path, text in convert(config).notes
     )
+
+
+#: Values in another shape than LiteLLM's, each with the path and the beginning of the sentence of its note, by the table that they are in.
+MISFITS = {
+    "": {
+        "router_settings: [1]": "router_settings: not used, because it is not a mapping",
+        "general_settings: {master_key: [a]}": "general_settings.master_key: not used, because it is not a text",
+        "environment_variables: [a]": "environment_variables: not used, because it is not a mapping",
+        "4: {}": "4: not expressed",
+    },
+    "router_settings": {
+        "fallbacks: [{m: null}]": "fallbacks[0].m: not used, because it is not a list",
+        "fallbacks: [{m: [null]}]": "fallbacks[0].m[0]: not used, because it is not a text",
+        "fallbacks: 3": "fallbacks: not used, because it is not a list",
+        "fallbacks: {m: [b]}": "fallbacks: not used, because it is not a list",
+        "fallbacks: [a, b]": "fallbacks[1]: not used, because it is not a mapping",
+        "default_fallbacks: 5": "default_fallbacks: not used, because it is not a list",
+        "default_fallbacks: abc": "default_fallbacks: abc is no model_name",
+        "model_group_alias: [a]": "model_group_alias: not used, because it is not a mapping",
+        "model_group_alias: {x: [a]}": "model_group_alias.x.model: not used, because it is not a text",
+        "model_group_alias: {x: null}": "model_group_alias.x: None is no model_name",
+        "model_group_alias: {x: {model: m, hidden: true}}": "model_group_alias.x.hidden: not expressed",
+        "callbacks: true": "callbacks: not used, because it is not a list",
+        "num_retries: many": "num_retries: not used, because it is not a whole number",
+        "num_retries: true": "num_retries: not used, because it is not a whole number",
+        "num_retries: 2.5": "num_retries: not used, because it is not a whole number",
+        "cooldown_time: .inf": "cooldown_time: not used, because it is not a number",
+        "{num_retries: 1, max_retries: 2}": "max_retries: not used: router_settings.num_retries is",
+        "7: 8": "7: not expressed",
+    },
+    "litellm_params": {
+        "order: [1]": "order: not used, because it is not a whole number",
+        "weight: [3]": "weight: not used, because it is not a number",
+        "custom_llm_provider: [a]": "custom_llm_provider: not used, because it is not a text",
+        "5: 6": "5: not expressed",
+        'api_base: "http://[::1/v1"': "api_base: not used, because it is not a URL",
+        "api_base: h/v1": "api_base: not used, because it is not a URL",
+        "api_base: os.environ/B": "api_base: write the value of B itself: only keys come from the environment; http",
+        "aws_region_name: [a]": "aws_region_name: not used, because it is not a text",
+        "max_tokens: many": "max_tokens: not used, because it is not a whole number",
+        "extra_headers: abc": "extra_headers: not used, because it is not a mapping",
+        "extra_headers: {X: null}": "extra_headers.X: not used, because it is not a text",
+        "additional_drop_params: 4": "additional_drop_params: not used, because it is not a list",
+        "timeout: [1]": "timeout: not used, because it is not a number",
+    },
+    "model_info": {"mode: [chat]": "mode: not used, because it is not a text"},
+}
+
+
+@pytest.mark.parametrize(
+    ("table", "text", "note"), [(table, text, note) for table, texts in MISFITS.items() for text, note in texts.items()]
+)
+def test_a_value_of_another_shape_is_noted(table, text, note):
+    config = one(model="gpt-4o")
+    entry, given = config["model_list"][0], yaml.safe_load(text)
+    if table == "model_info":
+        entry[table] = given
+    elif table == "litellm_params":
+        entry[table] |= given
+    else:
+        config |= {table: given} if table else given
+    made = convert(config)
+    path = f"model_list[0].{table}." if table in entry else f"{table}.".lstrip(".")
+    assert [place for place in map(": ".join, made.notes) if place.startswith(path + note)]
+    assert tomli_w.dumps(made.tables)
+
+
+def test_a_key_is_not_sent_to_its_provider_for_a_server_that_is_not_known():
+    [upstream] = convert(one(model="openai/x", api_base="os.environ/BASE")).tables["upstreams"].values()
+    assert upstream == {"dialect": "openai-chat", "base_url": "https://missing.invalid", "auth": "none"}
+
+
+def test_a_text_may_be_a_number():
+    params = {"max_tokens": "4096", "extra_headers": {4: 5}, "timeout": "2.5", "additional_drop_params": "user"}
+    settings = {"num_retries": "3", "allowed_fails": "2", "cooldown_time": "30"}
+    made = convert(one(model="gpt-4o", **params) | {"router_settings": settings})
+    [upstream], [route] = made.tables["upstreams"].values(), made.tables["routes"]
+    assert upstream["max_tokens"] == 4096
+    assert upstream["headers"] == {"4": "5"}
+    assert upstream["timeouts"] == {"first_byte_s": 2.5, "idle_s": 2.5}
+    assert upstream["drop"] == ["user"]
+    assert upstream["rest"] == {"failures": 3, "first_s": 30}
+    assert route["retries"] == 3
+
+
+def test_null_sets_nothing():
+    settings = {"router_settings": {"num_retries": None, "fallbacks": None}, "litellm_settings": {"num_retries": 4}}
+    made = convert(one(model="gpt-4o", order=None, timeout=None) | settings)
+    assert made.tables["routes"][0]["retries"] == 4
+    assert [path for path, _ in made.notes] == ["general_settings.master_key"]
 
 
 SECRET = "hunter2-hunter2"
@@ -385,9 +478,12 @@ REFUSED = {
     "no YAML": ("a: [", "not YAML"),
     "no models": ("litellm_settings: {}", "model_list: missing or empty"),
     "no model": ("model_list: [{model_name: a}]", "model_list[0]: write model_name, and litellm_params with a model"),
-    "a list for a table": (
-        "model_list: [{model_name: a, litellm_params: {model: gpt-4o}}]\nrouter_settings: [1]",
-        "router_settings: write a mapping",
+    "no date": ("a: 2026-13-01", "not YAML: month must be in 1..12"),
+    "a number that Python does not read": ("a: " + "9" * 5000, "not YAML: Exceeds the limit"),
+    "deep": ("[" * 5000, "nested too deeply"),
+    "half a character": (
+        'model_list: [{model_name: "\\ud800", litellm_params: {model: gpt-4o}}]',
+        "a text has half a surrogate pair",
     ),
 }
 
