@@ -152,7 +152,7 @@ class Conversion:
     targets: dict[str, list[list[Any]]] = field(factory=dict)
     #: Where the file names each fallback, and each model with fallbacks of one kind.
     places: dict[str | tuple[str, str], str] = field(factory=dict)
-    #: The environment variables in use. Each has the key that the file contains for it, or None.
+    #: The environment variables that the tables name. Each has the key that the file contains for it, or None.
     variables: dict[str, str | None] = field(factory=dict, repr=False)
 
     def note(self, path: str, text: str) -> None:
@@ -535,6 +535,7 @@ def _header(made: Conversion, name: str, text: str, where: str) -> Any:
 def _secret(made: Conversion, text: str, where: str, name: str) -> dict[str, str]:
     """Return a key's environment variable. A key that the file contains is not copied. Two keys have two variables."""
     if text.startswith(ENV):
+        made.variables.setdefault(text.removeprefix(ENV))
         return {"env": text.removeprefix(ENV)}
     names = (name, *(f"{name}_{number}" for number in range(2, len(made.variables) + 3)))
     name = next(each for each in names if made.variables.get(each, text) == text)

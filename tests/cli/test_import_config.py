@@ -495,6 +495,17 @@ def test_another_file_is_refused(text, error, tmp_path, capfd):
     assert error in capfd.readouterr().err
 
 
+def test_what_the_gateway_refuses_is_named_and_fails(tmp_path, capfd):
+    settings = {"router_settings": {"num_retries": -1}}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(one(model="gpt-4o", api_key="os.environ/K") | settings))
+    new = tmp_path / "gateway.toml"
+    assert main(["import", "litellm", str(tmp_path / "config.yaml"), "-o", str(new)]) == 1
+    said = capfd.readouterr().err
+    assert f"the gateway refuses {new}:17:1: routes[0].retries: must be >= 0: -1" in said
+    assert "1 upstream, 1 route, 1 note\n" in said
+    assert "retries = -1" in new.read_text()  # to be corrected there
+
+
 def test_nothing_is_written_without_a_model(tmp_path, capfd):
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(one(model="replicate/x")))
     new = tmp_path / "gateway.toml"
