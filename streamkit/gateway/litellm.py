@@ -130,6 +130,15 @@ CALLBACKS: Final = {
     "otel": "use [telemetry] with otlp = true", "langfuse_otel": "use [telemetry] with otlp = true",
     "arize": "use [telemetry] with otlp = true", "arize_phoenix": "use [telemetry] with otlp = true",
 }  # fmt: skip
+_REGION: Final = r"[a-z]{2}(?:-[a-z]+)+-\d"
+#: What LiteLLM reads before a model's name. It is no part of the name.
+_BEFORE: Final = {
+    "openai": r"^responses/",
+    "azure": r"^(responses|o_series|gpt5_series)/",
+    "bedrock": rf"^((converse|converse_like|invoke)/)?({_REGION}/)?",
+}
+#: The region in the path or the ARN of a model of Bedrock.
+_REGION_OF_MODEL: Final = re.compile(rf"(?:^|/|arn:aws[a-z-]*:bedrock:)({_REGION})[/:]")
 #: The modes of LiteLLM's models that the gateway serves.
 MODES: Final = frozenset({None, "chat", "responses"})
 #: Names of models for embeddings, images and speech, which entries seldom give a mode.
@@ -333,7 +342,12 @@ FILE: Final = _table(
 def _read_entry(made: Conversion, path: str, entry: Any) -> dict[str, Any]:
     """Return an entry of ``model_list`` with its members in their shapes. Raises UsageError if it names no model."""
     read: dict[str, Any] = _shaped(made, path, entry, ENTRY) or {}
-    if "model_name" not in read or "model" not in read.get("litellm_params", ()):
+    params = read.get("litellm_params", {})
+    if "base_url" in params:  # LiteLLM prefers it
+        if "api_base" in params:
+            made.note(f"{path}.litellm_params.api_base", "not used: base_url is")
+        params["api_base"] = params.pop("base_url")
+    if "model_name" not in read or "model" not in params:
         raise UsageError(f"{path}: write model_name, and litellm_params with a model")
     for member in read.keys() - ENTRY.members:
         made.note(f"{path}.{member}", "not expressed")
@@ -400,17 +414,17 @@ def _provider(params: Mapping[str, Any]) -> tuple[str, str]:
     model = params["model"]
     head, slash, rest = model.partition("/")
     if given := params.get("custom_llm_provider"):
-        return ALIASES.get(given, given), rest if head == given else model
-    if slash and (head in PROVIDERS or head in ALIASES):
-        provider = ALIASES.get(head, head)
-        if provider == "bedrock":
-            rest = re.sub(r"^(converse|invoke|converse_like)/", "", rest)
-        return provider, rest.removeprefix("responses/") if provider in {"openai", "azure"} else rest
-    if not slash and model.startswith("claude"):
-        return "anthropic", model
-    if not slash and (params.get("api_base") or re.match(r"gpt-|o\d|chatgpt-|\*$", model)):
-        return "openai", model
-    return head if slash else model, rest
+        provider, model = given, rest if head == given else model
+    elif slash:
+        provider, model = head, rest
+    elif model.startswith("claude"):
+        provider = "anthropic"
+    elif params.get("api_base") or re.match(r"gpt-|o\d|chatgpt-|\*$", model):
+        provider = "openai"
+    else:
+        provider, model = model, ""
+    provider = ALIASES.get(provider, provider)
+    return provider, re.sub(_BEFORE.get(provider, ""), "", model)
 
 
 def _upstream(
@@ -458,7 +472,7 @@ def _upstream(
 def _place(made: Conversion, provider: str, model: str, params: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return the dialect and the base URL of an entry, and the region for AWS."""
     dialect = PROVIDERS[provider].dialect
-    base = params.get("api_base") or params.get("base_url", "")
+    base = params.get("api_base", "")
     more: dict[str, Any] = {}
     if provider == "openai" and base:
         dialect = _CHAT  # another server with OpenAI's dialect: few have Responses
@@ -474,11 +488,14 @@ def _place(made: Conversion, provider: str, model: str, params: Mapping[str, Any
             dialect, base = "vertex-anthropic", base.removesuffix("/publishers/google")
     elif provider == "bedrock":
         region = params.get("aws_region_name") or params.get("region_name")
+        if not region and (found := _REGION_OF_MODEL.search(params["model"])):
+            region = found[1]
         if not region:
+            region = "us-west-2"  # as LiteLLM does, if the environment has none
             made.note(
-                f"{where}.aws_region_name", "missing, or not written in the file: us-east-1 is written; correct it"
+                f"{where}.aws_region_name", f"missing, or not written in the file: {region} is written; correct it"
             )
-        more["region"] = region or "us-east-1"
+        more["region"] = region
         base = base or params.get("aws_bedrock_runtime_endpoint") or PROVIDERS["bedrock"].base_url.format(**more)
     return {"dialect": dialect, "base_url": base, **more}
 

@@ -187,6 +187,23 @@ ENTRIES = {
         one(model="bedrock/converse/m", aws_region_name="eu-west-1", api_key="os.environ/T"),
         {"auth": "bedrock-bearer", "key": {"env": "T"}, "base_url": "https://bedrock-runtime.eu-west-1.amazonaws.com"},
     ),
+    "Bedrock with the region in the path": (
+        one(model="bedrock/converse/us-west-2/anthropic.x"),
+        {"region": "us-west-2", "base_url": "https://bedrock-runtime.us-west-2.amazonaws.com"},
+    ),
+    "Bedrock with the region in the ARN": (
+        one(model="bedrock/arn:aws-us-gov:bedrock:us-gov-west-1:123456789012:inference-profile/anthropic.x"),
+        {"region": "us-gov-west-1"},
+    ),
+    "Bedrock with another region in the path": (
+        one(model="bedrock/us-west-2/anthropic.x", aws_region_name="eu-west-1"),
+        {"region": "eu-west-1"},
+    ),
+    "Bedrock without a region": (one(model="bedrock/us.anthropic.x"), {"region": "us-west-2"}),
+    "a base by its other name": (
+        one(model="openai/x", base_url="http://h/v1"),
+        {"dialect": "openai-chat", "base_url": "http://h/v1", "auth": "none"},
+    ),
     "another provider by name": (
         one(model="x", custom_llm_provider="groq"),
         {"dialect": "groq", "key": {"env": "GROQ_API_KEY"}},
@@ -199,6 +216,22 @@ ENTRIES = {
 def test_an_entry(config, expected):
     [upstream] = convert(config).tables["upstreams"].values()
     assert {name: upstream[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "model"),
+    [
+        ("bedrock/us-west-2/anthropic.x", "anthropic.x"),
+        ("bedrock/converse/us-gov-west-1/anthropic.x", "anthropic.x"),
+        ("bedrock/us.anthropic.x", "us.anthropic.x"),
+        ("azure/o_series/deployment", "deployment"),
+        ("openai/responses/gpt-5", "gpt-5"),
+        ("openai/org/model", "org/model"),
+    ],
+)
+def test_what_litellm_reads_before_a_model_is_no_part_of_its_name(given, model):
+    [route] = convert(one(model=given)).tables["routes"]
+    assert [target["model"] for target in route["to"]] == [model]
 
 
 @pytest.mark.parametrize("provider", [*PROVIDERS, *ALIASES])
@@ -351,6 +384,7 @@ MISFITS = {
         "7: 8": "7: not expressed",
     },
     "litellm_params": {
+        "{api_base: http://a, base_url: http://b}": "api_base: not used: base_url is",
         "order: [1]": "order: not used, because it is not a whole number",
         "weight: [3]": "weight: not used, because it is not a number",
         "custom_llm_provider: [a]": "custom_llm_provider: not used, because it is not a text",
