@@ -246,6 +246,12 @@ def _read_text(value: Any) -> str:
     return text
 
 
+def _read_name(value: Any) -> str:
+    if not re.fullmatch(r"[\w.:-]+", text := _read_text(value)):  # it becomes a part of a URL
+        raise ValueError
+    return text
+
+
 def _read_number(value: Any) -> float:
     number = float(value) if isinstance(value, str) else value  # LiteLLM accepts "3" for 3
     if isinstance(number, bool) or not math.isfinite(number):
@@ -297,6 +303,7 @@ def _table(members: Mapping[str, Shape]) -> Shape:
 _ANY: Final = Shape("", lambda value: value)
 _SECRET: Final = Shape("a text", _read_secret)
 _TEXT: Final = Shape("a text", _read_text)
+_NAME: Final = Shape("a name", _read_name)
 _NUMBER: Final = Shape("a number", _read_number)
 _WHOLE: Final = Shape("a whole number", _read_whole)
 _URL: Final = Shape("a URL that begins with https:// or http://", _read_url, instead=f"https://{MISSING}")
@@ -304,8 +311,8 @@ _TIMEOUTS: Final = dict.fromkeys(("stream_timeout", "timeout", "request_timeout"
 CALLBACK_LISTS: Final = dict.fromkeys(("callbacks", "success_callback", "failure_callback"), _list_of(None))
 #: The parameters of an entry of ``model_list`` that are read below.
 PARAMS: Final[Mapping[str, Shape]] = {
-    **dict.fromkeys(("model", "custom_llm_provider", "aws_region_name", "region_name"), _TEXT),
-    **dict.fromkeys(("vertex_project", "vertex_location"), _TEXT),
+    "model": _TEXT, "custom_llm_provider": _TEXT,
+    **dict.fromkeys(("aws_region_name", "region_name", "vertex_project", "vertex_location"), _NAME),
     **dict.fromkeys(("api_base", "base_url", "aws_bedrock_runtime_endpoint"), _URL),
     "api_key": _SECRET, "api_version": _ANY, "extra_headers": _by_name(_SECRET), "max_tokens": _WHOLE, **_TIMEOUTS,
     "additional_drop_params": _list_of(_TEXT), **dict.fromkeys(("weight", "rpm", "tpm"), _NUMBER), "order": _WHOLE,
@@ -437,12 +444,15 @@ def _upstream(
     if not base:
         base = f"https://{MISSING}{'/openai/v1' if provider == 'azure' else '/v1'}"
         made.note(f"{where}.api_base", f"missing, or not written in the file: {base} is written; correct it")
-    if "@" in (host := urlsplit(base).netloc):
+    url = urlsplit(base)
+    if "@" in url.netloc:
         made.note(
             f"{where}.api_base",
             'user and password are not copied: write auth = "none", and Authorization as a key in `headers`',
         )
-        base = base.replace(host, host.rpartition("@")[2], 1)
+    if url.query or url.fragment:
+        made.note(f"{where}.api_base", "what follows ? or # is not copied: /openai/v1 of Azure needs no version")
+    base = url._replace(netloc=url.netloc.rpartition("@")[2], query="", fragment="").geturl()
     upstream["base_url"] = re.sub(r"/(chat/completions|messages|responses)/?$", "", base)
     upstream |= _key(made, upstream, provider, params, where)
     own = {**timeouts, **_timeouts(made, params, where)}
@@ -477,7 +487,11 @@ def _place(made: Conversion, provider: str, model: str, params: Mapping[str, Any
     if provider == "openai" and base:
         dialect = _CHAT  # another server with OpenAI's dialect: few have Responses
     elif provider == "azure":
-        base = f"{base.rstrip('/')}/openai/v1" if base and not urlsplit(base).path.startswith("/openai") else base
+        if base:
+            url = urlsplit(base)
+            base = url._replace(path=re.sub(r"/openai(/.*)?$|/$", "", url.path) + "/openai/v1").geturl()
+        if "/deployments/" in params.get("api_base", ""):
+            made.note(f"{where}.api_base", f"/openai/v1 of Azure is written, where {model} is the deployment: check it")
         if "api_version" in params:
             made.note(f"{where}.api_version", "not needed: /openai/v1 of Azure has no version")
     elif provider == "azure_ai" and "claude" not in model:

@@ -168,6 +168,14 @@ ENTRIES = {
         one(model="azure/x", api_base="https://openai-eu.openai.azure.com/"),
         {"base_url": "https://openai-eu.openai.azure.com/openai/v1"},
     ),
+    "Azure with the path and the version of requests": (
+        one(model="azure/x", api_base="https://a.openai.azure.com/openai/deployments/x/chat/completions?api-version=1"),
+        {"base_url": "https://a.openai.azure.com/openai/v1"},
+    ),
+    "Azure behind a proxy": (
+        one(model="azure/x", api_base="https://h/azure/openai/v1/"),
+        {"base_url": "https://h/azure/openai/v1"},
+    ),
     "Claude at Google": (
         one(model="vertex_ai/claude-opus-5", vertex_project="p", vertex_location="global"),
         {"dialect": "vertex-anthropic", "base_url": "https://aiplatform.googleapis.com/v1/projects/p/locations/global"},
@@ -392,7 +400,9 @@ MISFITS = {
         'api_base: "http://[::1/v1"': "api_base: not used, because it is not a URL",
         "api_base: h/v1": "api_base: not used, because it is not a URL",
         "api_base: os.environ/B": "api_base: write the value of B itself: only keys come from the environment; http",
-        "aws_region_name: [a]": "aws_region_name: not used, because it is not a text",
+        "aws_region_name: [a]": "aws_region_name: not used, because it is not a name",
+        "vertex_location: '[a'": "vertex_location: not used, because it is not a name",
+        "api_base: http://h/v1?a=b": "api_base: what follows ? or # is not copied",
         "max_tokens: many": "max_tokens: not used, because it is not a whole number",
         "extra_headers: abc": "extra_headers: not used, because it is not a mapping",
         "extra_headers: {X: null}": "extra_headers.X: not used, because it is not a text",
@@ -452,6 +462,7 @@ SECRETS = {
     "a header by its name": one(model="gpt-4o", extra_headers={"Authorization": SECRET}),
     "a header by its value": one(model="gpt-4o", extra_headers={"X-Team": f"sk-ant-api03-{SECRET}-{SECRET}"}),
     "a URL": one(model="openai/x", api_base=f"https://user:{SECRET}@h.example/v1", api_key="os.environ/OPENAI_API_KEY"),
+    "a query": one(model="openai/x", api_base=f"https://h.example/v1?key={SECRET}#{SECRET}"),
     "a body": one(model="gpt-4o", extra_body={"token": SECRET}),
     "the master key": one(model="gpt-4o") | {"general_settings": {"master_key": SECRET}},
     "AWS": one(model="bedrock/m", aws_region_name="us-east-1", aws_secret_access_key=SECRET),
