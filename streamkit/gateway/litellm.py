@@ -606,7 +606,7 @@ def _timeouts(made: Conversion, params: Mapping[str, Any], where: str) -> dict[s
 def _routes(made: Conversion, tables: Mapping[str, Mapping[str, Any]]) -> None:
     """Add the routes: one for each name of ``model_list``, with the targets of its fallbacks after its own."""
     routing = tables["router_settings"]
-    retries = _first(made, tables, "num_retries", "max_retries")
+    _, retries = _first(made, tables, "num_retries", "max_retries")
     shared: dict[str, Any] = {} if retries is None else {"retries": retries}
     strategy = routing.get("routing_strategy", "simple-shuffle")
     if strategy == "least-busy":
@@ -707,21 +707,25 @@ def _unread(made: Conversion, name: str, table: Mapping[str, Any]) -> None:
             made.note(f"{name}.{member}", f"{each}: {text}")
 
 
-def _first(made: Conversion, tables: Mapping[str, Mapping[str, Any]], *names: str) -> Any:
-    """Return the first of these settings that the file has, and note the others; None: the file has none of them."""
+def _first(made: Conversion, tables: Mapping[str, Mapping[str, Any]], *names: str) -> tuple[str, Any]:
+    """Return the first of these settings that the file has, with its place, and note the others; None: there is none."""
     found = [(f"{table}.{name}", given[name]) for table, given in tables.items() for name in names if name in given]
     for place, _ in found[1:]:
         made.note(place, f"not used: {found[0][0]} is")
-    return found[0][1] if found else None
+    return found[0] if found else ("", None)
 
 
 def _rest(made: Conversion, tables: Mapping[str, Mapping[str, Any]]) -> None:
     """Write the rest of upstreams after failures (``allowed_fails``, ``cooldown_time``)."""
     rest: dict[str, Any] = {}
-    if (fails := _first(made, tables, "allowed_fails")) is not None:
+    _, fails = _first(made, tables, "allowed_fails")
+    if fails is not None:
         rest["failures"] = fails + 1
-    if (seconds := _first(made, tables, "cooldown_time")) is not None:
-        rest["first_s"] = seconds
+    place, seconds = _first(made, tables, "cooldown_time")
+    if seconds == 0:
+        made.note(place, "LiteLLM takes 0 for its default; to let no upstream rest, write rest = { failures = 0 }")
+    elif seconds is not None:
+        rest |= {"first_s": seconds, "max_s": seconds}  # each rest of LiteLLM has the same length
     for upstream in made.tables["upstreams"].values() if rest else ():
         upstream["rest"] = dict(rest)
 

@@ -125,7 +125,7 @@ def test_a_whole_configuration(tmp_path, capfd, keys):
     assert first["balance"] == "fewest_open"
     assert second["next_on"] == ["default", "context_length"]
     assert tables["upstreams"]["hosted-vllm"]["drop"] == ["tools.*.strict"]
-    assert tables["upstreams"]["azure"]["rest"] == {"failures": 4, "first_s": 30}
+    assert tables["upstreams"]["azure"]["rest"] == {"failures": 4, "first_s": 30, "max_s": 30}
     config = read_config(out)
     assert [route.models for route in config.routes][-1] == ("local/*",)
     assert main(["import", "litellm", str(tmp_path / "config.yaml"), "-o", str(out)]) == 2  # it exists
@@ -240,6 +240,19 @@ def test_an_entry(config, expected):
 def test_what_litellm_reads_before_a_model_is_no_part_of_its_name(given, model):
     [route] = convert(one(model=given)).tables["routes"]
     assert [target["model"] for target in route["to"]] == [model]
+
+
+#: Settings that LiteLLM accepts, and the gateway has to accept once they are converted.
+ACCEPTED = {
+    "a long rest": {"router_settings": {"cooldown_time": 600}},
+    "no length of rests": {"router_settings": {"cooldown_time": 0}},
+}
+
+
+@pytest.mark.parametrize("settings", ACCEPTED.values(), ids=ACCEPTED)
+def test_what_litellm_accepts_is_accepted(settings, tmp_path, capfd):
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(one(model="gpt-4o") | settings))
+    assert main(["import", "litellm", str(tmp_path / "config.yaml")]) == 0
 
 
 @pytest.mark.parametrize("provider", [*PROVIDERS, *ALIASES])
@@ -387,6 +400,7 @@ MISFITS = {
         "num_retries: many": "num_retries: not used, because it is not a whole number",
         "num_retries: true": "num_retries: not used, because it is not a whole number",
         "num_retries: 2.5": "num_retries: not used, because it is not a whole number",
+        "cooldown_time: 0": "cooldown_time: LiteLLM takes 0 for its default",
         "cooldown_time: .inf": "cooldown_time: not used, because it is not a number",
         "{num_retries: 1, max_retries: 2}": "max_retries: not used: router_settings.num_retries is",
         "7: 8": "7: not expressed",
@@ -445,7 +459,7 @@ def test_a_text_may_be_a_number():
     assert upstream["headers"] == {"4": "5"}
     assert upstream["timeouts"] == {"first_byte_s": 2.5, "idle_s": 2.5}
     assert upstream["drop"] == ["user"]
-    assert upstream["rest"] == {"failures": 3, "first_s": 30}
+    assert upstream["rest"] == {"failures": 3, "first_s": 30, "max_s": 30}
     assert route["retries"] == 3
 
 
