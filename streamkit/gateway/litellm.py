@@ -157,8 +157,8 @@ class Conversion:
 
     tables: dict[str, Any] = field(factory=dict)
     notes: list[tuple[str, str]] = field(factory=list)
-    #: The targets of each name that clients use: groups of equals, each a list of LiteLLM's ``order`` and its targets.
-    targets: dict[str, list[list[Any]]] = field(factory=dict)
+    #: The targets of each name that clients use, in groups of equals.
+    targets: dict[str, list[list[dict[str, Any]]]] = field(factory=dict)
     #: Where the file names each fallback, and each model with fallbacks of one kind.
     places: dict[str | tuple[str, str], str] = field(factory=dict)
     #: The environment variables that the tables name. Each has the key that the file contains for it, or None.
@@ -186,8 +186,11 @@ def convert(config: Any) -> Conversion:
     nearer, timeouts = (_timeouts(made, table, name) for name, table in tables.items())
     if nearer and timeouts:
         made.note("litellm_settings", "its timeout is not used: that of router_settings is")
+    named: dict[str, list[Any]] = {}
     for number, entry in enumerate(entries):
-        _entry(made, entry, f"model_list[{number}]", nearer or timeouts)
+        if target := _target(made, entry, path := f"model_list[{number}]", nearer or timeouts):
+            named.setdefault(entry["model_name"], []).append((path, entry["litellm_params"], target))
+    made.targets = {name: _groups(made, each) for name, each in named.items()}
     _routes(made, tables)
     _server(made, config.get("general_settings", {}))
     for name in config.get("environment_variables", ()):
@@ -361,24 +364,29 @@ def _read_entry(made: Conversion, path: str, entry: Any) -> dict[str, Any]:
     return read
 
 
-def _entry(made: Conversion, entry: Mapping[str, Any], path: str, timeouts: Mapping[str, Any]) -> None:
-    """Add an entry of ``model_list``: its upstream, and a target for its name."""
+def _target(
+    made: Conversion, entry: Mapping[str, Any], path: str, timeouts: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Add the upstream of an entry of ``model_list``, and return the entry's target; None: the entry is left out."""
     name, params, info = entry["model_name"], entry["litellm_params"], entry.get("model_info", {})
     where = f"{path}.litellm_params"
     provider, model = _provider(params)
     if provider not in PROVIDERS:
         why = NO_COUNTERPART.get(provider, f"the provider {provider} has no counterpart here")
         made.note(f"{where}.model", f"{why}; the entry is left out")
-        return
+        return None
     mode = info.get("mode")
     if mode not in MODES:
         made.note(f"{path}.model_info.mode", f"{mode} is not served; the entry is left out, keep LiteLLM for it")
-        return
+        return None
     if mode is None and (found := _OTHER_MODELS.search(model)):
         made.note(
             f"{where}.model", f"a model for {found[0]} is not served; the entry is left out, unless its mode is chat"
         )
-        return
+        return None
+    if "*" in model and "*" not in name:
+        made.note(f"{where}.model", f"{name} has no * that could replace the one of {model}; the entry is left out")
+        return None
     if model == "*" and not params.get("api_base") and "/" not in params["model"]:
         made.note(
             f"{where}.model",
@@ -389,22 +397,31 @@ def _entry(made: Conversion, entry: Mapping[str, Any], path: str, timeouts: Mapp
         upstream["model_like"] = info["base_model"].rpartition("/")[2]
     elif info:
         made.note(f"{path}.model_info", UNNEEDED["model_info"])
-    target: dict[str, Any] = {"upstream": _named(made, provider, upstream), "model": model}
-    if (weight := params.get("weight", params.get("rpm", params.get("tpm")))) not in {None, 1}:
-        target["weight"] = weight
     for limit in "rpm", "tpm":
         if limit in params:
             made.note(f"{where}.{limit}", "requests are not limited by rate; it is used as a weight among equals")
     for member in params.keys() - PARAMS:
         made.note(f"{where}.{member}", _why(member, params[member]))
-    groups = made.targets.setdefault(name, [])
-    order = params.get("order", 0)
-    place = next((group for group in groups if group[0] == order), None)
-    if place is None:
-        groups.append([order, target])
-        groups.sort(key=lambda group: group[0])
-    elif target not in place:
-        place.append(target)
+    return {"upstream": _named(made, provider, upstream), "model": model}
+
+
+def _groups(made: Conversion, entries: Sequence[tuple[str, Mapping[str, Any], dict[str, Any]]]) -> list[Any]:
+    """Return the groups of a name's entries. As in LiteLLM, an entry without ``order`` comes after those that have it.
+
+    The weights of equals are those of the first of ``weight``, ``rpm`` and ``tpm`` that one of them has. LiteLLM chooses an
+    equal without that weight only if all others rest, so these are a group of their own.
+    """
+    groups = []
+    for order in sorted({params.get("order", math.inf) for _, params, _ in entries}):
+        equals = [entry for entry in entries if entry[1].get("order", math.inf) == order]
+        kinds = (kind for kind in ("weight", "rpm", "tpm") if any(params.get(kind, 0) > 0 for _, params, _ in equals))
+        kind = next(kinds, "weight")
+        heavy = [{**target, "weight": params[kind]} for _, params, target in equals if params.get(kind, 0) > 0]
+        light = [target for _, params, target in equals if params.get(kind, 0) <= 0]
+        for path in (path for path, params, _ in equals if heavy and params.get(kind, 0) <= 0):
+            made.note(f"{path}.litellm_params.{kind}", "missing or not above 0: the target is tried after its equals")
+        groups += [list(map(dict, dict.fromkeys(tuple(each.items()) for each in group))) for group in (heavy, light)]
+    return [group for group in groups if group]
 
 
 def _why(member: str, value: Any) -> str:
@@ -614,16 +631,8 @@ def _routes(made: Conversion, tables: Mapping[str, Mapping[str, Any]]) -> None:
     elif strategy != "simple-shuffle":
         made.note("router_settings.routing_strategy", f"{strategy} has no counterpart: equals are chosen by weight")
     _rest(made, tables)
-    aliases = {alias: each.get("model") for alias, each in routing.get("model_group_alias", {}).items()}
-    for alias, each in routing.get("model_group_alias", {}).items():
-        for member in each.keys() - {"model"}:
-            made.note(f"router_settings.model_group_alias.{alias}.{member}", "not expressed")
+    aliases = _aliases(made, routing)
     orders = {reason: _fallbacks(made, name, tables) for name, reason in FALLBACKS.items()}
-    for alias, model in aliases.items():
-        if model not in made.targets:
-            made.note(
-                f"router_settings.model_group_alias.{alias}", f"{model} is no model_name of the file; it is left out"
-            )
     for kind, model in [(kind, model) for kind, reason in FALLBACKS.items() for model in orders[reason]]:
         if model != "*" and model not in made.targets:
             if found := _groups_of(made, model):
@@ -637,24 +646,40 @@ def _routes(made: Conversion, tables: Mapping[str, Mapping[str, Any]]) -> None:
         defaults += _names(made, f"{table}.default_fallbacks", given.get("default_fallbacks", ()))
     # names first, then the more special pattern before the more general one, which would cover it
     for name, groups in sorted(made.targets.items(), key=lambda item: ("*" in item[0]) * (1000 - len(item[0]))):
+        # an alias wins over a model_name
+        models = [each for each in dict.fromkeys((name, *aliases)) if aliases.get(each, each) == name]
+        if not models:
+            made.note(f"router_settings.model_group_alias.{name}", f"the entries of {name} are fallbacks only")
+            continue
         following = {reason: order.get(name) or order.get("*", []) for reason, order in orders.items()}
         following[None] = following[None] or defaults
-        route: dict[str, Any] = {
-            "models": [name, *(alias for alias, model in aliases.items() if model == name)],
-            **shared,
-        }
+        route: dict[str, Any] = {"models": models, **shared}
         reasons = [reason for reason, others in following.items() if others and reason]
         if reasons:
             route["next_on"] = ["default", *reasons]
         if len([others for others in following.values() if others]) > 1:
             kinds = [(kind, model) for kind in FALLBACKS for model in (name, "*") if (kind, model) in made.places]
             made.note(made.places[kinds[0]], f"{name}: its fallbacks are tried in one order, for all reasons")
-        to = [_equals(targets) for _, *targets in [*groups, *_others(made, following, groups)]]
+        to = [_equals(targets) for targets in [*groups, *_others(made, following, groups)]]
         if not any(isinstance(each, list) for each in to):
             route.pop("balance", None)  # there are no equals to choose from
         made.tables["routes"].append({**route, "to": to})
     for table, given in tables.items():
         _unread(made, table, given)
+
+
+def _aliases(made: Conversion, routing: Mapping[str, Any]) -> dict[str, str]:
+    """Return the model of each alias whose model the file has."""
+    found = {}
+    for alias, each in routing.get("model_group_alias", {}).items():
+        place, model = f"router_settings.model_group_alias.{alias}", each.get("model")
+        if model in made.targets:
+            found[alias] = model
+        else:
+            made.note(place, f"{model} is no model_name of the file; it is left out")
+        for member in each.keys() - {"model"}:
+            made.note(f"{place}.{member}", "not expressed")
+    return found
 
 
 def _equals(targets: list[dict[str, Any]]) -> Any:
@@ -666,21 +691,21 @@ def _equals(targets: list[dict[str, Any]]) -> Any:
 
 def _others(
     made: Conversion, following: Mapping[str | None, Sequence[str]], groups: Sequence[Sequence[Any]]
-) -> list[list[Any]]:
+) -> list[list[dict[str, Any]]]:
     """Return the groups of a model's fallbacks, each target once and without the model's own."""
-    seen = [target for group in groups for target in group[1:]]
-    found: list[list[Any]] = []
+    seen = [target for group in groups for target in group]
+    found = []
     for other in dict.fromkeys(name for names in following.values() for name in names):
         if not (others := _groups_of(made, other)):
             made.note(made.places[other], f"{other} is no model_name of the file; it is left out")
-        for order, *targets in others:
+        for targets in others:
             if new := [target for target in targets if target not in seen]:
-                found.append([order, *new])
+                found.append(new)
                 seen += new
     return found
 
 
-def _groups_of(made: Conversion, name: str) -> list[list[Any]]:
+def _groups_of(made: Conversion, name: str) -> list[list[dict[str, Any]]]:
     """Return the targets of a name. If only a pattern has it, its ``*`` is replaced in the targets' models."""
     if name in made.targets:
         return made.targets[name]
@@ -690,8 +715,8 @@ def _groups_of(made: Conversion, name: str) -> list[list[Any]]:
     before, _, after = max(fitting, key=len).partition("*")
     part = name.removeprefix(before).removesuffix(after)
     return [
-        [order, *({**target, "model": target["model"].replace("*", part)} for target in targets)]
-        for order, *targets in made.targets[max(fitting, key=len)]
+        [{**target, "model": target["model"].replace("*", part)} for target in targets]
+        for targets in made.targets[max(fitting, key=len)]
     ]
 
 

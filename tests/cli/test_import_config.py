@@ -245,6 +245,7 @@ def test_what_litellm_reads_before_a_model_is_no_part_of_its_name(given, model):
 #: Settings that LiteLLM accepts, and the gateway has to accept once they are converted.
 ACCEPTED = {
     "a long rest": {"router_settings": {"cooldown_time": 600}},
+    "an alias that is its model": {"router_settings": {"model_group_alias": {"m": "m"}}},
     "no length of rests": {"router_settings": {"cooldown_time": 0}},
 }
 
@@ -316,7 +317,14 @@ NOTED = {
         "litellm_params.timeout: not used",
     ),
     "a body": (one(model="gpt-4o", extra_body={"a": 1}), "litellm_params.extra_body: write its members as `set`"),
-    "any provider": (one(model="*"), "litellm_params.model: * takes the provider from the client's name"),
+    "any provider": (
+        {"model_list": [{"model_name": "*", "litellm_params": {"model": "*"}}]},
+        "litellm_params.model: * takes the provider from the client's name",
+    ),
+    "a pattern for one name": (
+        one(model="openai/*"),
+        "litellm_params.model: m has no * that could replace the one of *",
+    ),
     "another file": (one(model="gpt-4o") | {"include": ["b.yaml"]}, "include: not read: convert each included file"),
     "a fallback of no model": (
         one(model="gpt-4o") | {"router_settings": {"fallbacks": [{"n": ["m"]}]}},
@@ -522,6 +530,28 @@ def test_equals_stay_equals_as_a_fallback():
     assert routes["n"]["to"] == [{"upstream": "openai", "model": "gpt-5"}, equals]
     assert routes["n"]["balance"] == "fewest_open"
     assert routes["k"] == {"models": ["k"], "to": [{"upstream": "groq", "model": "x"}]}
+
+
+def test_equals_without_a_weight_are_tried_after_the_others():
+    def to(*params):
+        made = convert(entries(*(("m", {"model": f"groq/{index}", **more}) for index, more in enumerate(params))))
+        [route] = made.tables["routes"]
+        groups = [each if isinstance(each, list) else [each] for each in route["to"]]
+        return [[(each["model"], each.get("weight")) for each in group] for group in groups]
+
+    assert to({"weight": 0}, {"weight": 2}, {}, {"weight": 3}) == [[("1", 2), ("3", 3)], [("0", None), ("2", None)]]
+    assert to({"weight": 0}, {"weight": 0}) == [[("0", None), ("1", None)]]
+    assert to({"weight": 1}, {"rpm": 100}) == [[("0", None)], [("1", None)]]
+    assert to({"weight": 0, "rpm": 5}, {"rpm": 7}) == [[("0", 5), ("1", 7)]]
+    assert to({}, {"order": 2}, {"order": 1}) == [[("2", None)], [("1", None)], [("0", None)]]
+
+
+def test_an_alias_wins_over_a_model():
+    settings = {"model_group_alias": {"a": "b", "c": {"model": "b"}}, "fallbacks": [{"b": ["a"]}]}
+    made = convert(entries(("a", {"model": "groq/a"}), ("b", {"model": "groq/b"}), router_settings=settings))
+    targets = [{"upstream": "groq", "model": name} for name in "ba"]
+    assert made.tables["routes"] == [{"models": ["b", "a", "c"], "to": targets}]
+    assert ("router_settings.model_group_alias.a", "the entries of a are fallbacks only") in made.notes
 
 
 def test_a_fallback_may_be_in_a_pattern():
