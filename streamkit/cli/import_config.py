@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> Status:
         parse_config(
             text,
             name=name,
-            env=dict.fromkeys(made.variables, "a-key"),
+            env=dict.fromkeys(filter(None, made.variables), "a-key"),
             read_file=lambda file: read_key_file(Path(file)),
         )
     except ConfigError as error:

@@ -1,8 +1,8 @@
 """A configuration of LiteLLM's proxy, as one of this gateway.
 
 ``convert`` takes the values of the YAML file. It returns the tables of ``gateway.toml``, and a note for everything that these
-tables cannot express or express in another way. Nothing is dropped without a note, except null, which sets nothing. No secret
-is copied: a key in the file becomes the name of an environment variable.
+tables cannot express or express in another way. Nothing is dropped without a note, except null. No secret is copied: a key in
+the file becomes the name of an environment variable.
 
 Source: litellm 1.106.2, types/router.py (``GenericLiteLLMParams``, ``UpdateRouterConfig``), proxy/_types.py
 (``ConfigGeneralSettings``), and its ``get_llm_provider`` for the names and base URLs of providers.
@@ -217,7 +217,10 @@ class Shape:
 
 
 def _shaped(made: Conversion, path: str, value: Any, shape: Shape) -> Any:
-    """Return a value without what has another shape, which is noted, and without members that are null: they set nothing."""
+    """Return a value without what has another shape, which is noted, and without members that are null or empty texts.
+
+    These set nothing in LiteLLM.
+    """
     try:
         value = shape.read(value)
     except (TypeError, ValueError, OverflowError):  # OverflowError: a number that is too large for a float
@@ -231,20 +234,24 @@ def _shaped(made: Conversion, path: str, value: Any, shape: Shape) -> Any:
         return [each for each in items if each is not None]
     if isinstance(value, dict):
         for name, each in value.items():
-            inner = shape.each or (shape.members.get(name) if each is not None else None)
-            value[name] = _shaped(made, f"{path}.{name}".removeprefix("."), each, inner) if inner else each
+            place = f"{path}.{name}".removeprefix(".")
+            if shape.each:
+                value[name] = _shaped(made, place, each, shape.each)
+            elif name in shape.members:
+                value[name] = None if each in (None, "") else _shaped(made, place, each, shape.members[name])
         return {name: each for name, each in value.items() if each is not None}
     return value
 
 
-def _read_secret(value: Any) -> str:
+def _read_any_text(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise TypeError
     return str(value)
 
 
 def _read_text(value: Any) -> str:
-    if (text := _read_secret(value)).startswith(ENV):
+    """Return a text that is not a variable of the environment."""
+    if (text := _read_any_text(value)).startswith(ENV):
         raise ValueError
     return text
 
@@ -304,7 +311,7 @@ def _table(members: Mapping[str, Shape]) -> Shape:
 
 
 _ANY: Final = Shape("", lambda value: value)
-_SECRET: Final = Shape("a text", _read_secret)
+_ANY_TEXT: Final = Shape("a text", _read_any_text)
 _TEXT: Final = Shape("a text", _read_text)
 _NAME: Final = Shape("a name", _read_name)
 _NUMBER: Final = Shape("a number", _read_number)
@@ -314,10 +321,10 @@ _TIMEOUTS: Final = dict.fromkeys(("stream_timeout", "timeout", "request_timeout"
 CALLBACK_LISTS: Final = dict.fromkeys(("callbacks", "success_callback", "failure_callback"), _list_of(None))
 #: The parameters of an entry of ``model_list`` that are read below.
 PARAMS: Final[Mapping[str, Shape]] = {
-    "model": _TEXT, "custom_llm_provider": _TEXT,
+    "model": _ANY_TEXT, "custom_llm_provider": _TEXT,
     **dict.fromkeys(("aws_region_name", "region_name", "vertex_project", "vertex_location"), _NAME),
     **dict.fromkeys(("api_base", "base_url", "aws_bedrock_runtime_endpoint"), _URL),
-    "api_key": _SECRET, "api_version": _ANY, "extra_headers": _by_name(_SECRET), "max_tokens": _WHOLE, **_TIMEOUTS,
+    "api_key": _ANY_TEXT, "api_version": _ANY, "extra_headers": _by_name(_ANY_TEXT), "max_tokens": _WHOLE, **_TIMEOUTS,
     "additional_drop_params": _list_of(_TEXT), **dict.fromkeys(("weight", "rpm", "tpm"), _NUMBER), "order": _WHOLE,
 }  # fmt: skip
 ENTRY: Final = _table(
@@ -340,7 +347,7 @@ SETTINGS: Final[Mapping[str, Mapping[str, Shape]]] = {
 FILE: Final = _table(
     {
         **{name: _table(shapes) for name, shapes in SETTINGS.items()},
-        "general_settings": _table({"master_key": _SECRET}),
+        "general_settings": _table({"master_key": _ANY_TEXT}),
         "environment_variables": _table({}),
     }
 )
@@ -552,6 +559,8 @@ def _key(
                 "auth": "bedrock-bearer",
                 "key": _secret(made, value, f"{where}.api_key", "AWS_BEARER_TOKEN_BEDROCK"),
             }
+        if value:
+            made.note(f"{where}.api_key", UNNEEDED["vertex_credentials"])
         if provider == "bedrock":
             made.note(f"{where}.model", "needs the extra aws: pip install 'streamkit-llm[aws]'")
         return {}
