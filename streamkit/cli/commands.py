@@ -20,7 +20,7 @@ from itertools import takewhile
 from typing import Any, Final
 
 from streamkit import __version__
-from streamkit.cli.streams import say, visible
+from streamkit.cli.streams import prepare_standard_streams, say, visible
 from streamkit.errors import SourceFailed, UsageError
 from streamkit.report import Status
 from streamkit.text.quoting import meant
@@ -179,6 +179,7 @@ async def _run(options: argparse.Namespace) -> int:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command and return the exit status. Without arguments, print the help to standard error: it is a mistake."""
+    prepare_standard_streams()
     if not arguments:
         parser().print_help(sys.stderr)
         return int(Status.USAGE)

@@ -7,6 +7,7 @@ SIGINT. The descriptor stays blocking, since the shell shares a terminal; the lo
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import re
 import stat
@@ -22,6 +23,25 @@ from streamkit.text.quoting import printable_json, shortened
 READ_BYTES = 64 * 1024
 STDIN = "-"
 STDIN_DESCRIPTOR, STDOUT_DESCRIPTOR = 0, 1
+
+
+def prepare_standard_streams() -> None:
+    """Open the null device for each closed descriptor of 0 to 2, and print "?" for a character that stdout cannot encode.
+
+    Without this, the next opened file would get a closed descriptor's number, and ``print`` to a closed standard error would
+    write into the data. Reading from a closed standard input and writing data to a closed standard output still fail.
+    """
+    for descriptor, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(descriptor)
+        except OSError:  # it is closed, so it is the lowest free descriptor
+            os.set_inheritable(os.open(os.devnull, mode), True)
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, os.fdopen(nothing, "r" if name == "stdin" else "w", closefd=False))
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
+        sys.stdout.reconfigure(errors="replace")
 
 
 def files_of(given: str) -> Iterator[tuple[str, Path]]:
@@ -91,12 +111,20 @@ on_line: list[Callable[[], None]] = []  #: called before each line on a terminal
 
 
 def write(data: bytes) -> None:
-    """Write all of ``data`` to standard output without buffering. Raises BrokenPipeError if the reader closed the pipe."""
+    """Write all of ``data`` to standard output without buffering.
+
+    Raises BrokenPipeError if the reader closed the pipe, and SourceFailed for other errors, such as a full disk.
+    """
     for call in on_line:
         call()
     view = memoryview(data)
-    while view:
-        view = view[os.write(STDOUT_DESCRIPTOR, view) :]
+    try:
+        while view:
+            view = view[os.write(STDOUT_DESCRIPTOR, view) :]
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise SourceFailed(f"cannot write (standard output): {error.strerror}") from error
 
 
 def write_json(value: Any) -> None:
