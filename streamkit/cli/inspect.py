@@ -20,12 +20,11 @@ from streamkit.cli.options import (
     add_renamed,
     client,
     policy_of,
-    recordings_of,
     source_or_auto,
 )
 from streamkit.cli.picture import Palette, Picture, Times, table, timing_rows
 from streamkit.cli.progress import progress
-from streamkit.cli.streams import name_of, say, write, write_json
+from streamkit.cli.streams import files_of, name_of, say, write, write_json
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Choice, Media, OutputFormat, Response, ToolCall
 from streamkit.errors import StreamError, UsageError
@@ -122,7 +121,7 @@ async def run(options: argparse.Namespace) -> Status:
     tools = None if options.tools is None else tools_of(options.tools)
     output = None if options.output is None else output_of(options.output)
     read_options = ReadOptions(policy=policy_of(options), tools=tools, output=output)
-    files = recordings_of(options)
+    files = [path for path, _ in files_of(options.files)]
     if options.web:
         if options.json or options.timings:
             raise UsageError("--json and --timings cannot be used with --web")

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Iterator
 
 from streamkit.cli.inputs import open_or_say
-from streamkit.cli.options import AUTO, add_recordings, dialect_or_auto, recordings_of
+from streamkit.cli.options import AUTO, add_recordings, dialect_or_auto
 from streamkit.cli.progress import progress
-from streamkit.cli.streams import name_of, say, visible, write, write_json
+from streamkit.cli.streams import files_of, name_of, say, visible, write, write_json
 from streamkit.errors import SourceFailed
 from streamkit.lint import VERDICTS, Check, Found, members_of, sentence
 from streamkit.report import Status, describe
@@ -58,7 +58,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 async def run(options: argparse.Namespace) -> Status:
     """Check each file. Return the worst status of all files."""
-    files = recordings_of(options)
+    files = [path for path, _ in files_of(options.files)]
     with progress(files):
         statuses = [await lint(path, options.dialect, as_json=options.json) for path in files]
     return max(statuses)

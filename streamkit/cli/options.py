@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, get_args
 
 from attrs import evolve
 
-from streamkit.cli.streams import STDIN, files_of, say
+from streamkit.cli.streams import STDIN, say
 from streamkit.dialects import DIALECTS, client_named, dialect_named, source_named
 from streamkit.errors import UsageError
 from streamkit.policy import POLICIES, Policy, TextCalls, ThinkTags
@@ -111,14 +111,6 @@ def add_recordings(command: argparse.ArgumentParser) -> None:
     """Add the input files of a command that writes no streams."""
     help_text = "recordings, or bytes of streams, or folders with such files (default: standard input)"
     command.add_argument("files", nargs="*", default=[STDIN], metavar="FILE", help=help_text)
-
-
-def recordings_of(options: argparse.Namespace) -> list[str]:
-    """Return the input files of ``add_recordings``, with the files of each folder. Raises UsageError if there are none."""
-    found = [path for given in options.files for path, _ in files_of(given)]
-    if not found:
-        raise UsageError(f"{', '.join(options.files)}: no file in this folder")
-    return found
 
 
 def add_stage(command: argparse.ArgumentParser) -> None:

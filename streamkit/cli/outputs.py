@@ -6,7 +6,7 @@ Nothing is overwritten without ``--force``, and an input never by its own output
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
@@ -67,8 +67,6 @@ async def each_file(options: Namespace, media_type: str, convert: Callable[[str,
     if options.force and options.out is None:
         raise UsageError("--force needs --out")
     pairs = outputs(options.files, options.out, media_type, force=options.force)
-    if not pairs:
-        say("the input has no files, so nothing was written")
     worst = Status.DONE
     with progress([path for path, _ in pairs], writes_text=options.out is None):
         for path, written in pairs:
@@ -83,7 +81,10 @@ async def each_file(options: Namespace, media_type: str, convert: Callable[[str,
 
 
 def outputs(inputs: Sequence[str], out: str | None, media_type: str, *, force: bool) -> list[tuple[str, Path | None]]:
-    """Return each input file with its output; None is standard output. Raises UsageError before anything is written."""
+    """Return each input file with its output; None is standard output.
+
+    Raises UsageError, and SourceFailed for a folder that cannot be read, before anything is written.
+    """
     is_several = len(inputs) > 1 or any(Path(given).is_dir() for given in inputs)
     if out is None:
         if is_several:
@@ -96,7 +97,9 @@ def outputs(inputs: Sequence[str], out: str | None, media_type: str, *, force: b
     else:
         if target.exists() and not target.is_dir():
             raise UsageError(f"--out: {out} is a file; name a folder for these inputs")
-        for path, place in _files(inputs, target):
+        if STDIN in inputs:
+            raise UsageError("--out: standard input has no name; write --out DIR/NAME")
+        for path, place in files_of(inputs, target):
             written = target / place.with_name(_stem(place.name) + ENDINGS.get(media_type, OTHER_ENDING))
             if written in found:
                 raise UsageError(
@@ -111,16 +114,6 @@ def outputs(inputs: Sequence[str], out: str | None, media_type: str, *, force: b
         if not force:
             raise UsageError(f"{written} exists; add --force to overwrite it, or name another output")
     return [(path, written) for written, path in found.items()]
-
-
-def _files(inputs: Sequence[str], target: Path) -> Iterator[tuple[str, Path]]:
-    """Yield each file with its path below the folder that was given. Skip files that are already in ``target``."""
-    for given in inputs:
-        if given == STDIN:
-            raise UsageError("--out: standard input has no name; write --out DIR/NAME")
-        for path, place in files_of(given):
-            if path == given or target.resolve() not in Path(path).resolve().parents:
-                yield path, place
 
 
 def _stem(name: str) -> str:

@@ -12,11 +12,12 @@ import os
 import re
 import stat
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from streamkit.errors import SourceFailed
+from streamkit.errors import SourceFailed, UsageError
+from streamkit.lab.recording.folders import files_below
 from streamkit.report import describe
 from streamkit.text.quoting import printable_json, shortened
 
@@ -44,16 +45,31 @@ def prepare_standard_streams() -> None:
         sys.stdout.reconfigure(errors="replace")
 
 
-def files_of(given: str) -> Iterator[tuple[str, Path]]:
-    """Yield a file, or each file of a folder and its subfolders, with the path below the folder. Skip hidden files."""
-    folder = Path(given)
-    if not folder.is_dir():
-        yield given, Path(folder.name)
-        return
-    for path in sorted(folder.rglob("*")):
-        place = path.relative_to(folder)
-        if path.is_file() and not any(part.startswith(".") for part in place.parts):
-            yield str(path), place
+def files_of(inputs: Sequence[str], target: Path | None = None) -> list[tuple[str, Path]]:
+    """Return the input files, and the files of each input folder, with their paths below the folder.
+
+    Files in ``target``, a folder for outputs, are left out if it is in the input folder. Raises UsageError if there are no
+    files or if ``target`` is the input folder, and SourceFailed for a folder that cannot be read.
+    """
+    found: list[tuple[str, Path]] = []
+    outputs = None if target is None else target.resolve()
+    for given in inputs:
+        folder = Path(given)
+        if not folder.is_dir():
+            found.append((given, Path(folder.name)))
+            continue
+        whole = folder.resolve()
+        if outputs == whole:
+            raise UsageError(f"--out: {target} is the input folder; name another folder")
+        earlier = outputs if outputs is not None and whole in outputs.parents else None
+        found += [
+            (str(path), path.relative_to(folder))
+            for path in files_below(folder)
+            if earlier is None or earlier not in path.resolve().parents
+        ]
+    if not found:
+        raise UsageError(f"{', '.join(inputs)}: no file in this folder")
+    return found
 
 
 def read(path: str) -> AsyncGenerator[bytes, None]:
