@@ -20,7 +20,7 @@ from itertools import takewhile
 from typing import Any, Final
 
 from streamkit import __version__
-from streamkit.cli.streams import prepare_standard_streams, say, visible
+from streamkit.cli.streams import prepare_standard_streams, say_failure, visible
 from streamkit.errors import SourceFailed, UsageError
 from streamkit.report import Status
 from streamkit.text.quoting import meant
@@ -194,9 +194,5 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:  # the reader closed the pipe; prevent a second error when Python flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(Status.FAILED)
-    except UsageError as error:
-        say(str(error))
-        return int(Status.USAGE)
-    except (SourceFailed, OSError) as error:  # such as an input that cannot be opened, or a full disk
-        say(str(error))
-        return int(Status.FAILED)
+    except (UsageError, SourceFailed, OSError) as error:  # such as an input that cannot be opened
+        return int(say_failure(error))

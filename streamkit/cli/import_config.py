@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from streamkit.cli.streams import say, write
-from streamkit.errors import UsageError
+from streamkit.errors import SourceFailed, UsageError
 from streamkit.report import Status
 
 HELP = "write the gateway's configuration from that of another gateway (LiteLLM)"
@@ -69,6 +69,8 @@ def run(options: argparse.Namespace) -> Status:
                 file.write(text)
         except FileExistsError as error:
             raise UsageError(f"{options.out} exists already") from error
+        except OSError as error:
+            raise SourceFailed(f"cannot write {options.out}: {error.strerror}") from error
     upstreams, routes = len(made.tables["upstreams"]), len(made.tables["routes"])
     say(f"{upstreams} upstreams, {routes} routes, {len(made.notes)} notes")
     return Status.DONE

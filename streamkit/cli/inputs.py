@@ -17,7 +17,7 @@ from attrs import define, field
 
 from streamkit.cli.options import AUTO
 from streamkit.cli.progress import advance
-from streamkit.cli.streams import name_of, read, say, size_of
+from streamkit.cli.streams import name_of, read, say, say_failure, size_of
 from streamkit.detection import RereadSource, detect, dialect_of
 from streamkit.dialects import DIALECTS, source_named
 from streamkit.errors import NotThisDialect, SourceFailed, UsageError
@@ -155,8 +155,7 @@ async def open_or_say(path: str, named: str, *, empty: Status = Status.CUT) -> t
     except NotThisDialect as error:
         return say_unknown(path, error, empty)
     except SourceFailed as error:
-        say(str(error))
-        return Status.FAILED
+        return say_failure(error)
 
 
 def say_unknown(path: str, error: NotThisDialect, empty: Status = Status.CUT) -> Status:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from streamkit.cli.progress import progress
-from streamkit.cli.streams import STDIN, files_of, say, write
+from streamkit.cli.streams import STDIN, files_of, say_failure, write
 from streamkit.errors import SourceFailed, UsageError
 from streamkit.lab.recording import SUFFIX
 from streamkit.report import Status
@@ -63,7 +63,10 @@ def add_outputs(command: Any, what: str) -> None:
 
 
 async def each_file(options: Namespace, media_type: str, convert: Callable[[str, Output], Awaitable[Status]]) -> Status:
-    """Convert each input into its output. Return the worst status. Raises UsageError before anything is written."""
+    """Convert each input into its output. Return the worst status. Raises UsageError before anything is written.
+
+    An error in one input is printed, and the other inputs are converted.
+    """
     if options.force and options.out is None:
         raise UsageError("--force needs --out")
     pairs = outputs(options.files, options.out, media_type, force=options.force)
@@ -73,9 +76,8 @@ async def each_file(options: Namespace, media_type: str, convert: Callable[[str,
             with closing(Output(written, force=options.force)) as output:
                 try:
                     status = await convert(path, output)
-                except SourceFailed as error:
-                    say(str(error))
-                    status = Status.FAILED
+                except (SourceFailed, UsageError) as error:
+                    status = say_failure(error)
                 worst = max(worst, status)
     return worst
 

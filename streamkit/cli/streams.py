@@ -18,7 +18,7 @@ from typing import Any
 
 from streamkit.errors import SourceFailed, UsageError
 from streamkit.lab.recording.folders import files_below
-from streamkit.report import describe
+from streamkit.report import Status, describe
 from streamkit.text.quoting import printable_json, shortened
 
 READ_BYTES = 64 * 1024
@@ -153,6 +153,15 @@ def say(line: str) -> None:
     for call in on_line:
         call()
     print(f"streamkit: {visible(line)}", file=sys.stderr)
+
+
+def say_failure(error: UsageError | SourceFailed | OSError) -> Status:
+    """Print the error that ended a command, or its work on one file. Return the status."""
+    if isinstance(error, OSError) and error.filename is not None:
+        say(f"cannot read {error.filename}: {error.strerror}")
+    else:
+        say(str(error))
+    return Status.USAGE if isinstance(error, UsageError) else Status.FAILED
 
 
 def visible(text: str) -> str:

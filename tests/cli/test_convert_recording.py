@@ -71,4 +71,6 @@ def test_what_cannot_be_read_is_named(content, message, tmp_path):
     assert done.stderr.decode().startswith(f"streamkit: {old}")
     assert message in done.stderr.decode()
     assert done.stdout == b""
-    assert converted(tmp_path / "out", "/no/such/file").returncode == 1
+    others = converted(tmp_path / "out", "/no/such/file", old, DEMO)
+    assert (others.returncode, len(others.stdout.splitlines())) == (1, 1)
+    assert others.stderr.startswith(b"streamkit: cannot read /no/such/file: No such file or directory\n")

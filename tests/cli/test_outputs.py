@@ -9,6 +9,7 @@ import pytest
 
 from streamkit.cli import main
 from tests.cli.command import DEMO, run
+from tests.cli.recorded import recorded
 from tests.vectors import VECTORS
 
 TO = ("convert", "-q", "--to", "anthropic")
@@ -177,3 +178,11 @@ def test_a_file_that_cannot_be_read_is_an_error_and_a_pipe_is_skipped(folder):
     done = run("lint", "in")
     assert (done.returncode, done.stderr) == (1, b"streamkit: cannot read in/link: No such file or directory\n")
     assert len(done.stdout.splitlines()) == 2
+
+
+def test_a_response_without_a_dialect_leaves_the_others(folder):
+    (folder / "a.json").write_bytes(RESPONSE)
+    (folder / "b.stream.jsonl").write_bytes(recorded([(0.5, RESPONSE)]))
+    done = run("convert-response", "-q", "--to", "anthropic", "-o", "out", "a.json", "b.stream.jsonl")
+    assert done.stderr == b"streamkit: a.json: add --from DIALECT; only a recording names its dialect\n"
+    assert (done.returncode, files_in(folder / "out")) == (2, ["b.json"])
