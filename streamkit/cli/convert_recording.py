@@ -17,7 +17,8 @@ HELP = "write recordings from raw streams and from files of other tools"
 DETAIL = f"""\
 Reads the bytes of streams (server-sent events, JSON Lines, Amazon's event stream), cassettes of the program reel-vcr (JSON
 Lines) and fixtures of the program aimock (JSON). Writes each response to a recording (*{SUFFIX}), which the other commands can
-read. Prints the paths of the new files. If such a file exists already, the command does not change it, and fails.
+read. Prints the paths of the new files. If such a file exists already, the command does not change it, and fails. With the
+option --dialect, a file may also have a whole response. Any other content is refused.
 
 The recordings are marked as not exact, because raw bytes have no times, and a cassette has events instead of the received
 bytes. A fixture has only the content of a response. The command writes this content in the dialect of the option --dialect.
