@@ -20,6 +20,7 @@ from streamkit.cli.options import (
     add_renamed,
     client,
     policy_of,
+    port,
     source_or_auto,
 )
 from streamkit.cli.picture import Palette, Picture, Times, table, timing_rows
@@ -111,7 +112,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
     add("--web", action="store_true", help="serve a page with the streams for a browser on this machine")
     add("--to", dest="target", type=client, metavar="DIALECT", help="with --web: also show the stream in this dialect")
-    add("--port", type=int, default=0, metavar="N", help="with --web: the port of the page (default: any free port)")
+    add("--port", type=port, default=0, metavar="N", help="with --web: the port of the page (default: any free port)")
     add_recordings(command)
 
 
