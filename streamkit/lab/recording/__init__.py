@@ -8,7 +8,8 @@ the recorder was killed, the last line may be incomplete: that line is dropped, 
 are ignored, so that later versions may add members. A JSON request body is in the file byte for byte, except that its line
 ends are blanks, so numbers such as ``1.0`` and 2^64 keep their spelling.
 
-Raises BadRecording for a file that is not a recording, and, with its number, for a line in the middle that cannot be read.
+Raises BadRecording for a file that is not a recording, for one whose reads are not those that its last line describes, and,
+with its number, for a line in the middle that cannot be read.
 
 Source: observe.md §D, O25, O29.
 """
@@ -41,6 +42,8 @@ _BEGINNING: Final = b'{"streamkit_recording"'
 #: Errors that reading code raises for a value of an unexpected type, size or depth.
 _UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
+#: The ends of recordings that lack the last reads of the response.
+_INCOMPLETE: Final = ("truncated_by_recorder", "withheld")
 Side = Literal["upstream", "client"]
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 
@@ -132,7 +135,7 @@ class End:
     kind: str = field(validator=_is_text)
     reads: int = field(default=0, validator=_COUNT)  #: number of reads up to the end, including those not in the file
     bytes: int = field(default=0, validator=_COUNT)  #: number of bytes up to the end, including those not in the file
-    #: Hash of all these bytes, in hexadecimal; empty if reads were dropped.
+    #: Hash of all these bytes, in hexadecimal; empty if reads were dropped. A file whose reads have another hash is refused.
     sha256: str = field(default="", validator=_is_text)
     dropped: int = field(default=0, validator=_COUNT)  #: reads that are not in the file because the disk was too slow
 
@@ -200,7 +203,24 @@ def parse_recording(content: bytes, *, name: str = "the recording") -> Recording
             parsed.take(line)
     if last and parsed.head is None:
         raise BadRecording(name, 1, "the line is incomplete")
-    return parsed.recording()
+    recording = parsed.recording()
+    if (change := _change(recording)) is not None:
+        advice = "if this was on purpose, remove the member sha256 from the file's last line"
+        raise BadRecording(name, None, f"the response in the file was changed: {change}; {advice}")
+    return recording
+
+
+def _change(recording: Recording) -> str | None:
+    """Return how the reads differ from those that the end line describes; None if they do not, or if it has no hash."""
+    stated = recording.end
+    if stated is None or not stated.sha256 or stated.dropped or stated.kind in _INCOMPLETE:
+        return None
+    found = End.of(recording.reads)
+    for name in ("reads", "bytes", "sha256"):
+        has, had = getattr(found, name), getattr(stated, name)
+        if has != had:
+            return f"it has {has:,} {name}, but had {had:,}" if name != "sha256" else "its hash differs"
+    return None
 
 
 class _Parsed:

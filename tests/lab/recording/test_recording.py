@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -116,3 +118,28 @@ def test_reads_that_were_dropped_make_a_recording_inexact(tmp_path):
     path.write_bytes(b"".join(lines_of(recording(end=End(t=1, kind="whole", dropped=2)))))
     assert is_recording(path.read_bytes())
     assert not read_recording(path).exact
+
+
+READS = (Read(0.6, b"data: a\n\n"), Read(0.7, b"data: b\n\n"))
+
+
+@pytest.mark.parametrize(
+    ("reads", "change"),
+    [
+        (READS[:1], "it has 1 reads, but had 2"),
+        ((READS[0], Read(0.7, b"data: b\r\n\r\n")), "it has 20 bytes, but had 18"),
+        ((READS[0], Read(0.7, b"data: c\n\n")), "its hash differs"),
+    ],
+)
+def test_reads_that_are_not_those_of_the_end_are_refused_unless_it_has_no_hash(reads, change):
+    end = End.of(READS)
+    advice = "if this was on purpose, remove the member sha256 from the file's last line"
+    with pytest.raises(BadRecording, match=re.escape(f"r: the response in the file was changed: {change}; {advice}")):
+        parse_recording(b"".join(lines_of(recording(reads=reads, end=end))), name="r")
+    for other in (
+        evolve(end, sha256=""),
+        evolve(end, dropped=1),
+        evolve(end, kind="truncated_by_recorder"),
+        evolve(end, kind="withheld"),
+    ):
+        assert parse_recording(b"".join(lines_of(recording(reads=reads, end=other)))).reads == reads
