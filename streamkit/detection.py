@@ -13,11 +13,12 @@ from streamkit.dialects.vocabulary.error_bodies import is_bare_error
 from streamkit.errors import NotThisDialect
 from streamkit.framing.frame import BEGINNING_BYTES, Frame, describe_beginning
 from streamkit.framing.sse import has_comments_only
-from streamkit.limits import DEFAULT_LIMITS
+from streamkit.limits import DEFAULT_LIMITS, MIB
 from streamkit.pipeline import check_item, check_source, close_each
 from streamkit.report import StreamReport
 
-DETECT_BYTES = 256 * 1024  #: after this many bytes without a recognised frame, ``detect`` gives up
+#: After this many bytes without a recognised frame, ``detect`` gives up. The first event may repeat the whole prompt.
+DETECT_BYTES = MIB
 FED_BYTES = 16 * 1024  #: bytes of a stream in memory that ``dialect_of`` feeds at once; nearly always enough
 
 
@@ -27,16 +28,20 @@ class Detector:
     def __init__(self) -> None:
         self.seen: list[bytes] = []  #: the chunks fed so far
         self._size = 0
+        self._has_frames = False
         self._passed: set[str] = set()  # names of the dialects whose parser has met a payload of another dialect
         self._readers = [(dialect, dialect.parser(DEFAULT_LIMITS, StreamReport())) for dialect in DIALECTS.values()]
 
     def feed(self, chunk: bytes) -> str | None:
         """Return the dialect's name, or None if it is not known yet. Raise NotThisDialect once ``DETECT_BYTES`` are read."""
         self.seen.append(chunk)
+        within = chunk[: DETECT_BYTES - self._size]  # not more, so that the size of the reads does not matter
         self._size += len(chunk)
-        name = self._first(lambda parser: parser.feed(chunk))
+        name = self._first(lambda parser: parser.feed(within))
         if name is None and self._size > DETECT_BYTES:
-            raise self._unknown()
+            raise self._unknown(
+                "" if self._has_frames else f" without an event that ends within {DETECT_BYTES:,} bytes"
+            )
         return name
 
     def finish(self) -> str:
@@ -57,6 +62,7 @@ class Detector:
                 continue
             framing = type(parser)
             for frame in frames_of(parser):
+                self._has_frames = True
                 if framing in found and frame.offset >= found[framing][1]:
                     break
                 if self._recognised(dialect, frame, self._passed):
@@ -90,8 +96,8 @@ class Detector:
             passed.add(dialect.name)
         return is_known
 
-    def _unknown(self) -> NotThisDialect:
-        return NotThisDialect("a stream of a known dialect", describe_beginning(b"".join(self.seen)[:256]))
+    def _unknown(self, fault: str = "") -> NotThisDialect:
+        return NotThisDialect("a stream of a known dialect", describe_beginning(b"".join(self.seen)[:256]) + fault)
 
 
 def _tells_nothing(document: Any) -> bool:
