@@ -28,11 +28,11 @@ from streamkit.text.quoting import meant
 STATUSES = """\
 exit status:
   0  done
-  1  failed: the input could not be read to its end, the request is invalid, or the output was closed
+  1  failed: the input could not be read to its end, the request is invalid, or the output could not be written
   2  usage: the options, the arguments or the configuration are wrong
   3  the stream ended before its completion point, or the input was empty
   4  the provider reported an error
-  5  the input is not in the expected dialect
+  5  the input is not in the expected dialect, or a body is not JSON
   6  lint: the stream is not clean, but streamkit would repair it
 """
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import asdict
 
-from streamkit.cli.inputs import open_or_say, refused
+from streamkit.cli.inputs import error_object, open_or_say, refused
 from streamkit.cli.options import (
     AUTO,
     add_in_text,
@@ -29,7 +29,7 @@ from streamkit.cli.streams import files_of, name_of, say, write, write_json
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Choice, Media, OutputFormat, Response, ToolCall
 from streamkit.errors import StreamError, UsageError
-from streamkit.events import Event, ProviderFailed, Verdict
+from streamkit.events import Event, Verdict
 from streamkit.lab.recording import TIME_DIGITS
 from streamkit.pipeline import Pipe, pipe
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
@@ -65,6 +65,7 @@ With --output, each choice whose text was checked has "verdict". If the verdict 
 The times are in seconds. They begin with the request in a recording, and with the command in a live stream. A gap above 5 s is
 a stall.
 With --timings, the object has "timings": [{"stage", "seconds", "items_in", "items_out"}]; the first entry is the source.
+If a file cannot be opened, or is in no known dialect, "dialect" is null, and "error" has the reason.
 "arguments" is the text as received, and "data_chars" is the length of the base64 text of an image or file.
 
 With --web, the command does not print the content. It serves a page on loopback until Ctrl-C, and prints the page's address.
@@ -173,7 +174,7 @@ async def inspect(
     timings: bool = False,
 ) -> Status:
     """Read one file, show it, and return its status."""
-    found = await open_or_say(path, dialect)
+    found = await open_or_say(path, dialect, unread=as_object(path, Response(""), None) if as_json else None)
     if isinstance(found, Status):
         return found
     opened, dialect = found
@@ -214,11 +215,11 @@ def as_object(path: str, response: Response, times: Times | None) -> dict[str, A
     timings = {"timings": timing_rows(report.timings)} if report.timings else {}
     return {
         "file": path,
-        "dialect": response.dialect,
+        "dialect": response.dialect or None,
         "choices": [_choice(choice) for choice in response.choices],
         "usage": response.usage and _members(response.usage, USAGE),
         "clean": response.clean,
-        "error": _error(response.error or report.error),
+        "error": None if (error := response.error or report.error) is None else error_object(error),
         "repairs": dict(report.repairs),
         "losses": dict(report.losses),
         **timed,
@@ -228,12 +229,6 @@ def as_object(path: str, response: Response, times: Times | None) -> dict[str, A
 
 def _members(value: object, names: Sequence[str]) -> dict[str, Any]:
     return {name: getattr(value, name) for name in names}
-
-
-def _error(error: ProviderFailed | Exception | None) -> dict[str, str] | None:
-    if isinstance(error, Exception):
-        return {"type": type(error).__name__, "message": str(error)}
-    return None if error is None else {"type": error.type, "message": error.message}
 
 
 def _choice(choice: Choice) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from typing import Any
 
 from attrs import define, field
 
-from streamkit.cli.inputs import open_input, say_unknown
-from streamkit.cli.streams import STDIN, name_of, say, size_of
+from streamkit.cli.inputs import open_input
+from streamkit.cli.streams import STDIN, name_of, say_failure, size_of
 from streamkit.dialects import source_named
 from streamkit.errors import NotThisDialect, SourceFailed
 from streamkit.lab.inspector.app import inspector_app, new_token, url_with
@@ -65,11 +65,9 @@ class _Shown:
                 message = f"{failed.type}: {failed.message}"
                 capture.end({"ending": "error", "status": failed.http_status, "error": message})
         except NotThisDialect as error:
-            self.statuses.append(say_unknown(path, error))
+            self.statuses.append(say_failure(error, path))
         except SourceFailed as error:
-            message = str(error)
-            say(message if name_of(path) in message else f"{name_of(path)}: {message}")
-            self.statuses.append(Status.FAILED)
+            self.statuses.append(say_failure(error, None if name_of(path) in str(error) else path))
 
 
 def _request_line(recording: Recording | None) -> dict[str, str]:

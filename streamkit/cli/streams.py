@@ -16,7 +16,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from streamkit.errors import SourceFailed, UsageError
+from streamkit.errors import NotThisDialect, SourceFailed, UsageError
+from streamkit.framing.frame import NOTHING
 from streamkit.lab.recording.folders import files_below
 from streamkit.report import Status, describe
 from streamkit.text.quoting import printable_json, shortened
@@ -155,13 +156,32 @@ def say(line: str) -> None:
     print(f"streamkit: {visible(line)}", file=sys.stderr)
 
 
-def say_failure(error: UsageError | SourceFailed | OSError) -> Status:
-    """Print the error that ended a command, or its work on one file. Return the status."""
+def say_failure(error: Exception, path: str | None = None) -> Status:
+    """Print the error that ended a command, or its work on the file at ``path``, with advice. Return the status.
+
+    Give no ``path`` if the error's message names the file.
+    """
     if isinstance(error, OSError) and error.filename is not None:
-        say(f"cannot read {error.filename}: {error.strerror}")
+        text = f"cannot read {error.filename}: {error.strerror}"
     else:
-        say(str(error))
+        text = describe(error)
+    unknown = error.__cause__ if isinstance(error, SourceFailed) and error.__cause__ is not None else error
+    advice = _advice(unknown.found, records=unknown is not error) if isinstance(unknown, NotThisDialect) else ""
+    say(f"{'' if path is None else f'{name_of(path)}: '}{text}{advice}")
+    if isinstance(unknown, NotThisDialect):
+        return Status.CUT if unknown.found == NOTHING else Status.NOT_THIS_DIALECT
     return Status.USAGE if isinstance(error, UsageError) else Status.FAILED
+
+
+def _advice(found: str, *, records: bool) -> str:
+    """Return what to do with an input that ``NotThisDialect.found`` describes. ``records``: it was to become a recording."""
+    if found.startswith("a JSON body"):
+        return f"; for a whole response, {'name the dialect' if records else 'use streamkit convert-response'}"
+    if found.startswith("a stream"):
+        return "; for a stream, use streamkit convert"
+    if found.startswith("binary data (1f 8b"):
+        return "; this is a gzip file: decompress it first (gunzip)"
+    return "; name the dialect" if found.endswith(" bytes") else ""
 
 
 def visible(text: str) -> str:
@@ -201,19 +221,9 @@ def add_quiet(command: Any) -> None:
     command.add_argument("--quiet", "-q", action="store_true", help="write no report on standard error")
 
 
-async def body_of(path: str) -> bytes:
-    """Read a whole file, or all of standard input if the path is ``-``."""
-    return b"".join([chunk async for chunk in read(path)])
-
-
 def line_of(body: bytes, *, indent: bool) -> bytes:
     """Return a JSON body with a line end, indented for ``--indent``."""
     return (indented(body) if indent else body) + b"\n"
-
-
-def refuse(path: str, error: Exception) -> None:
-    """Print on one line why no body is written."""
-    say(f"{name_of(path)}: {describe(error)}")
 
 
 def indented(body: bytes) -> bytes:
