@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from streamkit.cli.streams import say, write
+from streamkit.cli.streams import STDOUT, say, write
 from streamkit.errors import SourceFailed, UsageError
 from streamkit.report import Status
 
@@ -37,7 +37,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("format", choices=["litellm"], help="the other gateway")
     command.add_argument("file", metavar="FILE", help="the configuration file of the other gateway")
     command.add_argument(
-        "--out", "-o", metavar="FILE", help="the new file, which must not exist (default: standard output)"
+        "--out", "-o", metavar="FILE", help="the new file, which must not exist (default: -, standard output)"
     )
 
 
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> Status:
         say("no model could be converted, so nothing is written")
         return Status.FAILED
     text = f"# Written by `streamkit import litellm`.\n\n{tomli_w.dumps(made.tables)}".encode()
-    if options.out is None:
+    if options.out in (None, STDOUT):
         write(text)
     else:
         try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from streamkit.cli.progress import progress
-from streamkit.cli.streams import STDIN, files_of, say_failure, write
+from streamkit.cli.streams import STDIN, STDOUT, files_of, say_failure, write
 from streamkit.errors import SourceFailed, UsageError
 from streamkit.lab.recording import SUFFIX
 from streamkit.report import Status
@@ -51,7 +51,12 @@ class Output:
 def add_outputs(command: Any, what: str) -> None:
     """Add ``--out``, ``--force`` and the input files. ``what`` describes the files in the help."""
     add = command.add_argument
-    add("--out", "-o", metavar="PATH", help="the file to write, or the folder for the files (default: standard output)")
+    add(
+        "--out",
+        "-o",
+        metavar="PATH",
+        help="the file to write, or the folder for the files (default: -, standard output)",
+    )
     add("--force", action="store_true", help="with --out: overwrite files")
     add(
         "files",
@@ -67,11 +72,12 @@ async def each_file(options: Namespace, media_type: str, convert: Callable[[str,
 
     An error in one input is printed, and the other inputs are converted.
     """
-    if options.force and options.out is None:
+    out = None if options.out == STDOUT else options.out
+    if options.force and out is None:
         raise UsageError("--force needs --out")
-    pairs = outputs(options.files, options.out, media_type, force=options.force)
+    pairs = outputs(options.files, out, media_type, force=options.force)
     worst = Status.DONE
-    with progress([path for path, _ in pairs], writes_text=options.out is None):
+    with progress([path for path, _ in pairs], writes_text=out is None):
         for path, written in pairs:
             with closing(Output(written, force=options.force)) as output:
                 try:

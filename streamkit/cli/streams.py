@@ -23,7 +23,7 @@ from streamkit.report import Status, describe
 from streamkit.text.quoting import printable_json, shortened
 
 READ_BYTES = 64 * 1024
-STDIN = "-"
+STDIN = STDOUT = "-"
 STDIN_DESCRIPTOR, STDOUT_DESCRIPTOR = 0, 1
 
 

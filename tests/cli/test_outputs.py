@@ -143,6 +143,13 @@ def test_one_bad_file_leaves_no_output_and_the_others_are_converted(folder):
     assert done.stderr.startswith(b"streamkit: in/README: not a stream of a known dialect")
 
 
+def test_a_dash_as_the_output_is_standard_output(folder, converted):
+    before = files_in(folder)
+    done = run(*TO, "-o", "-", stdin=DATA)
+    assert (done.returncode, done.stdout, files_in(folder)) == (0, converted, before)
+    assert run(*TO, "--force", "-o", "-", stdin=DATA).stderr == b"streamkit: --force needs --out\n"
+
+
 def test_standard_input_is_written_to_a_file(folder, converted):
     assert run(*TO, "-o", "out.sse", stdin=DATA).returncode == 0
     assert (folder / "out.sse").read_bytes() == converted
