@@ -149,8 +149,11 @@ def tools_of(path: str) -> ToolSchemas:
     tools = document.get("tools") if isinstance(document, dict) else document
     if not isinstance(tools, list):
         raise UsageError(f"{path}: must be a list of tools, or a request with one")
-    schemas = ToolSchemas(tools)
-    schemas.compile()
+    try:
+        schemas = ToolSchemas(tools)
+        schemas.compile()
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
     return schemas
 
 

@@ -101,6 +101,13 @@ def test_an_image_that_the_model_made_is_shown():
     }  # fmt: skip
 
 
+def test_a_file_that_has_no_tools_is_named(tmp_path):
+    path = tmp_path / "tools.json"
+    path.write_text("[1]")
+    done = run("inspect", "--tools", str(path), str(DEMO))
+    assert (done.returncode, done.stderr.decode()) == (2, f"streamkit: {path}: not a tool definition: 1\n")
+
+
 def test_a_missing_file_does_not_hide_the_others():
     done = run("inspect", "--json", "/no/such/file", str(DEMO))
     assert done.returncode == 1

@@ -56,13 +56,21 @@ class BadRecording(SourceFailed):
         super().__init__(f"{place}: {reason}")
 
 
+class _UnfitError(ValueError):
+    """A value in the file has a type that the format does not allow."""
+
+
 @contextmanager
 def readable(name: str, line: int | None, what: str) -> Iterator[None]:
     """Raise errors about a value in the file as BadRecording. ``what`` is the place or problem named in the message."""
     try:
         yield
     except _UNREADABLE as error:
-        reason = f"{quoted(error.args[0])} is missing" if isinstance(error, KeyError) else str(error)
+        reason = "a value has an unexpected type"  # the message of such an error is about Python, not about the file
+        if isinstance(error, KeyError):
+            reason = f"{quoted(error.args[0])} is missing"
+        elif isinstance(error, ValueError):
+            reason = str(error)
         raise BadRecording(name, line, f"{what}: {reason}") from error
 
 
@@ -239,7 +247,7 @@ class _Parsed:
         if isinstance(value, list):
             self._reads.append(_read(value))
         elif not isinstance(value, dict):
-            raise TypeError(f"must be an object or a list, not {quoted(value)}")
+            raise _UnfitError(f"must be an object or a list, not {quoted(value)}")
         elif MARK in value:
             if value[MARK] != VERSION:
                 raise ValueError(f"unknown version {quoted(value[MARK])}; only {VERSION} is supported")
@@ -249,18 +257,18 @@ class _Parsed:
                 **texts,
                 side=value.get("side", "upstream"),
                 exact=bool(value.get("exact", True)),
-                removed=tuple(map(str, value.get("removed", ()))),
+                removed=_texts(value, "removed"),
             )
         elif "request" in value:
-            self._request = _request(value["request"], line)
+            self._request = _request(_object(value, "request"), line)
         elif "response" in value:
-            response = value["response"]
-            self._removed += map(str, value.get("removed", ()))
+            response = _object(value, "response")
+            self._removed += _texts(value, "removed")
             self._response = RecordedResponse(
-                t=_seconds(value["t"]), status=int(response["status"]), headers=headers_in(response)
+                t=_seconds(value["t"]), status=_whole(response, "status"), headers=headers_in(response)
             )
         elif "end" in value:
-            counts = {name: int(value.get(name, 0)) for name in ("reads", "bytes", "dropped")}
+            counts = {name: _whole({name: 0, **value}, name) for name in ("reads", "bytes", "dropped")}
             self._end = End(
                 t=_seconds(value["t"]), kind=str(value["end"]), sha256=str(value.get("sha256", "")), **counts
             )
@@ -278,7 +286,28 @@ class _Parsed:
         )
 
 
+def _object(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+    if not isinstance(found := value[name], dict):
+        raise _UnfitError(f"{name} must be an object, not {quoted(found)}")
+    return found
+
+
+def _texts(value: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    if not isinstance(found := value.get(name, []), list):
+        raise _UnfitError(f"{name} must be a list, not {quoted(found)}")
+    return tuple(map(str, found))
+
+
+def _whole(value: Mapping[str, Any], name: str) -> int:
+    try:
+        return int(value[name])
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} must be a whole number, not {quoted(value[name])}") from None
+
+
 def _read(value: list[Any]) -> Read:
+    if len(value) != 2 or not (isinstance(value[1], str) or (isinstance(value[1], dict) and "b64" in value[1])):
+        raise ValueError(f'a read must be [seconds, "text"] or [seconds, {{"b64": "base64"}}], not {quoted(value)}')
     t, data = value
     if isinstance(data, str):
         return Read(_seconds(t), data.encode())
@@ -309,7 +338,10 @@ def headers_in(value: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _seconds(value: Any) -> float:
-    seconds = float(value)
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError, OverflowError):
+        seconds = math.nan
     if not math.isfinite(seconds) or seconds < 0:
         raise ValueError(f"a time must be a number of seconds, not {quoted(value)}")
     return seconds
