@@ -14,12 +14,13 @@ from streamkit.dialects.vocabulary.other_apis import other_api
 from streamkit.errors import NotThisDialect
 from streamkit.framing.frame import BEGINNING_BYTES, Frame, describe_beginning
 from streamkit.framing.sse import has_comments_only
-from streamkit.limits import DEFAULT_LIMITS
+from streamkit.limits import DEFAULT_LIMITS, MIB
 from streamkit.pipeline import check_item, check_source, close_each
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
-DETECT_BYTES = 256 * 1024  #: after this many bytes without a recognised frame, ``detect`` gives up
+#: After this many bytes without a recognised frame, ``detect`` gives up. The first event may repeat the whole prompt.
+DETECT_BYTES = MIB
 FED_BYTES = 16 * 1024  #: bytes of a stream in memory that ``dialect_of`` feeds at once; nearly always enough
 
 
@@ -30,16 +31,20 @@ class Detector:
         self.seen: list[bytes] = []  #: the chunks fed so far
         self._size = 0
         self._other: str | None = None  # the name of an API that streamkit does not read, if a frame is of it
+        self._has_frames = False
         self._passed: set[str] = set()  # names of the dialects whose parser has met a payload of another dialect
         self._readers = [(dialect, dialect.parser(DEFAULT_LIMITS, StreamReport())) for dialect in DIALECTS.values()]
 
     def feed(self, chunk: bytes) -> str | None:
         """Return the dialect's name, or None if it is not known yet. Raise NotThisDialect once ``DETECT_BYTES`` are read."""
         self.seen.append(chunk)
+        within = chunk[: DETECT_BYTES - self._size]  # not more, so that the size of the reads does not matter
         self._size += len(chunk)
-        name = self._first(lambda parser: parser.feed(chunk))
+        name = self._first(lambda parser: parser.feed(within))
         if name is None and self._size > DETECT_BYTES:
-            raise self._unknown()
+            raise self._unknown(
+                "" if self._has_frames else f" without an event that ends within {DETECT_BYTES:,} bytes"
+            )
         return name
 
     def finish(self) -> str:
@@ -60,6 +65,7 @@ class Detector:
                 continue
             framing = type(parser)
             for frame in frames_of(parser):
+                self._has_frames = True
                 if framing in found and frame.offset >= found[framing][1]:
                     break
                 if self._recognised(dialect, frame, self._passed):
@@ -94,10 +100,10 @@ class Detector:
             self._other = self._other or other_api(document)
         return is_known
 
-    def _unknown(self) -> NotThisDialect:
+    def _unknown(self, fault: str = "") -> NotThisDialect:
         beginning = b"".join(self.seen)[:256]
         found = f"{self._other} ({quoted(beginning)})" if self._other else describe_beginning(beginning)
-        return NotThisDialect("a stream of a known dialect", found)
+        return NotThisDialect("a stream of a known dialect", found + fault)
 
 
 def _tells_nothing(document: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamkit import detect
+from streamkit.detection import DETECT_BYTES
 from streamkit.dialects import DIALECTS
 from streamkit.errors import NotThisDialect
 from streamkit.testing import FaultySource, cut_at, open_sources
@@ -74,3 +75,22 @@ async def test_a_choice_with_text_and_no_delta_is_no_chunk_of_chat():
 async def test_recordings_are_recognised(dialect):
     for stream in recordings(dialect):
         assert await found(stream.body) == dialect, stream.name
+
+
+async def test_a_first_event_that_repeats_a_long_prompt_is_recognised():
+    created = {"type": "response.created", "response": {"id": "r", "instructions": "x" * 900_000}}
+    assert await found(*cut_at(sse(created), list(range(65_536, 900_000, 65_536)))) == "openai-responses"
+
+
+@pytest.mark.parametrize("size", [1000, 65_536, 2 * DETECT_BYTES])
+@pytest.mark.parametrize("more", [0, 1])
+async def test_how_much_is_searched_does_not_depend_on_the_reads(size, more):
+    event = b'data: {"type":"response.created","response":{"id":"'
+    body = event.ljust(DETECT_BYTES - 5 + more, b"x") + b'"}}\n\n' + sse({"choices": []})
+    reads = cut_at(body, list(range(size, len(body), size)))
+    if more:
+        reason = r"found text \(.*\) without an event that ends within 1,048,576 bytes"
+        with pytest.raises(NotThisDialect, match=reason):
+            await found(*reads)
+    else:
+        assert await found(*reads) == "openai-responses"

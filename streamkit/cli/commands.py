@@ -20,7 +20,7 @@ from itertools import takewhile
 from typing import Any, Final
 
 from streamkit import __version__
-from streamkit.cli.streams import say, visible
+from streamkit.cli.streams import prepare_standard_streams, say_failure, visible
 from streamkit.errors import SourceFailed, UsageError
 from streamkit.report import Status
 from streamkit.text.quoting import meant
@@ -28,11 +28,11 @@ from streamkit.text.quoting import meant
 STATUSES = """\
 exit status:
   0  done
-  1  failed: the input could not be read to its end, the request is invalid, or the output was closed
+  1  failed: the input could not be read to its end, the request is invalid, or the output could not be written
   2  usage: the options, the arguments or the configuration are wrong
   3  the stream ended before its completion point, or the input was empty
   4  the provider reported an error
-  5  the input is not in the expected dialect
+  5  the input is not in the expected dialect, or a body is not JSON
   6  lint: the stream is not clean, but streamkit would repair it
 """
 
@@ -179,6 +179,7 @@ async def _run(options: argparse.Namespace) -> int:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command and return the exit status. Without arguments, print the help to standard error: it is a mistake."""
+    prepare_standard_streams()
     if not arguments:
         parser().print_help(sys.stderr)
         return int(Status.USAGE)
@@ -193,9 +194,5 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:  # the reader closed the pipe; prevent a second error when Python flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(Status.FAILED)
-    except UsageError as error:
-        say(str(error))
-        return int(Status.USAGE)
-    except (SourceFailed, OSError) as error:  # such as an input that cannot be opened, or a full disk
-        say(str(error))
-        return int(Status.FAILED)
+    except (UsageError, SourceFailed, OSError) as error:  # such as an input that cannot be opened
+        return int(say_failure(error))

@@ -24,6 +24,7 @@ from streamkit.cli.outputs import Output, add_outputs, each_file
 from streamkit.cli.streams import add_quiet, name_of, say
 from streamkit.dialects import DIALECTS, client_named, encode
 from streamkit.dialects.profiles import Profile
+from streamkit.errors import UsageError
 from streamkit.pipeline import pipe
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import transcode
@@ -103,8 +104,12 @@ async def run(options: argparse.Namespace) -> Status:
     """Convert each stream. Return the worst of their ends."""
     dialect, profile = client_named(options.target)
     if options.call_ids:
-        profile = dialect.with_call_ids or profile
+        if dialect.with_call_ids is None:
+            raise UsageError(f"--call-ids has no effect on {options.target}; it is for {IDS_ON_REQUEST}")
+        profile = dialect.with_call_ids
     if options.no_usage:
+        if not dialect.usage_on_request:
+            raise UsageError(f"--no-usage has no effect on {options.target}; it is for {USAGE_ON_REQUEST}")
         profile = evolve(profile, include_usage=False)
     stages = [stage_named(text) for text in options.stage]
     return await each_file(

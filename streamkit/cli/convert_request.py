@@ -7,11 +7,12 @@ from functools import partial
 from typing import get_args
 
 from streamkit.cli.convert import print_report
+from streamkit.cli.inputs import json_body
 from streamkit.cli.options import ONE, OTHER, add_dialects, client, source
 from streamkit.cli.outputs import Output, add_outputs, each_file
-from streamkit.cli.streams import add_body, body_of, line_of, name_of, refuse
+from streamkit.cli.streams import add_body, line_of, name_of, read, say_failure
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS
-from streamkit.errors import BadRequest
+from streamkit.errors import BadRequest, NotThisDialect
 from streamkit.policy import AssistantFirst, AssistantLast, LinkedMedia, UnreadableParts
 from streamkit.report import Status, StreamReport
 from streamkit.text.quoting import quoted
@@ -101,9 +102,9 @@ async def run(options: argparse.Namespace) -> Status:
 
 async def _convert(options: argparse.Namespace, path: str, output: Output) -> Status:
     report = StreamReport()
-    body = await body_of(path)
+    body = b"".join([chunk async for chunk in read(path)])
     try:
-        request = decode_request(body, options.source, report=report)
+        request = decode_request(json_body(body, options.source), options.source, report=report)
         request.model = options.model or request.model
         if options.unreadable == "drop":
             request = drop_unreadable(request, options.target, report=report)
@@ -119,9 +120,10 @@ async def _convert(options: argparse.Namespace, path: str, output: Output) -> St
             model_like=options.model_like,
             report=report,
         )
-    except BadRequest as error:
-        refuse(path, error)
-        return Status.FAILED if error.path else Status.NOT_THIS_DIALECT  # without a path, the body is no JSON object
+    except (BadRequest, NotThisDialect) as error:
+        status = say_failure(error, path)
+        is_no_object = isinstance(error, BadRequest) and not error.path
+        return Status.NOT_THIS_DIALECT if is_no_object else status
     output.write(line_of(written, indent=options.indent))
     if not options.quiet:
         turns, tools = len(request.turns), len(request.tools)

@@ -6,13 +6,13 @@ import argparse
 from functools import partial
 
 from streamkit.cli.convert import ending, print_report
-from streamkit.cli.inputs import open_named
+from streamkit.cli.inputs import json_body, json_fault, open_named
 from streamkit.cli.options import ONE, OTHER, add_dialects, add_in_text, add_policy, client, policy_of, source
 from streamkit.cli.outputs import Output, add_outputs, each_file
-from streamkit.cli.streams import add_body, line_of, name_of, refuse
+from streamkit.cli.streams import add_body, line_of, name_of, say, say_failure
 from streamkit.conversation.messages import Response
 from streamkit.dialects import client_named
-from streamkit.errors import NotThisDialect, StreamError
+from streamkit.errors import BrokenFrame, StreamError
 from streamkit.read_options import ReadOptions
 from streamkit.report import Status, StreamReport
 from streamkit.translation.bodies import decode_response, encode_response
@@ -55,14 +55,18 @@ async def _convert(options: argparse.Namespace, path: str, output: Output) -> St
     try:
         body = b"".join([chunk async for chunk in opened.source(report)])
         if failed is None:
-            response = decode_response(body, dialect, ReadOptions(policy=policy_of(options)), report=report)
+            response = decode_response(
+                json_body(body, dialect), dialect, ReadOptions(policy=policy_of(options)), report=report
+            )
             carry_citations_of(response, client_named(options.target)[0].name)
         else:
             report.provider_error = (failed.type, failed.message)
             response = Response(dialect, report, error=failed)
+    except BrokenFrame as error:
+        say(f"{name_of(path)}: {error}{json_fault(error.payload)}")
+        return Status.NOT_THIS_DIALECT
     except StreamError as error:
-        refuse(path, error)
-        return Status.NOT_THIS_DIALECT if isinstance(error, NotThisDialect) else Status.FAILED
+        return say_failure(error, path)
     output.write(line_of(encode_response(response, options.target), indent=options.indent))
     if not options.quiet:
         status = "" if failed is None else f"status {failed.http_status}, "

@@ -117,6 +117,8 @@ async def run(options: argparse.Namespace) -> Status:
     except BadRequest as error:
         raise UsageError(f"--model: {error}") from error
     folder = None if options.keep is None else folder_for(options.keep)
+    if options.badge is not None:
+        check_badge(Path(options.badge))
     if not consents(upstream, chosen, yes=options.yes):
         say("nothing was sent")
         return Status.USAGE
@@ -232,6 +234,12 @@ async def examined(
     if options.badge is not None:
         write_badge(Path(options.badge), status_of(judged))
     return status_of(judged)
+
+
+def check_badge(path: Path) -> None:
+    """Raise UsageError, before any request is sent, if the badge can't be written."""
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UsageError(f"--badge: {path} can't be written; name a file in a folder that exists")
 
 
 def write_badge(path: Path, status: Status) -> None:

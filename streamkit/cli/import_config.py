@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from streamkit.cli.streams import say, write
-from streamkit.errors import UsageError
+from streamkit.cli.streams import STDOUT, say, write
+from streamkit.errors import SourceFailed, UsageError
 from streamkit.report import Status
 from streamkit.toml.findings import ConfigError
 
@@ -39,7 +39,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("format", choices=["litellm"], help="the other gateway")
     command.add_argument("file", metavar="FILE", help="the configuration file of the other gateway")
     command.add_argument(
-        "--out", "-o", metavar="FILE", help="the new file, which must not exist (default: standard output)"
+        "--out", "-o", metavar="FILE", help="the new file, which must not exist (default: -, standard output)"
     )
 
 
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> Status:
         data = text.encode()
     except UnicodeEncodeError as error:
         raise UsageError(f"{options.file}: a text has half a surrogate pair, which UTF-8 cannot express") from error
-    if options.out is None:
+    if options.out in (None, STDOUT):
         write(data)
     else:
         try:
@@ -92,6 +92,8 @@ def run(options: argparse.Namespace) -> Status:
                 file.write(data)
         except FileExistsError as error:
             raise UsageError(f"{options.out} exists already") from error
+        except OSError as error:
+            raise SourceFailed(f"cannot write {options.out}: {error.strerror}") from error
     counts = {"upstream": made.tables["upstreams"], "route": made.tables["routes"], "note": made.notes}
     say(", ".join(f"{len(each)} {noun}{'' if len(each) == 1 else 's'}" for noun, each in counts.items()))
     return status

@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import AsyncGenerator
-from typing import TypeAlias
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any, TypeAlias
 
+import orjson
 from attrs import define, field
 
 from streamkit.cli.options import AUTO
 from streamkit.cli.progress import advance
-from streamkit.cli.streams import name_of, read, say, size_of
+from streamkit.cli.streams import name_of, read, say_failure, size_of, write_json
 from streamkit.detection import RereadSource, detect, dialect_of
 from streamkit.dialects import DIALECTS, source_named
-from streamkit.errors import NotThisDialect, SourceFailed, UsageError
+from streamkit.errors import NotThisDialect, SourceFailed, StreamError, UsageError
 from streamkit.events import ProviderFailed, WireEvent
-from streamkit.framing.frame import NOTHING
+from streamkit.framing.frame import BEGINNING_BYTES, BOM, describe_beginning
 from streamkit.lab.recording import BadRecording, Recording, is_recording, may_be_recording, parse_recording
 from streamkit.lab.recording.source import RecordedSource, failure, refusal
 from streamkit.report import Status, StreamReport
@@ -148,22 +149,45 @@ async def open_input(path: str, named: str = AUTO) -> tuple[Input, str]:
         raise
 
 
-async def open_or_say(path: str, named: str, *, empty: Status = Status.CUT) -> tuple[Input, str] | Status:
-    """Open an input as ``open_input`` does. On failure print the reason, and return the status; without bytes, ``empty``."""
+async def open_or_say(path: str, named: str, *, unread: Mapping[str, Any] | None = None) -> tuple[Input, str] | Status:
+    """Open an input as ``open_input`` does. On failure print the reason, and return the status.
+
+    ``unread`` is the JSON object of a file that could not be read. On failure it is printed, too, with its ``error``.
+    """
     try:
         return await open_input(path, named)
-    except NotThisDialect as error:
-        return say_unknown(path, error, empty)
-    except SourceFailed as error:
-        say(str(error))
-        return Status.FAILED
+    except StreamError as error:
+        if unread is not None:
+            write_json({**unread, "error": error_object(error)})
+        return say_failure(error, path if isinstance(error, NotThisDialect) else None)
 
 
-def say_unknown(path: str, error: NotThisDialect, empty: Status = Status.CUT) -> Status:
-    """Print that an input is no stream of a known dialect, and return the status."""
-    whole = "; for a whole response, use streamkit convert-response" if error.found.startswith("a JSON body") else ""
-    say(f"{name_of(path)}: {error}{whole}")
-    return empty if error.found == NOTHING else Status.NOT_THIS_DIALECT
+def error_object(error: ProviderFailed | Exception) -> dict[str, str]:
+    """Return the JSON form of an error."""
+    if isinstance(error, Exception):
+        return {"type": type(error).__name__, "message": str(error)}
+    return {"type": error.type, "message": error.message}
+
+
+def json_body(body: bytes, dialect: str) -> bytes:
+    """Return a body without its byte order mark. Raises NotThisDialect if it does not begin as JSON does."""
+    body = body.removeprefix(BOM)
+    if body.lstrip()[:1] in (b"{", b"["):
+        return body
+    try:
+        found = f"a stream of {dialect_of(body)}"
+    except NotThisDialect:
+        found = describe_beginning(body[:BEGINNING_BYTES])
+    raise NotThisDialect(f"a JSON body of {dialect}", found)
+
+
+def json_fault(text: bytes) -> str:
+    """Return where a text stops being JSON, as the end of a message; empty if it is JSON."""
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        return f": {error}"
+    return ""
 
 
 async def open_named(path: str, named: str | None) -> tuple[Input, str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import asdict
 
-from streamkit.cli.inputs import open_or_say, refused
+from streamkit.cli.inputs import error_object, open_or_say, refused
 from streamkit.cli.options import (
     AUTO,
     add_in_text,
@@ -20,16 +20,16 @@ from streamkit.cli.options import (
     add_renamed,
     client,
     policy_of,
-    recordings_of,
+    port,
     source_or_auto,
 )
 from streamkit.cli.picture import Palette, Picture, Times, table, timing_rows
 from streamkit.cli.progress import progress
-from streamkit.cli.streams import name_of, say, write, write_json
+from streamkit.cli.streams import files_of, name_of, say, write, write_json
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Choice, Media, OutputFormat, Response, ToolCall
 from streamkit.errors import StreamError, UsageError
-from streamkit.events import Event, ProviderFailed, Verdict
+from streamkit.events import Event, Verdict
 from streamkit.lab.recording import TIME_DIGITS
 from streamkit.pipeline import Pipe, pipe
 from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
@@ -65,6 +65,7 @@ With --output, each choice whose text was checked has "verdict". If the verdict 
 The times are in seconds. They begin with the request in a recording, and with the command in a live stream. A gap above 5 s is
 a stall.
 With --timings, the object has "timings": [{"stage", "seconds", "items_in", "items_out"}]; the first entry is the source.
+If a file cannot be opened, or is in no known dialect, "dialect" is null, and "error" has the reason.
 "arguments" is the text as received, and "data_chars" is the length of the base64 text of an image or file.
 
 With --web, the command does not print the content. It serves a page on loopback until Ctrl-C, and prints the page's address.
@@ -112,7 +113,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
     add("--web", action="store_true", help="serve a page with the streams for a browser on this machine")
     add("--to", dest="target", type=client, metavar="DIALECT", help="with --web: also show the stream in this dialect")
-    add("--port", type=int, default=0, metavar="N", help="with --web: the port of the page (default: any free port)")
+    add("--port", type=port, default=0, metavar="N", help="with --web: the port of the page (default: any free port)")
     add_recordings(command)
 
 
@@ -122,7 +123,7 @@ async def run(options: argparse.Namespace) -> Status:
     tools = None if options.tools is None else tools_of(options.tools)
     output = None if options.output is None else output_of(options.output)
     read_options = ReadOptions(policy=policy_of(options), tools=tools, output=output)
-    files = recordings_of(options)
+    files = [path for path, _ in files_of(options.files)]
     if options.web:
         if options.json or options.timings:
             raise UsageError("--json and --timings cannot be used with --web")
@@ -148,8 +149,11 @@ def tools_of(path: str) -> ToolSchemas:
     tools = document.get("tools") if isinstance(document, dict) else document
     if not isinstance(tools, list):
         raise UsageError(f"{path}: must be a list of tools, or a request with one")
-    schemas = ToolSchemas(tools)
-    schemas.compile()
+    try:
+        schemas = ToolSchemas(tools)
+        schemas.compile()
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
     return schemas
 
 
@@ -173,7 +177,7 @@ async def inspect(
     timings: bool = False,
 ) -> Status:
     """Read one file, show it, and return its status."""
-    found = await open_or_say(path, dialect)
+    found = await open_or_say(path, dialect, unread=as_object(path, Response(""), None) if as_json else None)
     if isinstance(found, Status):
         return found
     opened, dialect = found
@@ -214,11 +218,11 @@ def as_object(path: str, response: Response, times: Times | None) -> dict[str, A
     timings = {"timings": timing_rows(report.timings)} if report.timings else {}
     return {
         "file": path,
-        "dialect": response.dialect,
+        "dialect": response.dialect or None,
         "choices": [_choice(choice) for choice in response.choices],
         "usage": response.usage and _members(response.usage, USAGE),
         "clean": response.clean,
-        "error": _error(response.error or report.error),
+        "error": None if (error := response.error or report.error) is None else error_object(error),
         "repairs": dict(report.repairs),
         "losses": dict(report.losses),
         **timed,
@@ -228,12 +232,6 @@ def as_object(path: str, response: Response, times: Times | None) -> dict[str, A
 
 def _members(value: object, names: Sequence[str]) -> dict[str, Any]:
     return {name: getattr(value, name) for name in names}
-
-
-def _error(error: ProviderFailed | Exception | None) -> dict[str, str] | None:
-    if isinstance(error, Exception):
-        return {"type": type(error).__name__, "message": str(error)}
-    return None if error is None else {"type": error.type, "message": error.message}
 
 
 def _choice(choice: Choice) -> dict[str, Any]:

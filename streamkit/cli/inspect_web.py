@@ -8,23 +8,23 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from attrs import define, field
 
-from streamkit.cli.inputs import open_input, say_unknown
-from streamkit.cli.streams import STDIN, name_of, say, size_of
+from streamkit.cli.inputs import open_input
+from streamkit.cli.streams import STDIN, name_of, say_failure, size_of
 from streamkit.dialects import source_named
 from streamkit.errors import NotThisDialect, SourceFailed
 from streamkit.lab.inspector.app import inspector_app, new_token, url_with
 from streamkit.lab.inspector.captures import Captures
 from streamkit.lab.inspector.playback import follow
 from streamkit.lab.recording import Recording
+from streamkit.lab.recording.loading import is_whole
 from streamkit.lab.server import serving
 from streamkit.read_options import ReadOptions
 from streamkit.report import Status, StreamReport
 
-NDJSON: Final = "application/x-ndjson"
 LOOPBACK = "127.0.0.1"
 
 
@@ -55,7 +55,7 @@ class _Shown:
             self.statuses.append(Status.DONE)
             upstream = "" if opened.recording is None else opened.recording.provider or dialect
             if failed is None:
-                whole = opened.recording is not None and is_whole(opened.recording.body, dialect)
+                whole = opened.recording is not None and is_whole(opened.recording.body, source_named(dialect)[0])
                 await follow(source, capture, dialect, self.options, upstream=upstream, whole=whole)
             else:
                 capture.attempt(upstream or capture.about["file"], dialect, self.options)
@@ -65,16 +65,9 @@ class _Shown:
                 message = f"{failed.type}: {failed.message}"
                 capture.end({"ending": "error", "status": failed.http_status, "error": message})
         except NotThisDialect as error:
-            self.statuses.append(say_unknown(path, error))
+            self.statuses.append(say_failure(error, path))
         except SourceFailed as error:
-            message = str(error)
-            say(message if name_of(path) in message else f"{name_of(path)}: {message}")
-            self.statuses.append(Status.FAILED)
-
-
-def is_whole(body: bytes, dialect: str) -> bool:
-    """Return whether a body is a whole response: streams of the dialect begin with something other than an object."""
-    return body.lstrip()[:1] == b"{" and source_named(dialect)[0].media_type != NDJSON
+            self.statuses.append(say_failure(error, None if name_of(path) in str(error) else path))
 
 
 def _request_line(recording: Recording | None) -> dict[str, str]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
-from streamkit.cli.inputs import open_or_say
-from streamkit.cli.options import AUTO, add_recordings, dialect_or_auto, recordings_of
+from streamkit.cli.inputs import error_object, open_or_say
+from streamkit.cli.options import AUTO, add_recordings, dialect_or_auto
 from streamkit.cli.progress import progress
-from streamkit.cli.streams import name_of, say, visible, write, write_json
-from streamkit.errors import SourceFailed
+from streamkit.cli.streams import files_of, name_of, say, say_failure, visible, write, write_json
+from streamkit.errors import NotThisDialect, SourceFailed
 from streamkit.lint import VERDICTS, Check, Found, members_of, sentence
-from streamkit.report import Status, describe
+from streamkit.report import Status
 
 HELP = "check a stream against its dialect's grammar"
 DETAIL = """\
@@ -21,8 +22,8 @@ breaks the grammar, or if a client cannot read it. A violation is a note if it i
 with only notes is clean. A repeated violation is printed once. With several files, the exit status is the highest exit status
 of all files.
 
-exit status: 0 clean; 1 broken; 6 not clean, but streamkit would read the stream to a clean end, with all its calls; 5 not in
-the expected dialect.
+exit status: 0 clean; 1 broken, empty, or not readable to its end; 4 the recorded response is an error, so it has no stream; 5
+not in the expected dialect; 6 not clean, but streamkit would read the stream to a clean end, with all its calls.
 
 --json prints one object on one line for each file:
   {"file", "dialect", "verdict": "clean" | "repairable" | "broken",
@@ -30,7 +31,8 @@ the expected dialect.
     "case": number | null, "streamkit": [repair] | text}],
    "repairs": {kind: count}, "other_repairs": [{"repair", "offset", "frame", "case"}]}
 "case" is the number of a failure on the page "Field failures". "streamkit" has the kinds of repair that the frame needed, or a
-text that says what streamkit would do. "other_repairs" has the repairs that belong to no violation.
+text that says what streamkit would do. "other_repairs" has the repairs that belong to no violation. If a file
+cannot be checked, "verdict" is null, and the object also has "error": {"type", "message"}.
 
 A recording (*.stream.jsonl) states its dialect. A stream that was interrupted while it was recorded counts as broken. If the
 status of the recorded response is not 200, the recording has no stream, and the exit status is 4.
@@ -39,6 +41,14 @@ examples:
   curl -N … | streamkit lint --dialect DIALECT
   streamkit lint answer.stream.jsonl
 """
+#: The members of the JSON object for a file that could not be checked.
+UNCHECKED: Final[Mapping[str, Any]] = {
+    "dialect": None,
+    "verdict": None,
+    "violations": [],
+    "repairs": {},
+    "other_repairs": [],
+}
 STATUSES = ""  #: ``DETAIL`` has the exit statuses of this command
 
 
@@ -58,7 +68,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 async def run(options: argparse.Namespace) -> Status:
     """Check each file. Return the worst status of all files."""
-    files = recordings_of(options)
+    files = [path for path, _ in files_of(options.files)]
     with progress(files):
         statuses = [await lint(path, options.dialect, as_json=options.json) for path in files]
     return max(statuses)
@@ -66,14 +76,17 @@ async def run(options: argparse.Namespace) -> Status:
 
 async def lint(path: str, dialect: str, *, as_json: bool) -> Status:
     """Check one file, print the result, and return its status."""
-    opened_or_status = await open_or_say(path, dialect, empty=Status.FAILED)
+    unread = {"file": path, **UNCHECKED}
+    opened_or_status = await open_or_say(path, dialect, unread=unread if as_json else None)
     if isinstance(opened_or_status, Status):
-        return opened_or_status
+        return Status.FAILED if opened_or_status is Status.CUT else opened_or_status  # an empty stream is broken
     opened, dialect = opened_or_status
     failed = opened.refusal(dialect)
     if failed is not None:
         what = f"the provider responded with status {failed.http_status}, {failed.type}: {failed.message}"
         say(f"{name_of(path)}: not a stream: {what}")
+        if as_json:
+            write_json({**unread, "dialect": dialect, "error": error_object(failed)})
         return Status.PROVIDER_ERROR
     check = Check(dialect)
     source = opened.source(check.report)
@@ -84,14 +97,14 @@ async def lint(path: str, dialect: str, *, as_json: bool) -> Status:
         check.break_off(error)
     finally:
         await source.aclose()
-    status = check.finish()
-    if isinstance(check.fault, SourceFailed):
-        say(f"{name_of(path)}: {check.fault}")
-        if not check.report.bytes_in:
-            return Status.FAILED
-    if status is Status.NOT_THIS_DIALECT:
-        say(f"{name_of(path)}: {describe(check.fault)}" if check.fault else "")
-    elif as_json:
+    status, fault = check.finish(), check.fault
+    if isinstance(fault, SourceFailed | NotThisDialect):
+        failure = say_failure(fault, path)
+        if status is Status.NOT_THIS_DIALECT or not check.report.bytes_in:
+            if as_json:
+                write_json({**unread, "dialect": dialect, "error": error_object(fault)})
+            return failure
+    if as_json:
         head = {"file": path, "dialect": check.dialect.name, "verdict": VERDICTS.get(status, "broken")}
         write_json(head | members_of(check))
     else:

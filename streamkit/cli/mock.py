@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from streamkit.cli.options import add_stage, stage_named
+from streamkit.cli.options import add_stage, port, stage_named
 from streamkit.cli.streams import say, write
 from streamkit.dialects import DIALECTS
 from streamkit.errors import UsageError
@@ -49,7 +49,6 @@ examples:
   streamkit mock --list-quirks --dialect DIALECT
 """
 EXTRA = "a script in a file needs the extra `gateway`: pip install 'streamkit-llm[gateway]' (missing: {})"
-PORTS = 65535
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -62,7 +61,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         help="the script with the turns (default: none, so a demo model responds)",
     )
     add("--dialect", default="any", metavar="NAME", help="serve clients of this dialect (default: any)")
-    add("--port", type=int, default=8090, metavar="N", help="the port; 0 means any free port (default: 8090)")
+    add("--port", type=port, default=8090, metavar="N", help="the port; 0 means any free port (default: 8090)")
     add(
         "--quirk",
         action="append",
@@ -107,8 +106,6 @@ async def run(options: argparse.Namespace) -> Status:
     if options.list_quirks:
         write("".join(f"{line}\n" for line in _quirks(options.dialect)).encode())
         return Status.DONE
-    if not 0 <= options.port <= PORTS:
-        raise UsageError(f"--port must be 0 to {PORTS}, not {options.port}")
     try:
         script = script_of(options.script)
     except ModuleNotFoundError as error:

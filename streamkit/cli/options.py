@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, get_args
 
 from attrs import evolve
 
-from streamkit.cli.streams import STDIN, files_of, say
+from streamkit.cli.streams import STDIN, say
 from streamkit.dialects import DIALECTS, client_named, dialect_named, source_named
 from streamkit.errors import UsageError
 from streamkit.policy import POLICIES, Policy, TextCalls, ThinkTags
@@ -17,6 +17,7 @@ from streamkit.rewrite.given import EventStage, load_stage
 from streamkit.text.quoting import quoted
 
 AUTO = "auto"
+PORTS = 65535  #: the highest port
 #: Two dialects for examples in the help. The second dialect of the table is skipped: its vendor is that of the first.
 ONE, OTHER = list(DIALECTS.built_in)[:3:2]
 #: The ``type`` of an argparse argument: returns a known name unchanged, and refuses other names.
@@ -43,6 +44,13 @@ def _known(find: Callable[[str], object], *words: str) -> Named:
 #: An input's dialect may be named by a provider, and an output's dialect by a client.
 source, client = _known(source_named), _known(client_named)
 source_or_auto, dialect_or_auto = _known(source_named, AUTO), _known(dialect_named, AUTO)
+
+
+def port(text: str) -> int:
+    """Return the number of a port, 0 for any free port. The ``type`` of an argparse argument."""
+    if not text.isascii() or not text.isdecimal() or len(text) > len(str(PORTS)) or int(text) > PORTS:
+        raise argparse.ArgumentTypeError(f"must be 0 to {PORTS}, not {quoted(text)}")
+    return int(text)
 
 
 def add_dialects(
@@ -111,14 +119,6 @@ def add_recordings(command: argparse.ArgumentParser) -> None:
     """Add the input files of a command that writes no streams."""
     help_text = "recordings, or bytes of streams, or folders with such files (default: standard input)"
     command.add_argument("files", nargs="*", default=[STDIN], metavar="FILE", help=help_text)
-
-
-def recordings_of(options: argparse.Namespace) -> list[str]:
-    """Return the input files of ``add_recordings``, with the files of each folder. Raises UsageError if there are none."""
-    found = [path for given in options.files for path, _ in files_of(given)]
-    if not found:
-        raise UsageError(f"{', '.join(options.files)}: no file in this folder")
-    return found
 
 
 def add_stage(command: argparse.ArgumentParser) -> None:

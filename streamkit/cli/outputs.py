@@ -6,13 +6,13 @@ Nothing is overwritten without ``--force``, and an input never by its own output
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
 from streamkit.cli.progress import progress
-from streamkit.cli.streams import STDIN, files_of, say, write
+from streamkit.cli.streams import STDIN, STDOUT, files_of, say_failure, write
 from streamkit.errors import SourceFailed, UsageError
 from streamkit.lab.recording import SUFFIX
 from streamkit.report import Status
@@ -51,7 +51,12 @@ class Output:
 def add_outputs(command: Any, what: str) -> None:
     """Add ``--out``, ``--force`` and the input files. ``what`` describes the files in the help."""
     add = command.add_argument
-    add("--out", "-o", metavar="PATH", help="the file to write, or the folder for the files (default: standard output)")
+    add(
+        "--out",
+        "-o",
+        metavar="PATH",
+        help="the file to write, or the folder for the files (default: -, standard output)",
+    )
     add("--force", action="store_true", help="with --out: overwrite files")
     add(
         "files",
@@ -63,27 +68,31 @@ def add_outputs(command: Any, what: str) -> None:
 
 
 async def each_file(options: Namespace, media_type: str, convert: Callable[[str, Output], Awaitable[Status]]) -> Status:
-    """Convert each input into its output. Return the worst status. Raises UsageError before anything is written."""
-    if options.force and options.out is None:
+    """Convert each input into its output. Return the worst status. Raises UsageError before anything is written.
+
+    An error in one input is printed, and the other inputs are converted.
+    """
+    out = None if options.out == STDOUT else options.out
+    if options.force and out is None:
         raise UsageError("--force needs --out")
-    pairs = outputs(options.files, options.out, media_type, force=options.force)
-    if not pairs:
-        say("the input has no files, so nothing was written")
+    pairs = outputs(options.files, out, media_type, force=options.force)
     worst = Status.DONE
-    with progress([path for path, _ in pairs], writes_text=options.out is None):
+    with progress([path for path, _ in pairs], writes_text=out is None):
         for path, written in pairs:
             with closing(Output(written, force=options.force)) as output:
                 try:
                     status = await convert(path, output)
-                except SourceFailed as error:
-                    say(str(error))
-                    status = Status.FAILED
+                except (SourceFailed, UsageError) as error:
+                    status = say_failure(error)
                 worst = max(worst, status)
     return worst
 
 
 def outputs(inputs: Sequence[str], out: str | None, media_type: str, *, force: bool) -> list[tuple[str, Path | None]]:
-    """Return each input file with its output; None is standard output. Raises UsageError before anything is written."""
+    """Return each input file with its output; None is standard output.
+
+    Raises UsageError, and SourceFailed for a folder that cannot be read, before anything is written.
+    """
     is_several = len(inputs) > 1 or any(Path(given).is_dir() for given in inputs)
     if out is None:
         if is_several:
@@ -96,7 +105,9 @@ def outputs(inputs: Sequence[str], out: str | None, media_type: str, *, force: b
     else:
         if target.exists() and not target.is_dir():
             raise UsageError(f"--out: {out} is a file; name a folder for these inputs")
-        for path, place in _files(inputs, target):
+        if STDIN in inputs:
+            raise UsageError("--out: standard input has no name; write --out DIR/NAME")
+        for path, place in files_of(inputs, target):
             written = target / place.with_name(_stem(place.name) + ENDINGS.get(media_type, OTHER_ENDING))
             if written in found:
                 raise UsageError(
@@ -111,16 +122,6 @@ def outputs(inputs: Sequence[str], out: str | None, media_type: str, *, force: b
         if not force:
             raise UsageError(f"{written} exists; add --force to overwrite it, or name another output")
     return [(path, written) for written, path in found.items()]
-
-
-def _files(inputs: Sequence[str], target: Path) -> Iterator[tuple[str, Path]]:
-    """Yield each file with its path below the folder that was given. Skip files that are already in ``target``."""
-    for given in inputs:
-        if given == STDIN:
-            raise UsageError("--out: standard input has no name; write --out DIR/NAME")
-        for path, place in files_of(given):
-            if path == given or target.resolve() not in Path(path).resolve().parents:
-                yield path, place
 
 
 def _stem(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 
 from attrs import evolve
 
-from streamkit.cli.options import ONE, source
+from streamkit.cli.options import ONE, port, source
 from streamkit.cli.streams import say, visible
 from streamkit.dialects import source_named
 from streamkit.errors import UsageError
@@ -53,7 +53,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         help="the folder for the recordings, which is created if it does not exist",
     )
     add("--host", default="127.0.0.1", help="the interface to listen on (default: 127.0.0.1)")
-    add("--port", type=int, default=8090, metavar="N", help="the port; 0 means any free port (default: 8090)")
+    add("--port", type=port, default=8090, metavar="N", help="the port; 0 means any free port (default: 8090)")
     add(
         "--dialect",
         type=source,

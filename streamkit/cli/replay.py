@@ -6,6 +6,7 @@ import argparse
 import asyncio
 from typing import TYPE_CHECKING
 
+from streamkit.cli.options import port
 from streamkit.cli.streams import visible
 from streamkit.report import Status
 
@@ -48,7 +49,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("paths", nargs="+", metavar="PATH", help="recordings, or folders with them")
     add("--host", default="127.0.0.1", help="the interface to listen on (default: 127.0.0.1)")
-    add("--port", type=int, default=PORT, metavar="N", help=f"the port; 0 means any free port (default: {PORT})")
+    add("--port", type=port, default=PORT, metavar="N", help=f"the port; 0 means any free port (default: {PORT})")
     add(
         "--speed",
         type=float,

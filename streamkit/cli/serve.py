@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from streamkit.cli.options import add_renamed
+from streamkit.cli.options import add_renamed, port
 from streamkit.cli.streams import say, visible
 from streamkit.dialects import DIALECTS
 from streamkit.errors import UsageError
@@ -83,7 +83,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
     add("--watch", action="store_true", help="load the configuration again when its file or a key file has changed")
     add("--host", help="the interface to listen on (default: as in the file, or 127.0.0.1)")
-    add("--port", type=int, metavar="N", help="the port; 0 means any free port (default: as in the file, or 8080)")
+    add("--port", type=port, metavar="N", help="the port; 0 means any free port (default: as in the file, or 8080)")
     add(
         "--workers",
         type=int,
@@ -121,6 +121,7 @@ def _run(options: argparse.Namespace) -> int:
         from streamkit.gateway.demo import welcome  # noqa: PLC0415
         from streamkit.gateway.serve import serve  # noqa: PLC0415
         from streamkit.toml.findings import ConfigError, Finding  # noqa: PLC0415
+        from streamkit.toml.tables import faults_of  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise UsageError(EXTRA.format(error.name)) from error
     inspection = None if options.inspect is None else inspection_at(options.inspect, os.environ.get(KEY_VARIABLE, ""))
@@ -129,10 +130,12 @@ def _run(options: argparse.Namespace) -> int:
     if options.config is None:
         if options.check_config or options.watch:
             raise UsageError(f"{'--check-config' if options.check_config else '--watch'} needs --config FILE")
-        try:
-            server = Server(log_format="text", **named)
-        except ValueError as error:
-            raise UsageError(str(error)) from error
+        for name, value in named.items():
+            try:
+                Server(**{name: value})
+            except ValueError as error:
+                raise UsageError(f"--{name}: {next(faults_of(error))[1]}") from error
+        server = Server(log_format="text", **named)
         return serve(None, server, lambda url: print(welcome(url), flush=True), inspection=inspection, tell=_tell)
     file = ConfigFile(options.config, named, watched=options.watch)
     try:

@@ -7,33 +7,70 @@ SIGINT. The descriptor stays blocking, since the shell shares a terminal; the lo
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import re
 import stat
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from streamkit.errors import SourceFailed
-from streamkit.report import describe
+from streamkit.errors import NotThisDialect, SourceFailed, UsageError
+from streamkit.framing.frame import NOTHING
+from streamkit.lab.recording.folders import files_below
+from streamkit.report import Status, describe
 from streamkit.text.quoting import printable_json, shortened
 
 READ_BYTES = 64 * 1024
-STDIN = "-"
+STDIN = STDOUT = "-"
 STDIN_DESCRIPTOR, STDOUT_DESCRIPTOR = 0, 1
 
 
-def files_of(given: str) -> Iterator[tuple[str, Path]]:
-    """Yield a file, or each file of a folder and its subfolders, with the path below the folder. Skip hidden files."""
-    folder = Path(given)
-    if not folder.is_dir():
-        yield given, Path(folder.name)
-        return
-    for path in sorted(folder.rglob("*")):
-        place = path.relative_to(folder)
-        if path.is_file() and not any(part.startswith(".") for part in place.parts):
-            yield str(path), place
+def prepare_standard_streams() -> None:
+    """Open the null device for each closed descriptor of 0 to 2, and print "?" for a character that stdout cannot encode.
+
+    Without this, the next opened file would get a closed descriptor's number, and ``print`` to a closed standard error would
+    write into the data. Reading from a closed standard input and writing data to a closed standard output still fail.
+    """
+    for descriptor, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(descriptor)
+        except OSError:  # it is closed, so it is the lowest free descriptor
+            os.set_inheritable(os.open(os.devnull, mode), True)
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, os.fdopen(nothing, "r" if name == "stdin" else "w", closefd=False))
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
+        sys.stdout.reconfigure(errors="replace")
+
+
+def files_of(inputs: Sequence[str], target: Path | None = None) -> list[tuple[str, Path]]:
+    """Return the input files, and the files of each input folder, with their paths below the folder.
+
+    Files in ``target``, a folder for outputs, are left out if it is in the input folder. Raises UsageError if there are no
+    files or if ``target`` is the input folder, and SourceFailed for a folder that cannot be read.
+    """
+    found: list[tuple[str, Path]] = []
+    outputs = None if target is None else target.resolve()
+    for given in inputs:
+        folder = Path(given)
+        if not folder.is_dir():
+            found.append((given, Path(folder.name)))
+            continue
+        whole = folder.resolve()
+        if outputs == whole:
+            raise UsageError(f"--out: {target} is the input folder; name another folder")
+        earlier = outputs if outputs is not None and whole in outputs.parents else None
+        found += [
+            (str(path), path.relative_to(folder))
+            for path in files_below(folder)
+            if earlier is None or earlier not in path.resolve().parents
+        ]
+    if not found:
+        raise UsageError(f"{', '.join(inputs)}: no file in this folder")
+    return found
 
 
 def read(path: str) -> AsyncGenerator[bytes, None]:
@@ -91,12 +128,20 @@ on_line: list[Callable[[], None]] = []  #: called before each line on a terminal
 
 
 def write(data: bytes) -> None:
-    """Write all of ``data`` to standard output without buffering. Raises BrokenPipeError if the reader closed the pipe."""
+    """Write all of ``data`` to standard output without buffering.
+
+    Raises BrokenPipeError if the reader closed the pipe, and SourceFailed for other errors, such as a full disk.
+    """
     for call in on_line:
         call()
     view = memoryview(data)
-    while view:
-        view = view[os.write(STDOUT_DESCRIPTOR, view) :]
+    try:
+        while view:
+            view = view[os.write(STDOUT_DESCRIPTOR, view) :]
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise SourceFailed(f"cannot write (standard output): {error.strerror}") from error
 
 
 def write_json(value: Any) -> None:
@@ -109,6 +154,34 @@ def say(line: str) -> None:
     for call in on_line:
         call()
     print(f"streamkit: {visible(line)}", file=sys.stderr)
+
+
+def say_failure(error: Exception, path: str | None = None) -> Status:
+    """Print the error that ended a command, or its work on the file at ``path``, with advice. Return the status.
+
+    Give no ``path`` if the error's message names the file.
+    """
+    if isinstance(error, OSError) and error.filename is not None:
+        text = f"cannot read {error.filename}: {error.strerror}"
+    else:
+        text = describe(error)
+    unknown = error.__cause__ if isinstance(error, SourceFailed) and error.__cause__ is not None else error
+    advice = _advice(unknown.found, records=unknown is not error) if isinstance(unknown, NotThisDialect) else ""
+    say(f"{'' if path is None else f'{name_of(path)}: '}{text}{advice}")
+    if isinstance(unknown, NotThisDialect):
+        return Status.CUT if unknown.found == NOTHING else Status.NOT_THIS_DIALECT
+    return Status.USAGE if isinstance(error, UsageError) else Status.FAILED
+
+
+def _advice(found: str, *, records: bool) -> str:
+    """Return what to do with an input that ``NotThisDialect.found`` describes. ``records``: it was to become a recording."""
+    if found.startswith("a JSON body"):
+        return f"; for a whole response, {'name the dialect' if records else 'use streamkit convert-response'}"
+    if found.startswith("a stream"):
+        return "; for a stream, use streamkit convert"
+    if found.startswith("binary data (1f 8b"):
+        return "; this is a gzip file: decompress it first (gunzip)"
+    return "; name the dialect" if found.endswith(" bytes") else ""
 
 
 def visible(text: str) -> str:
@@ -148,19 +221,9 @@ def add_quiet(command: Any) -> None:
     command.add_argument("--quiet", "-q", action="store_true", help="write no report on standard error")
 
 
-async def body_of(path: str) -> bytes:
-    """Read a whole file, or all of standard input if the path is ``-``."""
-    return b"".join([chunk async for chunk in read(path)])
-
-
 def line_of(body: bytes, *, indent: bool) -> bytes:
     """Return a JSON body with a line end, indented for ``--indent``."""
     return (indented(body) if indent else body) + b"\n"
-
-
-def refuse(path: str, error: Exception) -> None:
-    """Print on one line why no body is written."""
-    say(f"{name_of(path)}: {describe(error)}")
 
 
 def indented(body: bytes) -> bytes:

@@ -45,9 +45,17 @@ from streamkit.web.upstream import Secret, Upstream
 LOOPBACK: Final = "127.0.0.1"
 
 
+def _can_be_looked_up(host: str) -> bool:
+    """Return whether the system can look up a name. Python encodes it with IDNA before, which fails for ``a..b``."""
+    try:
+        return bool(host.encode("idna")) and host.isprintable() and " " not in host
+    except UnicodeError:
+        return False
+
+
 def _is_host(_instance: object, _attribute: Attribute[str], value: str) -> None:
     # one colon means a port; an IPv6 address has more colons
-    if not value or any(letter in value for letter in "/@[] \t\n") or value.count(":") == 1:
+    if not _can_be_looked_up(value) or any(letter in value for letter in "/@[]") or value.count(":") == 1:
         raise Refusal('must be the name or address of an interface, without a port: "127.0.0.1", "0.0.0.0", "::"')
 
 
@@ -396,7 +404,7 @@ def address_in(text: str) -> tuple[str, int] | None:
         host, port = url.hostname, url.port
     except ValueError:
         return None
-    if not host or port is None or url.netloc != text or "@" in text:
+    if not host or not _can_be_looked_up(host) or port is None or url.netloc != text or "@" in text:
         return None
     return host, port
 

@@ -62,6 +62,8 @@ def parse_toml(text: str, name: str) -> TOMLDocument:
 def _syntax_fault(text: str, name: str, message: str) -> Finding:
     """Return tomllib's error as a finding. The position at the end of its message becomes the finding's position."""
     reason, _, place = message.partition(" (at ")
+    if reason == "Invalid value":
+        reason = 'invalid value; write text in quotes ("text"), and true and false in lower case'
     if found := re.match(r"line (\d+), column (\d+)", place):
         return Finding(file=name, line=int(found[1]), column=int(found[2]), reason=reason)
     if place:  # at end of document

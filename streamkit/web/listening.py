@@ -197,6 +197,8 @@ REFUSING: Final = (
 REFUSING_S: Final = 5.0  #: the most seconds that sending a refusal may take
 FIRST_LINE_BYTES: Final = 4096  #: how many bytes of a refused request are read: enough for its first line
 CLIENTS: Final = "clients"
+#: The errors for an address that cannot be used, for a host that is no name, and for a port that does not exist.
+_UNUSABLE: Final = (OSError, ValueError, OverflowError)
 
 
 @asynccontextmanager
@@ -226,7 +228,7 @@ async def listening(
         try:
             site = _Site(runner, *address, reuse_port=shared or None, backlog=ACCEPTED_AT_ONCE)
             await site.start_bounded(connections, idle_s, decompress=decompress)
-        except OSError as error:
+        except _UNUSABLE as error:
             raise _cannot_listen(address, what, error) from error
         yield runner.addresses[0][:2]
     finally:
@@ -318,7 +320,7 @@ def reserved(address: tuple[str, int]) -> socket.socket:
         # raises if another gateway has this port: sharing would succeed if it is of the same user
         _bound(address, shared=False).close()
         return _bound(address, shared=True)
-    except OSError as error:
+    except _UNUSABLE as error:
         raise _cannot_listen(address, CLIENTS, error) from error
 
 
@@ -329,14 +331,17 @@ def _bound(address: tuple[str, int], *, shared: bool) -> socket.socket:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shared)
         bound.bind(address)
-    except OSError:
+    except BaseException:
         bound.close()
         raise
     return bound
 
 
-def _cannot_listen(address: tuple[str, int], what: str, error: OSError) -> UsageError:
-    reason = (error.strerror or str(error)).rpartition(": ")[2]  # asyncio's message repeats the address
+def _cannot_listen(address: tuple[str, int], what: str, error: Exception) -> UsageError:
+    if isinstance(error, UnicodeError):
+        reason = "the host is not a valid name"
+    else:
+        reason = (getattr(error, "strerror", None) or str(error)).rpartition(": ")[2]  # asyncio repeats the address
     return UsageError(f"cannot listen on {url_of(address)} for {what}: {reason.lower()}")
 
 

@@ -171,6 +171,14 @@ def test_usage_is_written_by_default_and_can_be_left_out():
     assert b'"usage"' not in run(*arguments, "--no-usage", stdin=anthropic).stdout
 
 
+@pytest.mark.parametrize(("option", "dialect"), [("--no-usage", "openai-chat"), ("--call-ids", "ollama")])
+def test_an_option_without_effect_is_refused(option, dialect):
+    done = run("convert", option, "--to", "anthropic", stdin=DATA)
+    message = f"streamkit: {option} has no effect on anthropic; it is for {dialect}\n"
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", message)
+    assert run("convert", option, "--to", dialect, stdin=DATA).returncode == 0
+
+
 def test_reencode_mends_what_pass_through_leaves():
     broken = DATA.replace(b'"tool_calls": [{"index": 0, "id"', b'"tool_calls": [{"id"')
     assert broken != DATA

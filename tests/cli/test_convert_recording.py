@@ -71,4 +71,35 @@ def test_what_cannot_be_read_is_named(content, message, tmp_path):
     assert done.stderr.decode().startswith(f"streamkit: {old}")
     assert message in done.stderr.decode()
     assert done.stdout == b""
-    assert converted(tmp_path / "out", "/no/such/file").returncode == 1
+    others = converted(tmp_path / "out", "/no/such/file", old, DEMO)
+    assert (others.returncode, len(others.stdout.splitlines())) == (max(1, done.returncode), 1)
+    assert others.stderr.startswith(b"streamkit: cannot read /no/such/file: No such file or directory\n")
+
+
+WHOLE = b'{"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}'
+
+
+def test_a_whole_response_of_the_named_dialect_is_recorded_as_one(tmp_path):
+    old = tmp_path / "old"
+    old.write_bytes(WHOLE)
+    assert converted(tmp_path, "--dialect", "openai-chat", old).returncode == 0
+    recording = read_recording(tmp_path / "old.stream.jsonl")
+    assert (recording.body, recording.response.headers) == (WHOLE, {"content-type": "application/json"})
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "found"),
+    [
+        (b"<html>", 5, "neither a recording nor an event stream: found an HTML page ('<html>')"),
+        (b" \n", 3, "neither a recording nor a stream of anthropic: found nothing"),
+        (b'{"a":', 1, "no JSON: '{\"a\":' (at byte 0)"),
+        (b'{"a":1}', 5, "neither a recording nor anthropic: found frames of another dialect ('{\"a\":1}')"),
+        (DEMO.read_bytes()[:400], 5, "neither a recording nor anthropic: found frames of another dialect ("),
+    ],
+)
+def test_what_is_no_response_of_the_named_dialect_is_refused(content, status, found, tmp_path):
+    old = tmp_path / "old"
+    old.write_bytes(content)
+    done = converted(tmp_path / "out", "--dialect", "anthropic", old)
+    assert done.stderr.decode().startswith(f"streamkit: {old}: {found}")
+    assert (done.returncode, done.stdout, (tmp_path / "out").exists()) == (status, b"", False)

@@ -114,7 +114,12 @@ def test_a_request_that_cannot_be_is_one_line_with_the_path_and_status_1(body, p
     assert done.stderr.startswith(b"streamkit: (standard input): " + path)
 
 
-@pytest.mark.parametrize("body", [b"", b"\n", b"<html>", b'{"model"', b"[]", b"\x1f\x8b"])
+def test_a_byte_order_mark_is_skipped():
+    marked, plain = (run(*TO_OLLAMA, stdin=mark + chat()) for mark in (b"\xef\xbb\xbf", b""))
+    assert (marked.returncode, marked.stdout) == (0, plain.stdout)
+
+
+@pytest.mark.parametrize("body", [b"<html>", b'{"model"', b"[]", b"\x1f\x8b"])
 def test_what_is_no_json_object_has_status_5(body):
     done = run(*TO_OLLAMA, stdin=body)
     assert done.returncode == 5

@@ -97,9 +97,10 @@ def test_a_response_that_was_cut_is_an_error_and_has_status_3():
     assert b"withheld (answer_withheld): look" in done.stderr
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"choices": []}', b'{"model": "m"', b"\x1f\x8b"])
-def test_a_body_of_another_kind_has_status_5(body):
-    done = run("convert-response", "--from", "ollama", "--to", "openai-chat", stdin=body)
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"choices": []}', b'{"model": "m"', b"\x1f\x8b"])
+@pytest.mark.parametrize("dialect", ["ollama", "anthropic"])
+def test_a_body_of_another_kind_has_status_5(body, dialect):
+    done = run("convert-response", "--from", dialect, "--to", "openai-chat", stdin=body)
     assert done.returncode == 5
     assert done.stdout == b""
     assert done.stderr.count(b"\n") == 1

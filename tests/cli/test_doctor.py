@@ -228,6 +228,12 @@ def test_recordings_are_not_written_over(clean, tmp_path, examine):
         examine(clean, "--keep", str(tmp_path))
 
 
+@pytest.mark.parametrize("name", ["missing/badge.json", "."])
+def test_a_badge_that_cannot_be_written_is_refused_before_a_request(tmp_path, name, examine):
+    with pytest.raises(UsageError, match=r"--badge: .* can't be written"):
+        examine("http://127.0.0.1:1", "--badge", str(tmp_path / name))
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
@@ -340,3 +341,62 @@ def test_a_whole_response_is_refused_with_the_command_that_reads_it(command):
     done = run(*command, stdin=b'{"id":"c","object":"chat.completion","choices":[]}')
     assert done.returncode == 5
     assert done.stderr.endswith(b"; for a whole response, use streamkit convert-response\n")
+
+
+# -- inputs that no command can use ------------------------------------------------------------------------------------
+
+TO = ("--to", "anthropic")
+BODIES = [(name, "--from", "openai-chat", *TO) for name in ("convert-request", "convert-response")]
+
+
+@pytest.mark.parametrize("named", [[], ["--dialect", "openai-chat"]])
+@pytest.mark.parametrize("content", [b"", b" \n"])
+def test_an_empty_input_has_the_status_of_a_stream_without_an_end(content, named, tmp_path):
+    path = tmp_path / "empty"
+    path.write_bytes(content)
+    commands = [("convert", *TO), ("inspect",), ("convert-recording", "-o", str(tmp_path / "out"), *named), *BODIES]
+    assert [run(*command, str(path)).returncode for command in commands] == [3] * len(commands)
+    assert run("lint", *named, str(path)).returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "content", "advice"),
+    [
+        (("convert", *TO), b'{"a":1}', "for a whole response, use streamkit convert-response"),
+        (("convert-recording", "-o", "out"), b'{"a":1}', "for a whole response, name the dialect"),
+        *[(body, DATA, "found a stream of openai-chat (at byte 0); for a stream, use streamkit convert") for body in BODIES],
+        *[(body, gzip.compress(DATA), "this is a gzip file: decompress it first (gunzip)") for body in BODIES],
+        (("lint",), gzip.compress(DATA), "this is a gzip file: decompress it first (gunzip)"),
+        (("lint",), b'data: {"a":"'.ljust(2 << 20, b"x"), "without an event that ends within 1,048,576 bytes (at byte 0); name the dialect"),
+        (BODIES[0], b'{"a":NaN}', "unexpected character, expected a JSON value: line 1 column 6 (char 5)"),
+        (BODIES[1], b'{"a":NaN}', "unexpected character, expected a JSON value: line 1 column 6 (char 5)"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)  # fmt: skip
+def test_the_message_says_what_to_do_instead(command, content, advice, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_bytes(content)
+    done = run(*command, "file")
+    assert (done.returncode, done.stdout) == (5, b"")
+    assert done.stderr.decode().endswith(f"{advice}\n")
+
+
+@pytest.mark.parametrize("command", ["lint", "inspect"])
+def test_json_has_an_object_for_each_file(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "page").write_bytes(b"<html>")
+    (tmp_path / "empty").touch()
+    (tmp_path / "stream").write_bytes(DATA)
+    failed = b"".join(
+        [b'{"streamkit_recording":1}\n', b'{"t":0,"response":{"status":429}}\n', b'{"t":1,"end":"whole"}\n']
+    )
+    kept(tmp_path, failed)
+    done = run(command, "--json", "missing", "page", "empty", "stream", f"a{SUFFIX}")
+    assert len({frozenset(each) - {"error", "times"} for each in objects(done)}) == 1
+    missing, page, empty, stream, recording = objects(done)
+    reason = "cannot read missing: No such file or directory"
+    assert (missing["file"], missing["error"]) == ("missing", {"type": "SourceFailed", "message": reason})
+    assert page["error"]["type"] == empty["error"]["type"] == "NotThisDialect"
+    assert (page["file"], stream["file"], recording["file"]) == ("page", "stream", f"a{SUFFIX}")
+    assert stream.get("error") is None
+    assert recording["error"]["type"] == "rate_limit"

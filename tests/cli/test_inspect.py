@@ -56,7 +56,7 @@ def test_the_worst_of_several_files_is_the_status(tmp_path):
     assert run("inspect", "--json", str(DEMO), str(cut)).returncode == 3
     done = run("inspect", "--json", str(cut), str(html), str(DEMO))
     assert done.returncode == 5
-    assert [found["clean"] for found in objects(done)] == [False, True]
+    assert [found["clean"] for found in objects(done)] == [False, False, True]
     assert done.stderr.count(b"\n") == 1
     assert b"page.html" in done.stderr
     assert b"HTML" in done.stderr
@@ -101,10 +101,17 @@ def test_an_image_that_the_model_made_is_shown():
     }  # fmt: skip
 
 
+def test_a_file_that_has_no_tools_is_named(tmp_path):
+    path = tmp_path / "tools.json"
+    path.write_text("[1]")
+    done = run("inspect", "--tools", str(path), str(DEMO))
+    assert (done.returncode, done.stderr.decode()) == (2, f"streamkit: {path}: not a tool definition: 1\n")
+
+
 def test_a_missing_file_does_not_hide_the_others():
     done = run("inspect", "--json", "/no/such/file", str(DEMO))
     assert done.returncode == 1
-    assert len(objects(done)) == 1
+    assert [each["file"] for each in objects(done)] == ["/no/such/file", str(DEMO)]
     assert b"/no/such/file" in done.stderr
 
 

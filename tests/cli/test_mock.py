@@ -40,11 +40,7 @@ def script(tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
-    [
-        (["--dialect", "opnai"], "no dialect is called 'opnai'"),
-        (["--speed", "-1"], "speed: must be 0 or more, not -1"),
-        (["--port", "70000"], "--port must be 0 to 65535, not 70000"),
-    ],
+    [(["--dialect", "opnai"], "no dialect is called 'opnai'"), (["--speed", "-1"], "speed: must be 0 or more, not -1")],
 )
 async def test_what_cannot_be_is_refused(arguments, reason):
     with pytest.raises(UsageError, match=reason):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
+from streamkit.cli import main
 from tests.cli.command import DEMO, run
+from tests.cli.recorded import recorded
 from tests.vectors import VECTORS
 
 TO = ("convert", "-q", "--to", "anthropic")
@@ -83,6 +86,7 @@ def test_the_dialect_of_the_input_is_detected(dialect):
         (["-o", "out", "in/a.txt", "in/sub/b.c.sse"], ["out/a.sse", "out/b.c.sse"]),
         (["-o", "out", "in"], ["out/a.sse", "out/sub/b.c.sse"]),
         (["-o", "in/out", "in"], ["in/out/a.sse", "in/out/sub/b.c.sse"]),
+        (["-o", ".", "in"], ["a.sse", "sub/b.c.sse"]),
     ],
     ids=" ".join,
 )
@@ -116,12 +120,16 @@ def test_the_ending_is_that_of_the_output_dialect(folder, dialect, name):
         (["-o", "in/a.txt", "--force", "in/a.txt"], "--out: in/a.txt is the input; name another output"),
         (["-o", "in/sub/", "--force", "in/sub/b.c.sse"], "--out: in/sub/b.c.sse is the input; name another output"),
         (["-o", "in/a.txt", "--force", "in"], "--out: in/a.txt is a file; name a folder for these inputs"),
+        (["-o", "in", "in"], "--out: in is the input folder; name another folder"),
+        (["-o", "in/sub", "in", "in/sub"], "--out: in/sub is the input folder; name another folder"),
+        (["-o", "out", "empty"], "empty: no file in this folder"),
         (["-o", "out/", "-"], "--out: standard input has no name; write --out DIR/NAME"),
         (["--force", "in/a.txt"], "--force needs --out"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )  # fmt: skip
 def test_what_has_no_clear_output_is_refused_before_anything_is_written(folder, arguments, message):
+    (folder / "empty" / "empty").mkdir(parents=True)
     before = {name: (folder / name).read_bytes() for name in files_in(folder)}
     done = run(*TO, *arguments)
     assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", f"streamkit: {message}\n")
@@ -133,6 +141,13 @@ def test_one_bad_file_leaves_no_output_and_the_others_are_converted(folder):
     done = run(*TO, "-o", "out", "in")
     assert (done.returncode, files_in(folder / "out")) == (5, ["a.sse", "sub/b.c.sse"])
     assert done.stderr.startswith(b"streamkit: in/README: not a stream of a known dialect")
+
+
+def test_a_dash_as_the_output_is_standard_output(folder, converted):
+    before = files_in(folder)
+    done = run(*TO, "-o", "-", stdin=DATA)
+    assert (done.returncode, done.stdout, files_in(folder)) == (0, converted, before)
+    assert run(*TO, "--force", "-o", "-", stdin=DATA).stderr == b"streamkit: --force needs --out\n"
 
 
 def test_standard_input_is_written_to_a_file(folder, converted):
@@ -148,3 +163,33 @@ def test_the_files_of_a_folder_are_read(folder, command):
     (folder / "empty").mkdir()
     done = run(command, "empty")
     assert (done.returncode, done.stderr) == (2, b"streamkit: empty: no file in this folder\n")
+
+
+def test_a_folder_that_cannot_be_read_is_an_error(folder, monkeypatch, capfd):
+    def scandir(path):
+        if str(path) == "in/sub":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    scan = os.scandir
+    monkeypatch.setattr(os, "scandir", scandir)
+    for command in (["lint"], ["inspect"], [*TO, "-o", "out"], ["replay"]):
+        assert main([*command, "in"]) == 1
+        assert capfd.readouterr() == ("", "streamkit: cannot read in/sub: Permission denied\n")
+    assert not (folder / "out").exists()
+
+
+def test_a_file_that_cannot_be_read_is_an_error_and_a_pipe_is_skipped(folder):
+    (folder / "in" / "link").symlink_to("missing")
+    os.mkfifo(folder / "in" / "pipe")
+    done = run("lint", "in")
+    assert (done.returncode, done.stderr) == (1, b"streamkit: cannot read in/link: No such file or directory\n")
+    assert len(done.stdout.splitlines()) == 2
+
+
+def test_a_response_without_a_dialect_leaves_the_others(folder):
+    (folder / "a.json").write_bytes(RESPONSE)
+    (folder / "b.stream.jsonl").write_bytes(recorded([(0.5, RESPONSE)]))
+    done = run("convert-response", "-q", "--to", "anthropic", "-o", "out", "a.json", "b.stream.jsonl")
+    assert done.stderr == b"streamkit: a.json: add --from DIALECT; only a recording names its dialect\n"
+    assert (done.returncode, files_in(folder / "out")) == (2, ["b.json"])

@@ -63,6 +63,6 @@ def test_what_it_cannot_do_is_refused(tmp_path, arguments, message):
 def test_a_file_that_is_no_recording_is_named(tmp_path):
     (tmp_path / "a.stream.jsonl").write_text("data: {}\n\n")
     done = run("replay", str(tmp_path))
-    assert done.returncode == 1
+    assert done.returncode == 5
     assert b"a.stream.jsonl: neither a recording nor a stream" in done.stderr
     assert run("replay", str(tmp_path / "none")).returncode == 1

@@ -182,10 +182,11 @@ def test_a_file_that_is_not_there_is_told(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--port", "70000"], "'port' must be <= 65535: 70000"),
-        (["--port", "65535"], "leaves no port for /metrics"),
-        (["--workers", "0"], "'workers' must be >= 1: 0"),
-        (["--host", "127.0.0.1:80"], "without a port"),
+        (["--port", "65535"], "--port: leaves no port for /metrics"),
+        (["--workers", "0"], "--workers: must be >= 1: 0"),
+        (["--host", "127.0.0.1:80"], "--host: must be .*, without a port"),
+        (["--host", "a..b"], "--host: must be the name or address"),
+        (["--inspect", "a..b:0"], "--inspect must be host:port"),
     ],
 )
 def test_values_that_can_not_be_are_usage_errors(arguments, words):
@@ -194,14 +195,14 @@ def test_values_that_can_not_be_are_usage_errors(arguments, words):
 
 
 def test_a_usage_error_is_one_line():
-    assert refused("--workers", "0") == "streamkit: 'workers' must be >= 1: 0\n"
+    assert refused("--workers", "0") == "streamkit: --workers: must be >= 1: 0\n"
 
 
 def test_values_that_can_not_be_are_told_as_options_and_not_as_lines_of_the_file(tmp_path, capsys):
-    path = config_file(tmp_path, "http://127.0.0.1:1", port=70_001, stall_s=0)
-    assert run_here("--config", str(path), "--port", "70000", "--workers", "0") is Status.USAGE
+    path = config_file(tmp_path, "http://127.0.0.1:1", stall_s=0)
+    assert run_here("--config", str(path), "--host", "a b", "--workers", "0") is Status.USAGE
     told = capsys.readouterr().err.splitlines()
-    assert sorted(told[:2]) == ["streamkit: --port: must be <= 65535: 70000", "streamkit: --workers: must be >= 1: 0"]
+    assert sorted(line.partition(": must be ")[0] for line in told[:2]) == ["streamkit: --host", "streamkit: --workers"]
     assert told[2].startswith(f"streamkit: {path}:4:1: server.stall_s: must be > 0")
 
 

@@ -108,6 +108,7 @@ def _socket_messages() -> Iterator[tuple[str, bytes]]:
 
 def _recordings() -> Iterator[tuple[str, bytes]]:
     """Our own form, a cassette of reel-vcr and fixtures of aimock."""
+    reads = (Read(0.5, b"data: {}\n\n"), Read(1.0, b"\xff"))
     recording = Recording(
         id="r1",
         at="2026-11-27T00:00:00Z",
@@ -117,8 +118,8 @@ def _recordings() -> Iterator[tuple[str, bytes]]:
             path="/v1/chat/completions?a=b", headers={"a": "b"}, body=b'{"a":[1.0]}', body_sha256="0"
         ),
         response=RecordedResponse(t=0.5, status=429, headers={"content-type": "text/event-stream"}),
-        reads=(Read(0.5, b"data: {}\n\n"), Read(1.0, b"\xff")),
-        end=End(t=1.5, kind="timeout:idle", reads=2, bytes=11, sha256="0"),
+        reads=reads,
+        end=End.of(reads, kind="timeout:idle", t=1.5),
     )
     yield "openai-chat", b"".join(lines_of(recording))
     yield (

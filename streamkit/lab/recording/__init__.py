@@ -8,7 +8,8 @@ the recorder was killed, the last line may be incomplete: that line is dropped, 
 are ignored, so that later versions may add members. A JSON request body is in the file byte for byte, except that its line
 ends are blanks, so numbers such as ``1.0`` and 2^64 keep their spelling.
 
-Raises BadRecording for a file that is not a recording, and, with its number, for a line in the middle that cannot be read.
+Raises BadRecording for a file that is not a recording, for one whose reads are not those that its last line describes, and,
+with its number, for a line in the middle that cannot be read.
 
 Source: observe.md §D, O25, O29.
 """
@@ -41,6 +42,8 @@ _BEGINNING: Final = b'{"streamkit_recording"'
 #: Errors that reading code raises for a value of an unexpected type, size or depth.
 _UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
+#: The ends of recordings that lack the last reads of the response.
+_INCOMPLETE: Final = ("truncated_by_recorder", "withheld")
 Side = Literal["upstream", "client"]
 _NO_HEADERS: Final[Mapping[str, str]] = {}
 
@@ -53,13 +56,21 @@ class BadRecording(SourceFailed):
         super().__init__(f"{place}: {reason}")
 
 
+class _UnfitError(ValueError):
+    """A value in the file has a type that the format does not allow."""
+
+
 @contextmanager
 def readable(name: str, line: int | None, what: str) -> Iterator[None]:
     """Raise errors about a value in the file as BadRecording. ``what`` is the place or problem named in the message."""
     try:
         yield
     except _UNREADABLE as error:
-        reason = f"{quoted(error.args[0])} is missing" if isinstance(error, KeyError) else str(error)
+        reason = "a value has an unexpected type"  # the message of such an error is about Python, not about the file
+        if isinstance(error, KeyError):
+            reason = f"{quoted(error.args[0])} is missing"
+        elif isinstance(error, ValueError):
+            reason = str(error)
         raise BadRecording(name, line, f"{what}: {reason}") from error
 
 
@@ -132,7 +143,7 @@ class End:
     kind: str = field(validator=_is_text)
     reads: int = field(default=0, validator=_COUNT)  #: number of reads up to the end, including those not in the file
     bytes: int = field(default=0, validator=_COUNT)  #: number of bytes up to the end, including those not in the file
-    #: Hash of all these bytes, in hexadecimal; empty if reads were dropped.
+    #: Hash of all these bytes, in hexadecimal; empty if reads were dropped. A file whose reads have another hash is refused.
     sha256: str = field(default="", validator=_is_text)
     dropped: int = field(default=0, validator=_COUNT)  #: reads that are not in the file because the disk was too slow
 
@@ -200,7 +211,24 @@ def parse_recording(content: bytes, *, name: str = "the recording") -> Recording
             parsed.take(line)
     if last and parsed.head is None:
         raise BadRecording(name, 1, "the line is incomplete")
-    return parsed.recording()
+    recording = parsed.recording()
+    if (change := _change(recording)) is not None:
+        advice = "if this was on purpose, remove the member sha256 from the file's last line"
+        raise BadRecording(name, None, f"the response in the file was changed: {change}; {advice}")
+    return recording
+
+
+def _change(recording: Recording) -> str | None:
+    """Return how the reads differ from those that the end line describes; None if they do not, or if it has no hash."""
+    stated = recording.end
+    if stated is None or not stated.sha256 or stated.dropped or stated.kind in _INCOMPLETE:
+        return None
+    found = End.of(recording.reads)
+    for name in ("reads", "bytes", "sha256"):
+        has, had = getattr(found, name), getattr(stated, name)
+        if has != had:
+            return f"it has {has:,} {name}, but had {had:,}" if name != "sha256" else "its hash differs"
+    return None
 
 
 class _Parsed:
@@ -219,7 +247,7 @@ class _Parsed:
         if isinstance(value, list):
             self._reads.append(_read(value))
         elif not isinstance(value, dict):
-            raise TypeError(f"must be an object or a list, not {quoted(value)}")
+            raise _UnfitError(f"must be an object or a list, not {quoted(value)}")
         elif MARK in value:
             if value[MARK] != VERSION:
                 raise ValueError(f"unknown version {quoted(value[MARK])}; only {VERSION} is supported")
@@ -229,18 +257,18 @@ class _Parsed:
                 **texts,
                 side=value.get("side", "upstream"),
                 exact=bool(value.get("exact", True)),
-                removed=tuple(map(str, value.get("removed", ()))),
+                removed=_texts(value, "removed"),
             )
         elif "request" in value:
-            self._request = _request(value["request"], line)
+            self._request = _request(_object(value, "request"), line)
         elif "response" in value:
-            response = value["response"]
-            self._removed += map(str, value.get("removed", ()))
+            response = _object(value, "response")
+            self._removed += _texts(value, "removed")
             self._response = RecordedResponse(
-                t=_seconds(value["t"]), status=int(response["status"]), headers=headers_in(response)
+                t=_seconds(value["t"]), status=_whole(response, "status"), headers=headers_in(response)
             )
         elif "end" in value:
-            counts = {name: int(value.get(name, 0)) for name in ("reads", "bytes", "dropped")}
+            counts = {name: _whole({name: 0, **value}, name) for name in ("reads", "bytes", "dropped")}
             self._end = End(
                 t=_seconds(value["t"]), kind=str(value["end"]), sha256=str(value.get("sha256", "")), **counts
             )
@@ -258,7 +286,28 @@ class _Parsed:
         )
 
 
+def _object(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+    if not isinstance(found := value[name], dict):
+        raise _UnfitError(f"{name} must be an object, not {quoted(found)}")
+    return found
+
+
+def _texts(value: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    if not isinstance(found := value.get(name, []), list):
+        raise _UnfitError(f"{name} must be a list, not {quoted(found)}")
+    return tuple(map(str, found))
+
+
+def _whole(value: Mapping[str, Any], name: str) -> int:
+    try:
+        return int(value[name])
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} must be a whole number, not {quoted(value[name])}") from None
+
+
 def _read(value: list[Any]) -> Read:
+    if len(value) != 2 or not (isinstance(value[1], str) or (isinstance(value[1], dict) and "b64" in value[1])):
+        raise ValueError(f'a read must be [seconds, "text"] or [seconds, {{"b64": "base64"}}], not {quoted(value)}')
     t, data = value
     if isinstance(data, str):
         return Read(_seconds(t), data.encode())
@@ -289,7 +338,10 @@ def headers_in(value: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _seconds(value: Any) -> float:
-    seconds = float(value)
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError, OverflowError):
+        seconds = math.nan
     if not math.isfinite(seconds) or seconds < 0:
         raise ValueError(f"a time must be a number of seconds, not {quoted(value)}")
     return seconds

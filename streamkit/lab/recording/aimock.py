@@ -63,7 +63,7 @@ def parse_aimock(content: bytes, *, name: str, dialect: str) -> list[Recording]:
     Raises BadRecording with the place in the file, and UsageError if ``dialect`` is empty or unknown.
     """
     if not dialect:
-        raise UsageError(f"{name}: fixtures of aimock have no dialect: name the one in which to write them")
+        raise UsageError(f"{name}: fixtures of aimock have no dialect: name the one to write (--dialect)")
     named = source_named(dialect)[0]
     recordings = []
     for number, entry in enumerate(json.loads(content)["fixtures"]):
@@ -79,7 +79,7 @@ def _recording(entry: dict[str, Any], dialect: Dialect) -> Recording:
     if isinstance(response.get("error"), dict):
         return _refusal(response, dialect)
     if not _CHAT_MEMBERS & response.keys():
-        raise ValueError(f"it is not a chat response: it has {quoted_all(sorted(response))}")
+        raise ValueError(f"it is not a chat response: it has {quoted_all(sorted(response)) or 'no members'}")
     delays = _delays(entry)
     chunk_chars = max(1, int(entry.get("chunkSize") or CHUNK_CHARS))
     pieces = _pieces(_response(response, dialect), dialect, chunk_chars)

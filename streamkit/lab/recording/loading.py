@@ -20,7 +20,9 @@ from typing import Any, Final
 
 from streamkit.detection import dialect_of
 from streamkit.dialects import source_named
-from streamkit.errors import NotThisDialect
+from streamkit.dialects.base import Dialect
+from streamkit.errors import NotThisDialect, StreamError
+from streamkit.framing.frame import BOM, NOTHING
 from streamkit.lab.recording import (
     SUFFIX,
     BadRecording,
@@ -35,7 +37,12 @@ from streamkit.lab.recording import (
     readable,
 )
 from streamkit.lab.recording.aimock import is_aimock, parse_aimock
+from streamkit.sync import collect_sync
 from streamkit.text.quoting import quoted
+from streamkit.translation.bodies import decode_response
+
+JSON: Final = "application/json"
+NDJSON: Final = "application/x-ndjson"
 
 
 def load(path: str | Path, *, dialect: str = "") -> list[Recording]:
@@ -61,12 +68,22 @@ def parse_any(content: bytes, *, name: str = "the recording", dialect: str = "")
 
 
 def raw_recording(body: bytes, *, name: str = "the recording", dialect: str = "") -> Recording:
-    """Return a stream's bytes as a recording of one read at time 0. Raises BadRecording if no dialect is detected."""
-    dialect = source_named(dialect)[0].name if dialect else _dialect_of(body, name)
-    headers = {"content-type": source_named(dialect)[0].media_type}
+    """Return the bytes of a response as a recording of one read at time 0.
+
+    With ``dialect``, the bytes may also be a whole response. Raises BadRecording for bytes that are no response of the
+    dialect, and without ``dialect`` if none is detected.
+    """
+    try:
+        spoken = source_named(dialect or dialect_of(body))[0]
+        media_type = _media_type_of(body, spoken) if dialect else spoken.media_type
+    except NotThisDialect as error:
+        raise BadRecording(name, None, f"neither a recording nor {error.expected}: found {error.found}") from error
+    except StreamError as error:
+        raise BadRecording(name, None, str(error)) from error
+    headers = {"content-type": media_type}
     return Recording(
         id=Path(name).name.removesuffix(SUFFIX),
-        dialect=dialect,
+        dialect=spoken.name,
         exact=False,
         response=RecordedResponse(t=0.0, status=200, headers=headers),
         reads=(Read(0.0, body),),
@@ -74,11 +91,22 @@ def raw_recording(body: bytes, *, name: str = "the recording", dialect: str = ""
     )
 
 
-def _dialect_of(body: bytes, name: str) -> str:
-    try:
-        return dialect_of(body)
-    except NotThisDialect as error:
-        raise BadRecording(name, None, f"neither a recording nor {error.expected}: found {error.found}") from error
+def is_whole(body: bytes, dialect: Dialect) -> bool:
+    """Return whether a body is a whole response: streams of the dialect begin with something other than an object."""
+    return body.removeprefix(BOM).lstrip()[:1] == b"{" and dialect.media_type != NDJSON
+
+
+def _media_type_of(body: bytes, dialect: Dialect) -> str:
+    """Return the media type of a stream, or of a whole response. Raises StreamError if the bytes are neither."""
+    if is_whole(body, dialect):
+        decode_response(body, dialect.name)
+        return JSON
+    if not body.strip():
+        raise NotThisDialect(f"a stream of {dialect.name}", NOTHING)
+    error = collect_sync([body], dialect.name).report.error
+    if isinstance(error, NotThisDialect):
+        raise error
+    return dialect.media_type
 
 
 # -- cassettes of reel-vcr ---------------------------------------------------------------------------------------------

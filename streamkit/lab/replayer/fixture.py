@@ -20,7 +20,7 @@ from streamkit.errors import UsageError
 from streamkit.lab.recording import SUFFIX
 from streamkit.lab.recording.matching import pattern_in
 from streamkit.lab.replayer.app import Otherwise, Replay, ReplayOptions
-from streamkit.lab.replayer.loading import cut_in, load
+from streamkit.lab.replayer.loading import cut_in, load, recordings_below
 from streamkit.testing.serving import served
 from streamkit.text.quoting import quoted
 from streamkit.web.hosts import Hosts
@@ -106,7 +106,7 @@ class ReplayFixture:
 
 
 def _has_recordings(path: Path) -> bool:
-    return path.is_file() or any(path.rglob(f"*{SUFFIX}"))
+    return path.is_file() or (path.is_dir() and bool(recordings_below(path)))
 
 
 class _Opened(NamedTuple):

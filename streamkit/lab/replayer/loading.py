@@ -27,6 +27,7 @@ from streamkit.detection import dialect_of
 from streamkit.dialects import source_named
 from streamkit.errors import NotThisDialect, UsageError
 from streamkit.lab.recording import SUFFIX, BadRecording, Read, RecordedRequest, Recording
+from streamkit.lab.recording.folders import files_below
 from streamkit.lab.recording.loading import load as recordings_in
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.report import StreamReport
@@ -47,7 +48,8 @@ class Loaded:
 def load(paths: Iterable[str | Path]) -> list[Loaded]:
     """Return the recordings in files and in all ``*.stream.jsonl`` below folders, sorted by the time when they began.
 
-    Raises UsageError for a folder without recordings, BadRecording for a file that cannot be replayed, and OSError.
+    Hidden files are skipped. Raises UsageError for a folder without recordings, SourceFailed for one that cannot be read,
+    BadRecording for a file that cannot be replayed, and OSError.
     """
     loaded = [loaded for path in paths for file in _files(Path(path)) for loaded in _loaded_of(file)]
     return sorted(loaded, key=lambda each: (each.recording.at, each.name))
@@ -72,10 +74,15 @@ def _loaded(name: str, recording: Recording) -> Loaded:
     return Loaded(name, recording, request)
 
 
+def recordings_below(folder: Path) -> list[Path]:
+    """Return the ``*.stream.jsonl`` in a folder and its subfolders. Raises SourceFailed for a folder that cannot be read."""
+    return [file for file in files_below(folder) if file.name.endswith(SUFFIX)]
+
+
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    found = sorted(path.rglob(f"*{SUFFIX}"))
+    found = recordings_below(path)
     if not found:
         raise UsageError(f"{path}: no file in this folder ends with {SUFFIX}")
     return found

@@ -77,8 +77,8 @@ def test_arguments_and_raw_bytes_have_two_forms():
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("x =", "s.toml:1:4: Invalid value, but the file ends"),
-        ("[[turn]]\nsteps = [{ say = }]", "s.toml:2:18: Invalid value"),
+        ("x =", "s.toml:1:4: invalid value; write text in quotes"),
+        ("[[turn]]\nsteps = [{ say = }]", "s.toml:2:18: invalid value; write text in quotes"),
         ("", "s.toml:1:1: turn: write at least one, as [[turn]] with steps"),
         ("turn = 1", "s.toml:1:1: turn: write at least one, as [[turn]] with steps"),
         ("repeat = 1\n[[turn]]\nsteps=[{say='x'}]", "s.toml:1:1: repeat: must be true or false, not an integer"),

@@ -127,10 +127,11 @@ def test_an_error_is_the_dialects_own(dialect):
     ("response", "message"),
     [
         ({"embedding": [0.1]}, "fixtures[0]: it is not a chat response: it has 'embedding'"),
+        ({}, "fixtures[0]: it is not a chat response: it has no members"),
         ({"toolCalls": [{"name": "f"}]}, "fixtures[0]: 'arguments' is missing"),
         ({"blocks": [{"type": "text"}]}, "fixtures[0]: 'text' is missing"),
-        ({"blocks": ["text"]}, "fixtures[0]: string indices must be integers, not 'str'"),
-        ("Hi", "fixtures[0]: 'str' object has no attribute 'get'"),
+        ({"blocks": ["text"]}, "fixtures[0]: a value has an unexpected type"),
+        ("Hi", "fixtures[0]: a value has an unexpected type"),
     ],
 )
 def test_what_is_no_answer_is_refused_with_its_place(response, message):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -89,16 +91,20 @@ def test_a_file_whose_recorder_died_is_read_up_to_there():
     [
         (b"data: {}\n\n", "r: this is not a recording, according to its first line"),
         (b'{"streamkit_recording":2}\n', "r:1: the line can't be read: unknown version 2; only 1"),
-        (b'{"streamkit_recording":1}\n[0.1]\n', "r:2: the line can't be read: not enough values to unpack (expected 2, got 1)"),
+        (b'{"streamkit_recording":1}\n[0.1]\n', "r:2: the line can't be read: a read must be [seconds, \"text\"] or [seconds, {\"b64\": \"base64\"}], not [0.1]"),
+        (b'{"streamkit_recording":1}\n[1,null]\n', "r:2: the line can't be read: a read must be [seconds, "),
+        (b'{"streamkit_recording":1}\n["x","a"]\n', "r:2: the line can't be read: a time must be a number of seconds, not 'x'"),
+        (b'{"streamkit_recording":1}\n{"request":[]}\n', "r:2: the line can't be read: request must be an object, not []"),
+        (b'{"streamkit_recording":1}\n{"t":0,"response":{"status":200,"headers":[1]}}\n', "r:2: the line can't be read: a value has an unexpected type"),
         (b'{"streamkit_recording":1}\n{"request":{}}\n', "r:2: the line can't be read: 'path' is missing"),
         (b'{"streamkit_recording":1}\n\n[-1,"a"]\n', "r:3: the line can't be read: a time must be a number of seconds, not -1"),
         (b'{"streamkit_recording":1}\n[1,{"b64":"?"}]\n', "r:2: the line can't be read: Only base64 data is allowed"),
         (b'{"streamkit_recording":1}\n7\n', "r:2: the line can't be read: must be an object or a list, not 7"),
         (b'{"streamkit_recording":1,', "r:1: the line is incomplete"),
-        (b'{"streamkit_recording":1,"removed":5}\n', "r:1: the line can't be read: 'int' object is not iterable"),
+        (b'{"streamkit_recording":1,"removed":5}\n', "r:1: the line can't be read: removed must be a list, not 5"),
         (b'{"streamkit_recording":1,"id":"\\ud800"}\n', "r:1: the line can't be read: id has half of a surrogate pair: '\\ud800'"),
         (b'{"streamkit_recording":1,"side":"left"}\n', "r:1: the line can't be read: side must be upstream or client, not 'left'"),
-        (b'{"streamkit_recording":1}\n{"t":0,"response":{"status":1e400}}\n', "r:2: the line can't be read: cannot convert float infinity to integer"),
+        (b'{"streamkit_recording":1}\n{"t":0,"response":{"status":1e400}}\n', "r:2: the line can't be read: status must be a whole number, not inf"),
         (b'{"streamkit_recording":1}\n{"t":0,"response":{"status":99}}\n', "r:2: the line can't be read: status must be 200 to 999, not 99"),
         (b'{"streamkit_recording":1}\n{"t":0,"response":{"status":200,"headers":{"a":"b\\r\\nc: d"}}}\n',
          "r:2: the line can't be read: the header 'a' has a character that headers must not have: 'b\\r\\nc: d'"),
@@ -116,3 +122,28 @@ def test_reads_that_were_dropped_make_a_recording_inexact(tmp_path):
     path.write_bytes(b"".join(lines_of(recording(end=End(t=1, kind="whole", dropped=2)))))
     assert is_recording(path.read_bytes())
     assert not read_recording(path).exact
+
+
+READS = (Read(0.6, b"data: a\n\n"), Read(0.7, b"data: b\n\n"))
+
+
+@pytest.mark.parametrize(
+    ("reads", "change"),
+    [
+        (READS[:1], "it has 1 reads, but had 2"),
+        ((READS[0], Read(0.7, b"data: b\r\n\r\n")), "it has 20 bytes, but had 18"),
+        ((READS[0], Read(0.7, b"data: c\n\n")), "its hash differs"),
+    ],
+)
+def test_reads_that_are_not_those_of_the_end_are_refused_unless_it_has_no_hash(reads, change):
+    end = End.of(READS)
+    advice = "if this was on purpose, remove the member sha256 from the file's last line"
+    with pytest.raises(BadRecording, match=re.escape(f"r: the response in the file was changed: {change}; {advice}")):
+        parse_recording(b"".join(lines_of(recording(reads=reads, end=end))), name="r")
+    for other in (
+        evolve(end, sha256=""),
+        evolve(end, dropped=1),
+        evolve(end, kind="truncated_by_recorder"),
+        evolve(end, kind="withheld"),
+    ):
+        assert parse_recording(b"".join(lines_of(recording(reads=reads, end=other)))).reads == reads

@@ -56,13 +56,13 @@ def test_a_whole_answer_is_one_read():
     ("line", "message"),
     [
         (b"{", "the line can't be read: Expecting property name"),
-        (b"[]", "the line can't be read: list indices"),
+        (b"[]", "the line can't be read: a value has an unexpected type"),
         (json.dumps({**entry(), "schema_version": 2}).encode(), "unknown version 2; only 1"),
         (json.dumps({"schema_version": 1, "request": {}}).encode(), "'response' is missing"),
         (cassette(entry(response={"stream_chunks": [{"data": "x"}]})), "'t_offset_ms' is missing"),
         (cassette(entry(response={"stream_chunks": [{"data": "x", "t_offset_ms": -1}]})), "a time must be a number of milliseconds, not -1"),
         (cassette(entry(request={"body": {"__reel_raw_base64__": "?"}})), "Only base64 data is allowed"),
-        (json.dumps({**entry(), "response": 7}).encode(), "the line can't be read: 'int' object has no attribute 'get'"),
+        (json.dumps({**entry(), "response": 7}).encode(), "the line can't be read: a value has an unexpected type"),
     ],
 )  # fmt: skip
 def test_a_line_that_cannot_be_read_is_named(line, message):
