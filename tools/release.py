@@ -114,7 +114,7 @@ def normalise(archive: Path, epoch: int) -> None:
 def address(tree: Path, repository: str, version: str) -> None:
     """Write the repository's address into the metadata, and make the README's relative links absolute, for PyPI's page."""
     project = tree / "pyproject.toml"
-    urls = f'[project.urls]\nRepository = "{repository}"\nChangelog = "{repository}/blob/v{version}/CHANGELOG.md"\n\n'
+    urls = f'[project.urls]\nRepository = "{repository}"\n\n'
     project.write_text(project.read_text("utf-8").replace("[project.scripts]\n", f"{urls}[project.scripts]\n"), "utf-8")
     readme = tree / "README.md"
     readme.write_text(absolute(readme.read_text("utf-8"), repository, version), "utf-8")
