@@ -204,7 +204,7 @@ class Status(IntEnum):
 
 @define
 class Withheld:
-    """A call that the output could not carry, or a part of a call's text that the output could not carry."""
+    """A call, or a part of a call's text, that could not be written to the output."""
 
     kind: str  #: the kind of loss or repair that was counted for this call
     id: str | None
@@ -247,11 +247,12 @@ class StreamReport:
     verdicts: Counter[str] = field(factory=_empty_counter)  #: the number of finished calls with each verdict
     #: The number of texts with each verdict, if the request asked for JSON (``check_output``).
     output_verdicts: Counter[str] = field(factory=_empty_counter)
-    #: The calls and texts that the output could not carry. At most 1,000 are kept. Further calls and texts are only
-    #: counted.
+    #: The calls and texts that could not be written to the output. At most 1,000 are kept. Further calls and texts are
+    #: only counted.
     withheld: list[Withheld] = field(factory=list)
-    #: The received part of a frame that the end of the input truncated. If both dialects are the same, also frames that
-    #: were never forwarded because the client would have run the calls of an interrupted response.
+    #: The received part of a frame that is incomplete because the input ended. If both dialects are the same, this
+    #: field also has frames that were never forwarded, because the client would have run the calls of an interrupted
+    #: response.
     broken_frame: bytes | None = None
     #: True: the stream reached the dialect's completion point. False: the stream ended before this point. None: the
     #: stream is still being read.

@@ -263,8 +263,8 @@ def events_page() -> str:
         prose(events.__doc__),
         explained("frame", "wire", "aside"),
         "## Which stage yields which event",
-        "`decode` yields only classes of `WireEvent`. `accumulate_tool_calls`, `check_json` and your stages yield only\n"
-        "classes of `Event`. The classes that are marked in neither column are values of fields.",
+        "`decode` yields only events of `WireEvent`. `accumulate_tool_calls`, `check_json` and your stages yield only\n"
+        "events of `Event`. Objects of the classes that are marked in neither column are only values of fields in events.",
         table(["event", "`WireEvent`", "`Event`"], rows),
         "## Words",
         table(["type", "values"], words),
