@@ -71,7 +71,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "index_missing": "a tool call or block had no index, and was identified by its id, name or order",
     "index_reused": "two calls, two blocks or two choices of a whole response had the same index; they were kept apart",
     "index_changed": "one call had several indices; its fragments were joined by the call's id",
-    "id_missing": "a call had no id; an id was made",
+    "id_missing": "a call had no id; an id was generated",
     "id_repeated": "a later delta of a call repeated the call's id, which was ignored",
     "id_changed": "a later delta of a call had a different id, which was ignored",
     "id_duplicate": "two calls had the same id; the second call was given a new id",
@@ -144,7 +144,7 @@ STREAM_LOSSES: Final[Mapping[str, str]] = {
 
 REQUEST_REPAIRS: Final[Mapping[str, str]] = {
     "choices_split": "all choices of a whole response ended with `tool_calls`, but one had no call; they became one message",
-    "result_missing": "an earlier call had no result; a result that says this was added",
+    "result_missing": "an earlier call had no result; a result that says so was added",
     "result_orphaned": "a result without its call was dropped",
     "result_moved": "a result was not in the place that the dialect requires, and was moved there",
     "turns_joined": "adjacent turns of the same role were joined",
