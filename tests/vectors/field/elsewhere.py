@@ -266,7 +266,7 @@ CASES = (
     Elsewhere(
         number=215, refs="Claude Code, the AI SDK and openai-agents send image URLs to Ollama and Bedrock",
         cause="software drops an image URL for a dialect without URLs, and the model describes an image that it has not seen",
-        does="The setting `linked_media` decides what happens. streamkit refuses the request with the path of the image, or drops the image and counts a loss, or fetches the image. streamkit fetches only over https and from public addresses, with limits.",
+        does="The setting `linked_media` decides what happens. streamkit refuses the request with an error that gives the path of the image, or drops the image and counts a loss, or fetches the image. streamkit fetches only over https and from public addresses, with limits.",
         covered_by="tests/requests/test_providers.py::test_an_image_at_a_url_is_refused_where_no_url_is_taken_unless_it_may_be_dropped",
     ),
     Elsewhere(
@@ -290,7 +290,7 @@ CASES = (
     Elsewhere(
         number=219, refs="Claude Code and Codex, after a compaction (the provider replaced the conversation with a summary), with a model of another provider",
         cause="a summary replaces the conversation. Software drops this summary for another provider, so the model there knows nothing of the conversation",
-        does="streamkit writes a readable summary as text in other dialects. If only the vendor of the summary can read it, streamkit refuses the request with the path of the summary. Each vendor gets its own summaries back.",
+        does="streamkit writes a readable summary as text in other dialects. If only the vendor of the summary can read it, streamkit refuses the request with an error that gives the path of the summary. Each vendor gets its own summaries back.",
         covered_by="tests/requests/test_compaction.py::test_a_summary_of_anthropic_is_text_elsewhere",
     ),
     Elsewhere(
@@ -572,13 +572,13 @@ CASES = (
     Elsewhere(
         number=340, refs="maximhq/bifrost#5884",
         cause="the URL of a document is dropped for a dialect that accepts no URLs",
-        does="For every target, streamkit treats this URL like the URL of an image (case 215). streamkit refuses the request with the path of the document, or fetches the document, or drops it.",
+        does="For every target, streamkit treats this URL like the URL of an image (case 215). streamkit refuses the request with an error that gives the path of the document, or fetches the document, or drops it.",
         covered_by="tests/requests/test_media_elsewhere.py::test_a_linked_document_is_taken_or_refused_or_dropped_as_a_linked_image_is",
     ),
     Elsewhere(
         number=341, refs="BerriAI/litellm (`gs://` in `file_id`); streamkit itself",
         cause="media are in the store of one vendor (`gs://`, `s3://`, a file id), but the request goes to another vendor, which cannot read them",
-        does="Dialects that can read the media get them. For other dialects, streamkit refuses the request with the path of the media.",
+        does="Dialects that can read the media get them. For other dialects, streamkit refuses the request with an error that gives the path of the media.",
         covered_by="tests/requests/test_media_elsewhere.py::test_what_only_a_vendors_store_has_goes_to_who_can_read_it_and_is_refused_for_others",
     ),
     Elsewhere(
@@ -650,7 +650,7 @@ CASES = (
     Elsewhere(
         number=357, refs="OpenAI Responses: `function_call_output` without `call_id`",
         cause="a tool result has no call id",
-        does="streamkit refuses the request with the path of the result. With the option `repair`, streamkit matches the result to a call by the name of its tool, then by order.",
+        does="streamkit refuses the request with an error that gives the path of the result. With the option `repair`, streamkit matches the result to a call by the name of its tool, then by order.",
         covered_by="tests/requests/test_models.py::test_an_output_without_the_id_of_its_call_is_paired_or_refused",
     ),
     Elsewhere(

@@ -192,7 +192,7 @@ CASES = (
     Case(
         number=21, refs="LibreChat-AI/agents#260",
         cause="calls have the same index or no index, and their arguments arrive in fragments",
-        does="streamkit starts another call only if the fragments prove that there are two calls. A repeated name inside an unfinished object proves nothing.",
+        does="streamkit starts another call only if the fragments prove that there are two calls. A name that is repeated while an object is unfinished proves nothing.",
         forms=(
             calling(
                 calls(call(0, "a", "f", '{"x":')), calls(call(0, None, "f", '{"z":1}')), calls(call(0, arguments="}")), name="no proof",
