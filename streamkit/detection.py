@@ -126,9 +126,9 @@ async def detect(source: AsyncIterable[bytes]) -> tuple[str, RereadSource]:
     """Return the dialect of a stream, and a new source that yields the whole stream from its beginning. Raises
     NotThisDialect if no dialect fits.
 
-    The first chunk of a Mistral stream looks like OpenAI's, so a Mistral stream is reported as ``openai-chat``. If you
-    already know the dialect, don't use ``detect``. The returned source owns ``source``: closing the returned source
-    closes ``source``.
+    The first chunk of a Mistral stream looks like the first chunk of an OpenAI stream, so a Mistral stream is reported
+    as ``openai-chat``. If you already know the dialect, don't use ``detect``. The returned source owns ``source``:
+    closing the returned source closes ``source``.
     """
     detector = Detector()
     check_source(source)

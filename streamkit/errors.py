@@ -89,8 +89,8 @@ class BadRequest(StreamkitError):
 
 
 class StreamError(StreamkitError):
-    """The input can't be read further. ``offset`` is the byte of the stream where the invalid frame begins, or None if
-    this byte is not known.
+    """The input can't be read further. ``offset`` is the position in the stream, in bytes, at which the invalid frame
+    begins, or None if this position is not known.
     """
 
     def __init__(self, message: str, *, offset: int | None = None) -> None:
@@ -153,8 +153,8 @@ class MissingCallId(StreamError):
 
 
 class SourceFailed(StreamError):
-    """The transport from which the source reads failed. ``__cause__`` is the transport's error. ``upstream`` is the
-    name of the source, if the source has a name.
+    """The source can't read further, because its transport failed. ``__cause__`` is the transport's error. ``upstream``
+    is the name of the source, if the source has a name.
 
     Your own source may raise this error. The error's message is sent to the client, so do not write a host name into
     the message.
@@ -195,7 +195,7 @@ class TotalTimeout(TimedOut):
 
 
 class Interrupted(SourceFailed):
-    """The program stopped reading, for example because the server shuts down."""
+    """The program stopped reading, for example because the server is shutting down."""
 
     type = "unavailable"
     end: ClassVar[Literal["shut_down", "cancelled", "abandoned"]] = "shut_down"  #: as in ``streamkit.resume.End``

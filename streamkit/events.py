@@ -1,9 +1,9 @@
 """The events that stages between ``decode`` and ``encode`` take and yield. Each event belongs to the union
 ``WireEvent``, to the union ``Event``, or to both.
 
-``decode`` yields *wire events*. A wire event has content of one frame. A wire event of a tool call has only the fields
-that are in its frame. ``accumulate_tool_calls`` turns wire events into *events*, which report that a tool call started,
-grew or finished. The two unions differ, so a type checker rejects a stage in the wrong place.
+``decode`` yields *wire events*. A wire event has content from one frame. A wire event of a tool call has only the
+fields that are in its frame. ``accumulate_tool_calls`` turns wire events into *events*, which report that a tool call
+started, grew or finished. The two unions differ, so a type checker rejects a stage in the wrong place.
 
 The classes have data and no behaviour. The classes are made with ``attrs.define`` and are not frozen, because a frozen
 instance takes two and a half times as long to create (design.md §9). Nevertheless, treat events as immutable: use
@@ -231,8 +231,8 @@ class ToolCallStarted:
     signature: Opaque | None = None
     id_made: bool = False  #: True if the wire had no id and streamkit made this id
     qualified: QualifiedName | None = None  #: the name that the client uses for the tool, if the tool is in a namespace
-    #: True if the model was stopped before the first character of the arguments. Then no fragment follows, and the
-    #: ``ToolCallFinished`` has ``ended=False``.
+    #: True if the model was stopped before the first character of the arguments. In this case, no fragment follows, and
+    #: the ``ToolCallFinished`` has ``ended=False``.
     cut: bool = False
 
 
@@ -271,7 +271,7 @@ class Verdict:
     * ``schema_invalid``: the JSON does not match the schema, or the called tool is unknown (``reason`` is ``unknown_tool``).
     * ``unchecked``: the JSON was not checked against the schema, or the text was too long to be kept. Don't run such a call.
 
-    ``position`` is the place of the fault in the text, in characters from its start.
+    ``position`` is the place of the fault in the text, in characters from the start of the text.
     """
 
     kind: VerdictKind
@@ -340,8 +340,8 @@ class UsageReported:
 
     @property
     def counts(self) -> bool:
-        """True if any count is above 0. If all counts are 0, the server does not know the counts yet, because every
-        request has tokens.
+        """True if any count is above 0. Every request has tokens, so if all counts are 0, the server does not know the
+        counts yet.
         """
         return bool(self.input_total or self.output_total or self.total)
 
@@ -354,7 +354,8 @@ class Aside:
 
     vendor: str
     kind: AsideKind
-    type: str  #: The place of the data on the wire. For an unknown event, this is ``event.`` and the event's name.
+    #: The place of the data on the wire. For an unknown event, this is ``event.`` followed by the event's name.
+    type: str
     raw: Any
     choice: int = 0
     block: int = 0
@@ -367,8 +368,8 @@ class MediaGenerated:
     """A whole image, video or file that the model made, as base64 text, a URL or the provider's file id.
 
     ``native`` is the part as it was received. If the output is a dialect of the same vendor, the encoder writes
-    ``native`` and ignores all other fields. If you change another field, set ``native`` to None. Speech of the model is
-    not a ``MediaGenerated``, but an ``Aside`` of the kind ``audio``.
+    ``native`` and ignores all other fields. If you change another field, set ``native`` to None. Speech from the model
+    is not a ``MediaGenerated``, but an ``Aside`` of the kind ``audio``.
     """
 
     kind: MediaKind
@@ -398,8 +399,7 @@ class StopReasonSeen:
     message: str | None = None
     #: True if this stop reason means a failure, and every client of the dialect reads the stop reason as a failure.
     ends_failed: bool = False
-    #: True if the client must run or approve something that only this dialect has. There is no tool call event for
-    #: this.
+    #: True if the client must run or approve something that only this dialect has. No tool call event reports this.
     waits: bool = False
 
 

@@ -34,7 +34,7 @@ class Limits:
     line_bytes: int = field(default=16 * MIB, validator=whole(1))
     #: The length of all lines of one event together, or of the payload of one binary message.
     event_bytes: int = field(default=16 * MIB, validator=whole(1))
-    #: The number of JSON values in one event. Each value takes a hundred bytes and several microseconds to parse. The
+    #: The number of JSON values in one event. Parsing takes a hundred bytes and several microseconds for each value. The
     #: default allows a last event that lists five alternatives for each of 8,000 tokens: such an event has 400,000
     #: values.
     event_values: int = field(default=500_000, validator=whole(1))
@@ -43,7 +43,7 @@ class Limits:
     #: The length of an event name or event id. The limit is low because names and ids are usually short, and clients
     #: keep copies of them.
     name_bytes: int = field(default=1024, validator=whole(1))
-    #: The largest index on the wire. An index is only a label, so this limit does not save memory. It rejects senseless
+    #: The largest index on the wire. An index is only a label, so this limit does not save memory. It rejects nonsensical
     #: values such as 2^63.
     index: int = field(default=65_535, validator=whole(0))
     #: The length of one call's argument text, in characters. The same limit applies to a text that is checked as JSON:

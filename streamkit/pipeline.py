@@ -62,11 +62,12 @@ StageFunction: TypeAlias = Callable[[AsyncIterable[A]], AsyncIterator[B]]
 
 
 class Stage(Generic[A_contra, B_co]):
-    """A configured built-in stage. A stage may be used in any number of pipes: each pipe gets its own machine.
+    """A configured built-in stage. A stage may be used in any number of pipes: each pipe keeps its own state for the
+    stage.
 
     ``pipe`` passes its report to the stage. If you call the stage as a function without a report, the stage makes its
     own report. ``takes`` and ``gives`` say what the stage takes and yields: ``bytes``, ``frames``, ``wire events`` or
-    ``events``. A pipe uses ``takes`` and ``gives`` to find built-in stages in a wrong order.
+    ``events``. A pipe uses ``takes`` and ``gives`` to detect built-in stages that are in the wrong order.
     """
 
     def __init__(
@@ -373,9 +374,7 @@ def _check_order(stages: Sequence[StageFunction[Any, Any]]) -> None:
 
 
 async def source_of(items: Iterable[T]) -> AsyncIterator[T]:
-    """Yield ``items`` from an async iterator, without waiting. Each item is the bytes of one read, or a batch of
-    events.
-    """
+    """Turn ``items`` into an async iterator that never waits. Each item is the bytes of one read, or a batch of events."""
     for item in items:
         yield item
 
@@ -477,10 +476,10 @@ def pipe(
     """Chain ``stages`` after ``source``. Enter the returned pipe with ``async with`` and iterate over it.
 
     The pipe owns every stage and the source. When the ``async with`` block ends, normally or with an error, the pipe
-    closes the stages and the source immediately, in the caller's task. A type checker finds a wrong order of up to
-    twelve stages. For example, if mypy reports that it can't infer ``Out2``, then the third stage does not accept the
-    output of the second stage. With ``timings=True``, ``report.timings`` has the time spent in each stage. Raises
-    UsageError if built-in stages are in a wrong order.
+    closes the stages and the source immediately, in the caller's task. A type checker detects stages in the wrong order
+    if the pipe has at most twelve stages. For example, if mypy reports that it can't infer ``Out2``, then the third
+    stage does not accept the output of the second stage. With ``timings=True``, ``report.timings`` contains the time
+    spent in each stage. Raises UsageError if built-in stages are in the wrong order.
     """
     _check_order(stages)
     return Pipe(source, stages, report, timings=timings)

@@ -44,8 +44,8 @@ class Policy:
     """
 
     #: For a stream that ends without a stop reason. ``refuse``: the stream counts as interrupted. ``derive``: the
-    #: stream counts as finished if it has complete calls and the terminator. ``accept``: as ``derive``, but the stream
-    #: also counts as finished if it has text and the terminator, or complete calls and a clean end of the input.
+    #: stream counts as finished if it has complete calls and the terminator. ``accept``: like ``derive``, but the
+    #: stream also counts as finished if it has text and the terminator, or complete calls and a clean end of the input.
     end_without_finish: Literal["refuse", "derive", "accept"] = "derive"
     #: For a call without an id. ``make``: make an id. ``refuse``: end the stream with ``MissingCallId``.
     missing_id: Literal["make", "refuse"] = "make"

@@ -22,13 +22,13 @@ class ReadOptions:
 
     policy: Policy = TOLERANT  #: Which faults of a provider to tolerate.
     limits: Limits = DEFAULT_LIMITS  #: Limits on the memory that one stream or response may take.
-    #: The tools of the request, if arguments must be checked against the tools' schemas: ``Request.tools``, the
+    #: The tools of the request, if arguments are to be checked against the tools' schemas: ``Request.tools``, the
     #: definitions from a request body, or ``ToolSchemas``. If you set this option, you need not set ``offered``. It
     #: needs the extra ``schema``.
     tools: Tools | None = None
-    #: The tools of the request, if arguments must not be checked. ``Policy.text_calls`` finds only calls of these
-    #: tools. If you pass ``Request.tools``, each call also gets the name and kind that its tool has in the client's
-    #: request.
+    #: The tools of the request, if arguments are not to be checked against the tools' schemas. ``Policy.text_calls``
+    #: finds only calls of these tools. If you pass ``Request.tools``, each call also gets the name and kind that its
+    #: tool has in the client's request.
     offered: Sequence[Tool] | Sequence[Mapping[str, Any]] | None = None
     #: The output format of the request (``Request.options.output``). If this format is JSON, the text of the response
     #: gets a verdict. A format with a schema needs the extra ``schema``.

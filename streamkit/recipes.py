@@ -141,26 +141,26 @@ def transcode(
     clock: Callable[[], float] = time.time,
     timings: bool = False,
 ) -> Pipe[bytes]:
-    """Convert a stream from bytes of one dialect to bytes of another dialect.
+    """Convert the bytes of a stream from one dialect to another dialect.
 
     ``from_dialect`` is the name of a dialect or of a provider (``"deepseek"``). ``to_dialect`` is the name of a dialect
     or of a client (``"claude-code"``). ``options`` say which faults to tolerate and which tools the request has.
     ``profile`` adapts the output to one client. The default of ``profile`` is the profile of the named client.
 
-    If both dialects are the same, frames are forwarded byte for byte, and are only read to fill the report. Two things
-    may change: usage that ``profile`` did not ask for is dropped, and a missing model name is taken from ``profile``.
-    Faults of the provider are forwarded too. To repair them, use ``reencode=True``: frames are then decoded and encoded
-    again. This also happens if you pass ``stages``, if the policy searches the text (``think_tags="on"``,
-    ``text_calls``), or if ``profile`` changes more than the usage and the model name.
+    If both dialects are the same, frames are forwarded byte for byte, and are read only to fill in the report. Two
+    things may change: usage that ``profile`` did not ask for is dropped, and a missing model name is taken from
+    ``profile``. Faults of the provider are forwarded too. To repair them, use ``reencode=True``: frames are then
+    decoded and encoded again. Frames are also decoded and encoded again if you pass ``stages``, if the policy searches
+    the text (``think_tags="on"``, ``text_calls``), or if ``profile`` changes more than the usage and the model name.
 
     ``stages`` are stages that take and yield events: your own stages, or stages such as ``redact``. These stages run
     after the calls were checked and before the events are encoded. If a stage changes the arguments of a call, the
     stage must set ``verdict=None`` in the ``ToolCallFinished``, so that the call is checked again.
 
-    If one read has several deltas of the same block or call, these deltas become one delta. This saves work and delays
-    nothing. ``join=False`` keeps the provider's deltas. ``clock`` returns the time in seconds since the epoch, for a
-    response that has no time. ``timings`` means the same as in ``pipe``. Raises UsageError for an unknown name or a bad
-    schema. All other failures are reported in the output and in the report.
+    If one read has several deltas of the same block or call, these deltas become one delta. This saves work and causes
+    no delay. ``join=False`` keeps the deltas as the provider sent them. ``clock`` returns the time in seconds since the
+    epoch, for a response that has no time. ``timings`` means the same as in ``pipe``. Raises UsageError for an unknown
+    name or a bad schema. All other failures are reported in the output and in the report.
     """
     dialect, provider = source_named(from_dialect)
     target, client = client_named(to_dialect)

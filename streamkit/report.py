@@ -71,7 +71,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "index_missing": "a tool call or block had no index, and was identified by its id, name or order",
     "index_reused": "two calls, two blocks or two choices of a whole response had the same index; they were kept apart",
     "index_changed": "one call had several indices; its fragments were joined by the call's id",
-    "id_missing": "a call had no id; an id was made",
+    "id_missing": "a call had no id; an id was generated",
     "id_repeated": "a later delta of a call repeated the call's id, which was ignored",
     "id_changed": "a later delta of a call had a different id, which was ignored",
     "id_duplicate": "two calls had the same id; the second call was given a new id",
@@ -144,7 +144,7 @@ STREAM_LOSSES: Final[Mapping[str, str]] = {
 
 REQUEST_REPAIRS: Final[Mapping[str, str]] = {
     "choices_split": "all choices of a whole response ended with `tool_calls`, but one had no call; they became one message",
-    "result_missing": "an earlier call had no result; a result that says this was added",
+    "result_missing": "an earlier call had no result; a result that says so was added",
     "result_orphaned": "a result without its call was dropped",
     "result_moved": "a result was not in the place that the dialect requires, and was moved there",
     "turns_joined": "adjacent turns of the same role were joined",
@@ -169,9 +169,9 @@ REQUEST_LOSSES: Final[Mapping[str, str]] = {
     "reasoning_history": "reasoning of earlier turns that the dialect or the provider does not accept in a request",
     "media": "an image, an audio file or another file that the dialect does not accept in this place",
     "cache_mark": "how long the provider must keep the prompt in its cache (the dialect has other times, or no cache marks)",
-    "system_place": "the place of a system message in the middle of the conversation",
+    "system_place": "the position of a system message in the middle of the conversation",
     "turn_name": "the name of the speaker of a message",
-    "result_error": "the mark that a tool result is an error; the result's text says this instead",
+    "result_error": "the mark that a tool result is an error; the result's text says so instead",
     "tool_choice": "the exact choice of tools",
     "tool_strict": "the requirement that a tool's arguments match its schema",
     "tool_namespace": "a namespace of tools and its description; the tools' names begin with the namespace's name",
@@ -204,7 +204,7 @@ class Status(IntEnum):
 
 @define
 class Withheld:
-    """A call that the output could not carry, or a part of a call's text that the output could not carry."""
+    """A call, or a part of a call's text, that could not be written to the output."""
 
     kind: str  #: the kind of loss or repair that was counted for this call
     id: str | None
@@ -247,11 +247,12 @@ class StreamReport:
     verdicts: Counter[str] = field(factory=_empty_counter)  #: the number of finished calls with each verdict
     #: The number of texts with each verdict, if the request asked for JSON (``check_output``).
     output_verdicts: Counter[str] = field(factory=_empty_counter)
-    #: The calls and texts that the output could not carry. At most 1,000 are kept. Further calls and texts are only
-    #: counted.
+    #: The calls and texts that could not be written to the output. At most 1,000 are kept. Further calls and texts are
+    #: only counted.
     withheld: list[Withheld] = field(factory=list)
-    #: The received part of a frame that the end of the input truncated. If both dialects are the same, also frames that
-    #: were never forwarded because the client would have run the calls of an interrupted response.
+    #: The received part of a frame that is incomplete because the input ended. If both dialects are the same, this
+    #: field also has frames that were never forwarded, because the client would have run the calls of an interrupted
+    #: response.
     broken_frame: bytes | None = None
     #: True: the stream reached the dialect's completion point. False: the stream ended before this point. None: the
     #: stream is still being read.

@@ -22,11 +22,11 @@ BROKE = "the connection to the upstream broke"
 
 
 def iter_httpx(response: Any) -> HTTPXSource:
-    """Return the body of a streamed response of httpx or httpx2 as a source of bytes.
+    """Return the body of a streamed response from httpx or httpx2 as a source of bytes.
 
-    For a ``response`` of ``AsyncClient.stream``, iterate over the source with ``async for``, or pass the source to
-    ``transcode`` or another pipe. For a ``response`` of ``Client.stream``, iterate over the source with ``for``, or
-    pass the source to ``transcode_sync``. A response of an SDK that is built on httpx works too, such as one of
+    For a ``response`` from ``AsyncClient.stream``, iterate over the source with ``async for``, or pass the source to
+    ``transcode`` or another pipe. For a ``response`` from ``Client.stream``, iterate over the source with ``for``, or
+    pass the source to ``transcode_sync``. A response from an SDK that is built on httpx works too, such as one from
     ``with_streaming_response`` in ``openai`` and ``anthropic``. Raises UsageError for any other object.
 
     Reading raises SourceFailed if httpx raises RequestError, for example because the connection broke, a time-out

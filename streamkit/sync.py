@@ -44,10 +44,10 @@ def transcode_sync(
 
     The arguments mean the same as in ``transcode``. ``source`` is an iterable of bytes: ``[data]``, an open file,
     ``iter_httpx(response)``, or your own generator. Your generator should raise SourceFailed if its transport fails.
-    Your stages must not wait for an event loop. The function returns an iterator of bytes, which has the ``report``. To
-    close the source, read the iterator to its end, or use the iterator in a ``with`` block. Raises UsageError for an
-    unknown name, a bad schema, or bytes instead of an iterable of bytes. All other failures are reported in the output
-    and in the report.
+    Your stages must not wait for an event loop. The function returns an iterator of bytes, with the report in its
+    attribute ``report``. To close the source, read the iterator to its end, or use the iterator in a ``with`` block.
+    Raises UsageError for an unknown name, a bad schema, or bytes instead of an iterable of bytes. All other failures
+    are reported in the output and in the report.
     """
     return SyncPipe(
         transcode(

@@ -20,17 +20,17 @@ HEAD = """\
 
 This page says what a client of the gateway gets for each fault of an upstream.
 `tools/fault_matrix.py` starts a gateway that has only one upstream, causes each fault at this upstream, and reads the
-client's response. A test repeats these runs and compares their results with this page.
+response that the client gets. A test repeats these runs and compares their results with this page.
 
-In the next three sections, the tables have a column for each dialect of a client. A cell of such a column has one of three
+In the next three sections, the tables have a column for each dialect of a client. A cell in such a column has one of three
 values:
 
 - A number is an HTTP status. The response had not begun, so the client gets this status and the error body of its dialect.
-- *frame*: the response had begun with status 200. The client gets everything that had arrived. Then the client gets the error
-  frame of its dialect instead of the success terminator.
-- *frame, no end*: the client gets the same, but the gateway does not end the HTTP body. When the client leaves, or after
-  `server.linger_s`, the gateway closes the connection without the last chunk. Because this chunk is missing, clients that
-  ignore the error frame notice a failure, too.
+- *frame*: the response had begun with status 200. The client gets everything that had arrived from the upstream. Then the
+  client gets the error frame of its dialect instead of the success terminator.
+- *frame, no end*: the client gets the same, but the gateway does not end the HTTP body. When the client disconnects, or
+  after `server.linger_s` seconds, the gateway closes the connection without sending the empty chunk that ends a chunked HTTP
+  body. Because this chunk is missing, even clients that ignore the error frame notice the failure.
 
 One column is for clients that use a WebSocket. If a cell in this column has a number, the client gets a message of the type
 `error` with this status. Otherwise, the error frame is the last message of the response. The socket stays open.
@@ -50,7 +50,7 @@ In these runs, a route has two upstreams. The first upstream has the fault in th
 healthy. Clients of all five dialects send several requests, one after another, for streams and for whole responses. The
 results are the same in all dialects.
 
-For each request of a client, the column *attempts* has the number of attempts at the first upstream and at the second
+For each request of a client, the column *attempts* says how often the gateway tried the first upstream and the second
 upstream. `0+1` means that the gateway skipped the first upstream because it
 [rests](../how-to/choose-upstreams.md#upstreams-that-fail). The column *delay* says how much longer a request took than with a
 healthy first upstream. Delays of a few milliseconds do not count. The column *setting* has a setting of the route or of the

@@ -16,20 +16,20 @@ GENERATED = (
 )
 TEST = "tests/test_field_failures.py"
 INTRODUCTION = f"""\
-Each row of these tables is a failure that people reported in other software that streams model output, or that was found in
-streamkit. The row says what causes the failure, and what streamkit does in this case.
-The second column names each report as `repository#number`, as on GitHub. If a name has no number, the failure was seen
-when that software was run.
+Each row of these tables describes a failure. People reported the failure for other software that streams model output, or
+it was found in streamkit itself. The row says what causes the failure, and what streamkit does in this case.
+The second column names each report as `repository#number`, as on GitHub. A name without a number is the name of software
+that showed the failure when it was run.
 
 The tables use these words:
 
 - **Chat** is OpenAI's Chat Completions API, **Responses** is OpenAI's Responses API, and **Interactions** is the newer API
   of Gemini. **Anthropic**, **Gemini**, **Ollama** and other vendors' names also stand for the API of the vendor.
 - A **dialect** is the format of one of these APIs. streamkit reads a response in the dialect of the server, and writes the
-  response in the dialect of the client. If both dialects are the same, streamkit forwards the bytes, or it reads the
-  response and **writes it again**.
-- A **read** is the bytes that the network delivers at one time. A **frame** is one event of a stream, or one line in
-  Ollama's dialect. The **terminator** is the frame that says that a stream is complete (`[DONE]`, `message_stop`).
+  response in the dialect of the client. If both dialects are the same, streamkit either forwards the bytes, or reads
+  the response and **writes it again**.
+- A **read** is the bytes that one read operation returns from the network. A **frame** is one event of a stream, or one
+  line in Ollama's dialect. The **terminator** is the frame that says that a stream is complete (`[DONE]`, `message_stop`).
 - A **member** is a name with its value in a JSON object.
 - A **call** is a tool call. A **fragment** is the part of a call in one chunk of the stream: a piece of the arguments, and
   perhaps the id and the name.
@@ -39,16 +39,16 @@ The tables use these words:
   `malformed`. If streamkit **withholds** a call, the client does not get the call, and its arguments are in the report.
 - A stop reason is a **natural stop** if the model ended by itself (`stop`, `end_turn`). A stream is **interrupted** if it
   ends before its [completion point](../explanation/laws.md#l3-success-is-never-invented), after which the response is
-  whole. In Chat and Anthropic, this point is the stop reason, and the terminator may be missing. For an interrupted
-  stream, streamkit writes an error, and never a success.
-- A **sealed** signature is a signature with the name of its vendor, in a text that only streamkit reads. When the client
-  sends the text back, only this vendor gets the signature.
+  whole. In Chat and Anthropic, this point is the stop reason, and the terminator may be missing. streamkit ends
+  the output of an interrupted stream with an error, and never with a success.
+- To **seal** a signature means to put the signature and the name of its vendor into a text that only streamkit can read.
+  When the client sends this text back, streamkit sends the signature to no other vendor.
 - A **profile** says what a certain client or server of a dialect needs. A **policy** says which faults streamkit corrects.
-- The **gateway** is the server of streamkit, and an **upstream** is a server that the gateway sends requests to.
+- The **gateway** is streamkit's HTTP server, and an **upstream** is a server that the gateway sends requests to.
 
-Each test stream was written for this project: a few hundred bytes that show the cause.
-The tests read each stream whole, byte by byte, and split at positions from a seeded random generator. They also translate
-the stream into at least one other dialect, and check every repair and every loss.
+Each test stream was written for this project, and consists of a few hundred bytes that show the cause.
+The tests read each stream whole, byte by byte, and split at positions that a seeded random generator chooses. They also
+translate the stream into at least one other dialect, and check every repair and every loss.
 The last column names the tests. For example, this command runs the streams of case 9: `pytest {TEST} -k case-9-`."""
 #: The last number that a section may use; the later ones have room for more.
 SECTIONS = {
@@ -107,7 +107,7 @@ def summary() -> Iterator[str]:
     waiting = Counter(case.covered_by for case in ELSEWHERE if not case.covered and case not in outside)
     streams = sum(len(case.forms) for case in handled)
     yield f"{len(every_case())} cases"
-    shown = f"{streams} streams show {len(handled)} of them, and other tests show {len(covered)}"
+    shown = f"{len(handled)} are tested by {streams} test streams, and {len(covered)} by other tests"
     yield f"{len(handled) + len(covered)} are handled: {shown}"
     opened = [str(case.number) for case in CASES if case.open]
     yield f"{len(opened)} are not handled yet{': cases ' if opened else ''}{', '.join(opened)}"
@@ -115,7 +115,7 @@ def summary() -> Iterator[str]:
         yield f"{waiting.total()} wait"
     for what, times in sorted(waiting.items(), key=lambda item: (-item[1], item[0])):
         yield f"  {times} {'for ' + what.removeprefix(WAITS) if what.startswith(WAITS) else what.removeprefix('waits ')}"
-    yield f"{len(outside)} are outside what streamkit does"
+    yield f"{len(outside)} are outside the scope of streamkit"
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def row(case: Case | Elsewhere) -> tuple[str, ...]:
 
 
 def table(rows: Iterable[tuple[str, ...]]) -> str:
-    head = ("case", "reports", "cause on the wire", "what streamkit does", "repairs counted", "shown by")
+    head = ("case", "reports", "cause on the wire", "what streamkit does", "repairs counted", "tested by")
     cells = [head, ("---",) * len(head), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in cells)
 

@@ -52,7 +52,10 @@ TABLES: Final[Mapping[str, tuple[type, str]]] = {
             "[Upstreams that fail](../how-to/choose-upstreams.md#upstreams-that-fail) has the details."
         ),
     ),
-    "[[routes]]": (Route, "Which upstreams respond to requests for some models, and how often the gateway tries them."),
+    "[[routes]]": (
+        Route,
+        "Which upstreams respond to requests for which models, and how often the gateway tries them.",
+    ),
     "An element of `to`": (Target, 'A string is the name of an upstream: `"a"` means `{ upstream = "a" }`.'),
     "A key": (
         KeySource,
@@ -81,9 +84,9 @@ MEANINGS: Final[Mapping[str, str]] = {
     "Upstream.key": "The key for the upstream. Omit it if `auth` is `none`, `sigv4` or `google`. With `sigv4` and "
     "`google`, the gateway looks for credentials in the same places as the tools of AWS and Google.",
     "Upstream.proxy": "The HTTP proxy for requests: `http://proxy:3128`. If the URL has a user and a password, write it as "
-    "a key. By default, the gateway uses no proxy, even if the environment has a variable for one.",
+    "a key. By default, the gateway uses no proxy, even if an environment variable names one.",
     "Upstream.ca_file": "A PEM file with the root certificates to accept, instead of the system's root certificates. A "
-    "relative path begins at the configuration's folder.",
+    "relative path is resolved from the folder of the configuration file.",
     "Upstream.service": "For SigV4: the AWS service for which requests are signed, such as `bedrock-mantle` or "
     "`execute-api`. AWS refuses requests that are signed for another service. The default is the dialect's service, or "
     "`bedrock`.",
@@ -112,7 +115,7 @@ def _lines() -> Iterator[str]:
     yield ""
     yield "`--check-config` checks the file and does not start the gateway. If the file is correct, the command prints a"
     yield "summary of the configuration, and exits with 0. If the file has errors, the command"
-    yield "prints each error with line and column, and exits with 2."
+    yield "prints each error with its line and column, and exits with 2."
     yield ""
     yield "An unknown key is an error. A value of the wrong type is an error too, because the gateway converts no values."
     yield "If there is an error, the gateway does not start."
@@ -138,7 +141,7 @@ def _auth() -> Iterator[str]:
     yield ""
     yield "### `auth`"
     yield ""
-    yield "| value | how the key is sent | default of these dialects |"
+    yield "| value | how the key is sent | default for these dialects |"
     yield "|---|---|---|"
     sent = {name: f"`{header}: {scheme}…`" for name, (header, scheme) in key_headers().items()}
     others = {
@@ -162,10 +165,10 @@ def _known() -> list[str]:
 def _choice() -> Iterator[str]:
     yield ""
     yield "If a route has the full name of a model, the gateway uses that route. Otherwise, it uses the first pattern"
-    yield "of the file that matches."
-    yield "If an earlier pattern covers a later pattern, this is an error, because the gateway could never use the later one."
+    yield "in the file that matches."
+    yield "It is an error if an earlier pattern covers a later pattern, because the gateway could never use the later one."
     yield "`/v1/models` and all other lists of models contain only full names, because a pattern is not the name of a model."
-    yield "So write the names of the models that clients should see next to the pattern that matches them."
+    yield "If clients should see a model in these lists, write its full name in `models`, next to the pattern that matches it."
 
 
 def rows(kind: type) -> Iterator[tuple[str, ...]]:

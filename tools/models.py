@@ -25,11 +25,11 @@ In a program, [`model_info`](stages.md#model_info) returns the row for a name as
 | names | patterns of model names, as in a shell |
 | efforts | the words that tell the model how much to think; the word `none` turns thinking off |
 | thinks | when the model thinks. *Unasked* means always, unless a request turns thinking off. *Asked* means only if a \
-request turns thinking on. A budget is the range for the number of thinking tokens in a request |
+request turns thinking on. A budget is the range of values that a request may set as the number of thinking tokens |
 | refuses | options that the model refuses or ignores |
 | other facts | how the model differs from most models |
-| context | the largest number of tokens of a conversation, including the response |
-| output | the largest number of tokens of a response |
+| context | the largest number of tokens in a conversation, including the response |
+| output | the largest number of tokens in a response |
 | reads | the kinds of input that the model accepts |
 | sources | where the facts are from ([the list](#sources)), and when they were read there |
 
@@ -39,7 +39,7 @@ Some words in the column *other facts* need an explanation:
   requests with the same beginning cost less.
 - A *prefill* is text of the assistant at the end of a request, which the model continues.
 - A *deferred tool* is a tool whose definition the model gets only after it has searched for the tool.
-- A *signature* is a text with which the provider recognises an earlier tool call of the model.
+- A *signature* is a text by which the provider recognises an earlier tool call of the model.
 - A *phase* says whether a message of the model is a comment or the final answer."""
 VENDORS = {
     "anthropic": "Anthropic",

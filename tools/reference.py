@@ -263,8 +263,8 @@ def events_page() -> str:
         prose(events.__doc__),
         explained("frame", "wire", "aside"),
         "## Which stage yields which event",
-        "`decode` yields only classes of `WireEvent`. `accumulate_tool_calls`, `check_json` and your stages yield only\n"
-        "classes of `Event`. The classes that are marked in neither column are values of fields.",
+        "`decode` yields only events of `WireEvent`. `accumulate_tool_calls`, `check_json` and your stages yield only\n"
+        "events of `Event`. Objects of the classes that are marked in neither column are only values of fields in events.",
         table(["event", "`WireEvent`", "`Event`"], rows),
         "## Words",
         table(["type", "values"], words),
@@ -332,8 +332,8 @@ some dialects, the quirk also changes other responses. Some words in this column
 | `body` | a whole response; quirks without this word change only streams |
 
 The column *dialects* lists the dialects in which the quirk makes the repair necessary. A quirk is not possible in a dialect
-without the member that the quirk changes: Ollama's calls have no index. A dialect is also left out if the change makes no
-difference: in Ollama's dialect, a whole response is also a stream of one line."""
+without the member that the quirk changes: for example, Ollama's calls have no index. A dialect is also left out if the
+change makes no difference: for example, in Ollama's dialect, a whole response is also a stream of one line."""
 
 
 def quirks_page() -> str:

@@ -55,8 +55,8 @@ def event_of(media: Media, choice: int) -> MediaGenerated:
 def response_events(response: Response) -> list[Event]:
     """Return the events of a whole response as one batch for ``encode``.
 
-    If the response is not ``clean``, the last event is a ``StreamEnded`` with ``clean=False``. ``encode`` then does not
-    write a success.
+    If the response is not ``clean``, the last event is a ``StreamEnded`` with ``clean=False``. ``encode`` then writes
+    an error instead of a normal end of the stream.
     """
     check_type("response", response, Response, "decode_response(body, dialect) or await collect(source, dialect)")
     started = ResponseStarted(response.id, response.model, response.created, response.vendor, response.extras or None)

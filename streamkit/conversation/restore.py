@@ -178,9 +178,9 @@ class ToolRestorer(Link):
 def restore_calls(offered: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Event], list[Event]]:
     """Create a stage that gives each call the name and kind that the tool has in the client's request.
 
-    If a request is written in another dialect, a tool may get another name, and a custom tool may become a function.
-    This stage undoes such changes. Put the stage after ``check_json``. ``offered`` are the ``Request.tools`` of the
-    client's request. The stage checks no arguments.
+    When a request is translated into another dialect, a tool may get another name, and a custom tool may become a
+    function. This stage undoes such changes. Put the stage after ``check_json``. ``offered`` are the ``Request.tools``
+    of the client's request. The stage checks no arguments.
     """
     names = ToolNames.of(offered)
     return stage_within("events", "restore_calls", lambda report: ToolRestorer(names, limits=limits, report=report))

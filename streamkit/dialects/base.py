@@ -223,12 +223,12 @@ class Dialect:
     #: The bytes to write while the provider is silent, in the form of a comment or of an event. The first entry is the
     #: default form. Empty: clients of the dialect accept neither form.
     keep_alive: Mapping[Literal["comment", "event"], bytes] = field(factory=dict)
-    #: The bytes to write after an error frame if the stream already had output. After these bytes, the transfer is
-    #: broken off: a client that ignores the error frame would take a normal end of the HTTP body for a success. If the
-    #: bytes are not empty, they begin an event that never ends. A client that does not notice the broken transfer then
+    #: The bytes to write after an error frame if the stream already had output. After these bytes, the HTTP transfer is
+    #: aborted: a client that ignores the error frame would interpret a normal end of the HTTP body as success. If the
+    #: bytes are not empty, they begin an event that never ends. A client that does not notice the aborted transfer then
     #: fails at this event, and other clients drop the event. None: the HTTP body ends normally. This is for dialects in
-    #: which every client reads the error frame, and some clients would show the broken transfer instead of the error's
-    #: message.
+    #: which every client reads the error frame, and some clients would report the aborted transfer instead of the
+    #: error's message.
     failed_end: bytes | None = b""
     done_mark: bool = False  #: Whether ``[DONE]`` ends a stream.
     #: Returns whether an event may belong to this dialect. Takes the event's name and its payload. ``--from auto`` uses
@@ -273,9 +273,11 @@ class Dialect:
     #: How a request asks servers to continue the assistant's last text. None: servers cannot do this, or only some
     #: servers can.
     prefill: Prefill | None = None
-    #: The OpenTelemetry attribute ``gen_ai.provider.name``, if no provider is named. Empty: the dialect's name.
+    #: The value of the OpenTelemetry attribute ``gen_ai.provider.name``, if no provider is named. Empty: the dialect's
+    #: name.
     gen_ai_provider: str = ""
-    gen_ai_operation: str = "chat"  #: The OpenTelemetry attribute ``gen_ai.operation.name``: the kind of request.
+    #: The value of the OpenTelemetry attribute ``gen_ai.operation.name``: the kind of request.
+    gen_ai_operation: str = "chat"
     #: How servers may break the dialect's rules. For each kind of repair, this mapping has a change that damages a
     #: correct stream so that streamkit must repair the stream. See ``streamkit/dialects/quirks.py``.
     quirks: Mapping[str, Change] = field(factory=dict)

@@ -65,10 +65,10 @@ CASES: Final[Mapping[int, str]] = {
     40: "the arguments of a call arrive before its name",
     43: "`arguments` is null, and no other arguments follow",
     45: "an empty object (`{}`) arrives before the real arguments",
-    46: "the arguments are an object in a dialect that uses text, or text in a dialect that uses an object",
+    46: "the arguments are an object in a dialect that uses text, or a text in a dialect that uses an object",
     49: "the deltas of one call contain several objects instead of text",
-    50: "a server does not check the arguments, so they are not JSON or end too early",
-    52: "the reason is `stop`, but tools are called",
+    50: "a server does not check the arguments, so they may not be JSON, or may end too early",
+    52: "the stop reason is `stop`, but the response has tool calls",
     53: "the stop reason is `end_turn`, although the response has a `tool_use` block",
     54: "the stop reason is `tool_calls` or `tool_use`, but the response has no call",
     57: "`finish_reason` is an empty string in every chunk",
@@ -89,10 +89,10 @@ CASES: Final[Mapping[int, str]] = {
     81: "text blocks without text stay in the history, and the server rejects every later request",
     82: "the indices of content blocks have gaps",
     88: "a long signature is split between reads or deltas, or the input ends inside the signature",
-    94: "the JSON contains a raw U+2028, U+2029 or U+0085, where many line readers end a line",
+    94: "the JSON contains a raw U+2028, U+2029 or U+0085, which many line readers take for the end of a line",
     100: "some events have only `retry:`, `id:` or comment lines, or an empty `data:`",
     102: "a server sends comments as data",
-    106: "reads split the events, or the last event has no blank line after it",
+    106: "events are split between reads, or the last event has no blank line after it",
     111: "the stream contains the backend's error as raw JSON instead of an event",
     112: (
         "an error has an unusual form, for example no type or a null type, a message outside an `error` "
@@ -108,12 +108,12 @@ CASES: Final[Mapping[int, str]] = {
         "`output_item.added` or `content_part.added` already contains the first text or all of it, and the "
         "deltas repeat this text"
     ),
-    141: "the `done` events of Responses repeat the deltas, but have other indices and ids than the deltas",
+    141: "the `done` events of Responses repeat the deltas, but have different indices and ids from those of the deltas",
     147: "a Responses stream ends with `response.done`",
     157: "the stop reason is a word of another dialect: `tool_use` in place of `tool_calls`, or the reverse",
     160: (
-        "each fragment of a call is in both `function_call` and `tool_calls`, as llama-cpp-python does for a "
-        "tool that the request demands"
+        "each fragment of a call is in both `function_call` and `tool_calls`, as llama-cpp-python writes it if "
+        "the request requires a certain tool"
     ),
     162: "a character above U+FFFF is split between two deltas, with half a surrogate pair in each",
     164: 'a payload is not an object: it is `null`, `[]` or `"ping"`, or a list with an error or a chunk in it',

@@ -64,7 +64,7 @@ class Capabilities:
     result_errors: bool = True  #: whether the dialect has a member that marks a tool result as an error
     #: The vendor whose reasoning signatures a request may contain. None: no vendor. ``ANYBODY``: every vendor.
     signs_reasoning: str | None = None
-    #: Returns whether a request may contain a given redacted or encrypted reasoning of the vendor in
+    #: Returns whether a request may contain the given redacted or encrypted reasoning of the vendor in
     #: ``signs_reasoning``. None: a request may contain all such reasoning.
     takes_opaque: Callable[[str], bool] | None = None
     #: Other vendors whose redacted or encrypted reasoning a request may contain.
@@ -78,7 +78,8 @@ class Capabilities:
     #: dropped.
     strips_signatures: bool = False
     refusals: bool = False  #: whether the dialect has a type of part for refusals; if not, a refusal is written as text
-    #: Which blank texts are accepted. ``some``: a text of white space, if another part of the turn is not blank.
+    #: Which blank texts are accepted. ``some``: a text of white space is accepted if another part of the turn is not
+    #: blank.
     blank_texts: Literal["all", "some", "none"] = "all"
     #: The JSON type of a call's arguments. ``text``: a string. ``object``: an object. ``any``: any JSON value; arguments that
     #: are not JSON are written as a string.
@@ -101,7 +102,7 @@ class Capabilities:
     #: Splits the extra members of another dialect's part into two mappings. The first mapping has the members that this
     #: dialect also has, under this dialect's names. The second mapping has all other members.
     part_extras: Callable[[Part, Extras], tuple[Extras, Extras]] | None = None
-    #: Splits the extra members of another dialect's request in the same way.
+    #: Splits the extra members of another dialect's request in the same way as ``part_extras``.
     request_extras: Callable[[Extras], tuple[Extras, Extras]] | None = None
 
     # the order of turns
@@ -148,7 +149,7 @@ class Capabilities:
     unthinking_tools: bool = False  #: whether the model accepts no tools while it thinks
 
     # options
-    #: The neutral options that the dialect has.
+    #: The fields of ``Options`` that the dialect has.
     options: frozenset[str] = frozenset()
     most_stops: int | None = None
     service_tiers: frozenset[str] | None = None  #: The service tiers that the server knows. None: any tier.

@@ -250,10 +250,11 @@ def _part(raw: bytes, begin: int, end: int) -> bytes:
 
 
 def parse_eventstream(*, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]]:
-    """Create a stage that takes bytes and yields batches of frames. The bytes may be split at any place.
+    """Create a stage that takes the bytes of an AWS event stream and yields batches of frames.
 
-    If the input has a fault, the stage yields the frames before the fault, and then raises ``BrokenFrame`` (a wrong
-    checksum, length or header), ``HeadersTooLong``, ``EventTooLong``, ``NameTooLong`` or ``NotThisDialect``.
+    The bytes may be split at any point. If the input has a fault, the stage yields the frames before the fault, and
+    then raises ``BrokenFrame`` (a wrong checksum, length or header), ``HeadersTooLong``, ``EventTooLong``,
+    ``NameTooLong`` or ``NotThisDialect``.
     """
     return Stage(
         "parse_eventstream",

@@ -35,9 +35,9 @@ class Frame:
     """An SSE event, an NDJSON line, an element of a JSON array, or a binary message.
 
     ``data`` is the payload as received (for SSE, the data lines joined by LF). For SSE, ``event`` is the event type
-    (``"message"`` if the event has none), and ``id`` is the last event ID. ``offset`` is the byte of the stream where
-    the frame begins. ``terminated`` is False if the input ended before the blank line or line end that ends the frame.
-    ``headers`` are the headers of a binary message.
+    (``"message"`` if the event has none), and ``id`` is the last event ID. ``offset`` is the position in the stream, in
+    bytes, at which the frame begins. ``terminated`` is False if the input ended before the blank line or line end that
+    ends the frame. ``headers`` are the headers of a binary message.
     """
 
     data: bytes

@@ -194,9 +194,9 @@ class JSONArrayParser(Parser):
 def parse_json_array(*, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]]:
     """Create a stage that takes the bytes of a streamed JSON array and yields batches of frames.
 
-    The bytes may be split at any place. The elements of the array must be objects. If the input has a fault, the stage
+    The bytes may be split at any point. The elements of the array must be objects. If the input has a fault, the stage
     yields the frames before the fault, and then raises ``EventTooLong``, ``NotThisDialect`` or ``BrokenFrame``.
-    ``BrokenFrame`` means that there is other text between the elements or after the array.
+    ``BrokenFrame`` means that there is unexpected text between the elements or after the array.
     """
     return Stage(
         "parse_json_array", lambda report: JSONArrayParser(limits=limits, report=report), takes="bytes", gives="frames"

@@ -131,10 +131,10 @@ class NDJSONParser(Parser):
 
 
 def parse_ndjson(*, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]]:
-    """Create a stage that takes bytes and yields batches of frames. The bytes may be split at any place.
+    """Create a stage that takes the bytes of an NDJSON stream and yields batches of frames.
 
-    If the input has a fault, the stage yields the frames before the fault, and then raises ``LineTooLong``,
-    ``EventTooLong`` or ``NotThisDialect``.
+    The bytes may be split at any point. If the input has a fault, the stage yields the frames before the fault, and
+    then raises ``LineTooLong``, ``EventTooLong`` or ``NotThisDialect``.
     """
     return Stage(
         "parse_ndjson", lambda report: NDJSONParser(limits=limits, report=report), takes="bytes", gives="frames"

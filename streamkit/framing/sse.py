@@ -471,13 +471,14 @@ def parse_sse(
     stray_errors: bool = False,
     bare_body: bool = False,
 ) -> Stage[bytes, list[Frame]]:
-    """Create a stage that takes bytes and yields batches of frames. The bytes may be split at any place.
+    """Create a stage that takes the bytes of an SSE stream and yields batches of frames.
 
-    ``last_event="drop"`` drops a last event that has no blank line after it, as browsers do. With
-    ``stray_errors=True``, the stage also reads two kinds of error that the SSE format does not allow: a bare JSON
-    object after an event, and a field ``error: …`` (from older llama.cpp). With ``bare_body=True``, the stage also
-    reads an input that is a single bare JSON object. If the input has a fault, the stage yields the frames before the
-    fault, and then raises ``LineTooLong``, ``EventTooLong``, ``NameTooLong`` or ``NotThisDialect``.
+    The bytes may be split at any point. ``last_event="drop"`` drops a last event that has no blank line after it, as
+    browsers do. With ``stray_errors=True``, the stage also reads two kinds of error that the SSE format does not allow:
+    a bare JSON object after an event, and an ``error: …`` field (sent by older versions of llama.cpp). With
+    ``bare_body=True``, the stage also reads an input that is a single bare JSON object. If the input has a fault, the
+    stage yields the frames before the fault, and then raises ``LineTooLong``, ``EventTooLong``, ``NameTooLong`` or
+    ``NotThisDialect``.
     """
     check_words("parse_sse: last_event", [last_event], get_args(LastEvent))
     return Stage(

@@ -91,9 +91,10 @@ class Server:
     #: The host names that clients may send in the header `Host`. Examples are `"llm.example.org"`, `"*.example.org"` for all
     #: names below this domain, and `"*"` for any name. IP addresses, `localhost`, `host.docker.internal` and
     #: `host.containers.internal` are always allowed. A request with another name gets status 421. Without this check, a web
-    #: page could point its own name at this machine and read the gateway's responses (DNS rebinding). If the gateway listens
-    #: on loopback, or if this list is not empty, the gateway checks the name in each request. At the address `private`, it
-    #: always checks the name. If a proxy on the same machine forwards requests, list the host name that the proxy sends.
+    #: page could make its own host name resolve to this machine and read the gateway's responses (DNS rebinding). If the
+    #: gateway listens on loopback, or if this list is not empty, the gateway checks the name in each request. On the private
+    #: listener, the gateway always checks the name. If a proxy on the same machine forwards requests, list the host name that
+    #: the proxy sends.
     hosts: tuple[str, ...] = field(default=(), validator=_are_host_names)
     #: The sites whose web pages may send requests to the gateway. Write each site as browsers write it in the header `Origin`:
     #: `"https://chat.example.org"`, or `"*"` for any site. Browsers hide responses from the pages of all other sites (CORS).
@@ -104,7 +105,8 @@ class Server:
     #: The address of the private listener, which serves `/metrics`: `"host:port"`, `"auto"` (loopback, at `port` + 1), or
     #: `"off"`. The metrics have their own port because clients should not see how much the service is used.
     private: str = field(default="auto", validator=_is_listener)
-    #: The number of processes (workers) that serve requests. All workers listen on the same port. A worker uses one core.
+    #: The number of processes (workers) that serve requests. All workers listen on the same port. Each worker uses one CPU
+    #: core.
     workers: int = field(default=1, validator=ge(1))
     #: If there are several workers, the gateway kills and replaces a worker whose event loop does not respond for this many
     #: seconds. Until then, a worker that hangs still gets its share of new connections.
@@ -116,18 +118,18 @@ class Server:
     #: The size of the largest request body that the gateway accepts. The default is more than the 1 MiB that servers usually
     #: allow, because prompts with images may be larger.
     body_bytes: int = field(default=32 * MIB, validator=ge(1))
-    #: The memory in a process for all request bodies. A body counts while it arrives, and until the upstream's model begins to
-    #: respond. If this memory is full, clients get status 503 with `Retry-After`. Each JSON value in a body counts 256 bytes
-    #: in addition to its text. If a request contains the id of a stored item several times, the item counts each time. The
-    #: first 64 KiB of a request do not count. `bodies_bytes` must be at least `body_bytes`. Together with their decoded and
-    #: translated forms, requests take up to three times the memory that counts here.
+    #: The memory in a process for all request bodies. A body counts from the time when it begins to arrive until the
+    #: upstream's model begins to respond. If this memory is full, clients get status 503 with `Retry-After`. Each JSON value
+    #: in a body counts as 256 bytes in addition to its text. If a request contains the id of a stored item several times, the
+    #: item counts each time. The first 64 KiB of a request do not count. `bodies_bytes` must be at least `body_bytes`.
+    #: Together with their decoded and translated forms, requests take up to three times the memory that is counted here.
     bodies_bytes: int = field(default=BODIES_BYTES, validator=ge(1))
     #: The largest number of responses that may be in progress at the same time in a process. Further requests get status 503
     #: with `Retry-After`. Each response may keep `unsent_bytes` in memory, so the defaults allow 1 GiB in the worst case.
     max_streams: int = field(default=1000, validator=ge(1))
     #: The largest number of WebSockets that clients may have open at the same time in a process (`GET /v1/responses`). A
-    #: client that tries to open a further WebSocket gets status 426. With 0, every client gets status 426. Codex then
-    #: immediately continues over HTTP. A message in a WebSocket may have at most `body_bytes`.
+    #: client that tries to open another WebSocket gets status 426. With 0, every client gets status 426. Codex then
+    #: immediately continues over HTTP. A message in a WebSocket may be at most `body_bytes` long.
     max_sockets: int = field(default=1000, validator=ge(0))
     #: The memory in a process for the last request and response of each WebSocket. A client refers to this response with
     #: `previous_response_id` in its next message. The first 64 KiB of each WebSocket do not count. If this memory is full,
@@ -156,9 +158,9 @@ class Server:
     #: `/api/show`, `/api/ps`, `/api/version`). Requests to a model still need a key.
     keyless_listing: bool = False
     #: The response to a request for a token count, if no upstream of the model can count tokens, or if counting failed.
-    #: `estimate`: an estimate, which has the header `x-streamkit-count`. If the extra `tokens` is installed, the gateway
-    #: estimates with a vocabulary. Otherwise, it estimates from the number of bytes. `upstream`: an error. Claude Code then
-    #: requests a completion for each count. `off`: the client gets an error even if an upstream can count tokens.
+    #: `estimate`: an estimate, with the header `x-streamkit-count`. If the extra `tokens` is installed, the gateway estimates
+    #: with a vocabulary. Otherwise, it estimates from the number of bytes. `upstream`: an error. Claude Code then requests a
+    #: completion for each count. `off`: the client gets an error even if an upstream can count tokens.
     count_tokens: CountTokens = "estimate"
     #: Seconds of silence after which the gateway sends a keep-alive to a client. By default, many proxies close a connection
     #: after 60 s of silence.
@@ -170,31 +172,31 @@ class Server:
     #: If true, a whole JSON response may begin with white space as a keep-alive. Use this if clients are behind a proxy that
     #: closes connections after 60 s of silence. The HTTP status is then 200 even if the request fails.
     whole_keep_alive: bool = DEFAULT_DELIVERY.whole_keep_alive
-    #: Bytes of a response that may wait for its client. If more bytes wait, the gateway stops reading from the upstream. Most
-    #: responses are smaller than the default, so a slow client usually does not slow the upstream.
+    #: The number of bytes of a response that may wait to be sent to the client. If more bytes wait, the gateway stops reading
+    #: from the upstream. Most responses are smaller than the default, so a slow client usually does not slow the upstream.
     unsent_bytes: int = field(default=DEFAULT_DELIVERY.unsent_bytes, validator=ge(1))
-    #: Seconds after which the gateway disconnects a client that reads nothing although bytes wait for it. Such a client would
-    #: keep a connection to an upstream open.
+    #: Seconds after which the gateway disconnects a client that reads nothing although bytes are waiting to be sent to it.
+    #: Otherwise, such a client would keep a connection to an upstream open.
     stall_s: float = field(default=DEFAULT_DELIVERY.stall_s, validator=gt(0))
     #: Seconds that the gateway waits after an error frame before it closes the connection, if the client does not close it.
-    #: The gateway waits only in dialects whose clients may not know the error frame. The HTTP body then has no end, so these
-    #: clients notice that the stream failed. A client that has not read the whole stream by then may lose text.
+    #: The gateway waits only in dialects whose clients may not know the error frame. The gateway does not end the HTTP body,
+    #: so these clients notice that the stream failed. A client that has not read the whole stream by then may lose text.
     linger_s: float = field(default=DEFAULT_DELIVERY.linger_s, validator=ge(0))
     #: If more than this many seconds pass between two outputs of a model, the metrics and the log count a stall.
     stall_report_s: float = field(default=STALL_S, validator=gt(0))
-    #: Seconds that a client's connection may stay open without a request. The headers of a request may also take this long. A
-    #: proxy in front of the gateway must close its idle connections earlier. Otherwise the proxy may send a request over a
-    #: connection that the gateway is closing. nginx and AWS balancers close idle connections after 60 s, and Google's
+    #: Seconds that a client's connection may stay open without a request. The headers of a request may also take this long to
+    #: arrive. A proxy in front of the gateway must close its idle connections earlier. Otherwise the proxy may send a request
+    #: over a connection that the gateway is closing. nginx and AWS balancers close idle connections after 60 s, and Google's
     #: balancers after 600 s.
     idle_connection_s: float = field(default=75.0, validator=gt(0))
     #: A directory for recordings. The gateway records each exchange with an upstream in a separate file. If this setting is
-    #: empty, the gateway records nothing. The files contain prompts and responses but no keys. A relative path begins at the
-    #: directory where the gateway was started. If the directory is missing, the gateway creates it so that only the gateway's
-    #: user can read it. A file may have up to 64 MiB. All files together may have up to 4 GiB, and there may be up to 10,000
-    #: files.
+    #: empty, the gateway records nothing. The files contain prompts and responses but no keys. A relative path is resolved
+    #: from the directory in which the gateway was started. If the directory is missing, the gateway creates it so that only
+    #: the gateway's user can read it. A file may be up to 64 MiB large. All files together may be up to 4 GiB large, and there
+    #: may be up to 10,000 files.
     record: str = ""
-    #: How much of a request's body a recording contains. `full`: everything. `shape`: all members, but with the names of types
-    #: in place of the values. `none`: nothing.
+    #: How much of a request's body a recording contains. `full`: everything. `shape`: all members, but each value is replaced
+    #: with the name of its type. `none`: nothing.
     record_bodies: Bodies = "full"
     #: If true, responses and errors have three headers about the upstream that responded: `x-streamkit-upstream` (its name),
     #: `x-streamkit-model` (its name for the model), and `x-streamkit-attempts` (the number of attempts). These headers show
@@ -292,8 +294,8 @@ class Resume:
     #: The largest number of clients that may read one response at the same time.
     readers: int = field(default=DEFAULT_LOG_LIMITS.readers, validator=ge(1))
     #: The address of Redis: `redis://user:password@host:6379/0`, or `unix:///path`. For TLS, write `rediss://…`, with
-    #: `?ssl_ca_certs=path` if the server has private root certificates. The server may have replicas, but Redis Cluster is not
-    #: supported.
+    #: `?ssl_ca_certs=path` if the server's certificate comes from a private certificate authority. The server may have
+    #: replicas, but Redis Cluster is not supported.
     url: Secret | None = None
     #: The prefix of all names that the gateway uses in Redis. Other programs that use the same Redis server need another
     #: prefix.
@@ -301,8 +303,8 @@ class Resume:
     #: Seconds of silence after which other nodes consider a process dead. Clients that read responses of this process then get
     #: an error.
     lease_s: float = field(default=10.0, validator=gt(0))
-    #: Milliseconds that bytes wait before the gateway writes them to Redis, so that one command writes many bytes. The bytes
-    #: for the client do not wait.
+    #: Milliseconds that bytes wait before the gateway writes them to Redis, so that one command writes many bytes. Bytes for
+    #: the client are not delayed.
     flush_ms: int = field(default=50, validator=ge(0))
     #: If Redis can't be reached, the gateway retries for this many seconds. After that, clients that read a response from
     #: Redis get an error.
@@ -339,9 +341,9 @@ class Resume:
 class Responses:
     """How responses are kept for later requests that refer to them."""
 
-    #: If true, a request may refer to earlier responses of any upstream, with `previous_response_id` or with items of type
+    #: If true, a request may refer to earlier responses from any upstream, with `previous_response_id` or with items of type
     #: `item_reference`. The gateway then keeps responses in the store of `[resume]`, except if the request has `store: false`.
-    #: A request and everything that it refers to may together have at most `server.body_bytes`.
+    #: A request and everything that it refers to may together be at most `server.body_bytes` long.
     state: bool = False
     #: Seconds that the gateway keeps a response so that later requests can refer to it.
     ttl_s: float = field(default=3600.0, validator=gt(0))
@@ -359,8 +361,8 @@ class Responses:
 class Telemetry:
     """What is sent to OpenTelemetry."""
 
-    #: If true, the gateway sends traces and metrics by OTLP over HTTP. This needs the extra `otel`. The environment variables
-    #: of OpenTelemetry set the destination, the sampling and the service name: `OTEL_EXPORTER_OTLP_ENDPOINT`,
+    #: If true, the gateway sends traces and metrics with OTLP over HTTP. This needs the extra `otel`. The environment
+    #: variables of OpenTelemetry set the destination, the sampling and the service name: `OTEL_EXPORTER_OTLP_ENDPOINT`,
     #: `OTEL_TRACES_SAMPLER`, `OTEL_SERVICE_NAME` and others.
     otlp: bool = False
     #: The version of OpenTelemetry's conventions for generative AI, which defines the names of the metrics. `1.41`: the names
@@ -369,7 +371,7 @@ class Telemetry:
     #: If `on`, spans contain the conversation: prompts, responses and tool definitions, without texts that look like keys. The
     #: gateway then parses each stream a second time if its span is recorded (sampled).
     content: Literal["off", "on"] = "off"
-    #: The largest number of characters of each span attribute that contains parts of the conversation. If an attribute would
+    #: The largest number of characters in each span attribute that contains parts of the conversation. If an attribute would
     #: be longer, it contains only the newest messages.
     content_chars: int = field(default=CONTENT_CHARS, validator=ge(1000))
     #: If true, the gateway records each pause between two outputs of a stream as

@@ -34,7 +34,7 @@ class KeySource:
 
     #: The name of an environment variable that contains the key.
     env: str | None = None
-    #: A file that contains the key as its only line. A relative path begins at the configuration's folder.
+    #: A file that contains the key as its only line. A relative path is resolved from the folder of the configuration file.
     file: str | None = None
 
     def __attrs_post_init__(self) -> None:

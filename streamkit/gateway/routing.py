@@ -42,7 +42,7 @@ class Target:
     #: The upstream's name.
     upstream: Upstream
     #: The upstream's name for the model. The default is the name that the client sent. A `*` in this name is replaced with the
-    #: text that the `*` of the route's pattern matched.
+    #: text that the `*` in the route's pattern matched.
     model: str | None = field(default=None)
     #: How often the upstream is chosen in a group: an upstream with weight 3 is chosen three times as often as one with weight
     #: 1.
@@ -112,12 +112,12 @@ class Route:
     """The upstreams for some models, in the order in which they are tried, and how often they are tried."""
 
     #: The models of this route: names that clients may send, and shell patterns (`*`, `?`, `[abc]`). If a route has the full
-    #: name of the requested model, the gateway uses this route. Otherwise, it uses the first pattern of the file that matches.
+    #: name of the requested model, the gateway uses this route. Otherwise, it uses the first pattern in the file that matches.
     #: Clients that list the models get only the full names.
     models: tuple[str, ...] = field(validator=[_some, _names])
     #: The upstreams of this route, in the order in which the gateway tries them. Each element is the name of an upstream, or a
-    #: table such as `{ upstream = "b", model = "renamed" }`. An array in this array is a group of equal upstreams, from which
-    #: `balance` chooses: `[["a", { upstream = "b", weight = 3 }], "c"]`.
+    #: table such as `{ upstream = "b", model = "renamed" }`. An array inside this array is a group of equal upstreams, from
+    #: which `balance` chooses: `[["a", { upstream = "b", weight = 3 }], "c"]`.
     targets: tuple[Target, ...] = field(validator=_some, converter=_placed)
     #: How the gateway chooses an upstream in a group of equal upstreams. `weighted`: at random, by weight. `fewest_open`: the
     #: upstream for which the number of open streams in this process, divided by the weight, is smallest. `affinity`: the same
@@ -143,7 +143,7 @@ class Route:
     #: `permission`, `not_found`, `unsupported_tools` and `unsupported_request`. The remaining reasons are `context_length`,
     #: `content_filter`, `refusal`, `no_output`, `tool_choice_ignored`, `too_large` and `invalid_request`.
     next_on: tuple[Literal["default", Reason], ...] = ("default",)
-    #: What the gateway does if an upstream's stream is interrupted inside text. `report`: the client gets an error.
+    #: What the gateway does if an upstream's stream is interrupted in the middle of text. `report`: the client gets an error.
     #: `continue`: another upstream, or the same upstream again, gets the interrupted text as the beginning of its response,
     #: and writes the rest. The gateway uses only upstreams that are known to continue a text. With `continue`, the gateway
     #: forwards no stream of the route byte for byte, even if client and upstream speak the same dialect.
@@ -163,7 +163,7 @@ class Route:
     #: The longest `Retry-After` for which the gateway waits, in seconds. If an upstream asks for a longer wait, the client
     #: immediately gets the error.
     retry_after_max_s: float = field(default=120.0, validator=ge(0))
-    #: Which streams a client can resume after it lost its connection. `asked`: streams that the client requests with the
+    #: Which streams a client can resume after it has lost its connection. `asked`: streams that the client requests with the
     #: header `x-streamkit-resumable: 1`. `always`: all streams. `never`: no streams. While its client is away, a resumable
     #: stream continues for at most `resume.unattended_s`, and costs tokens.
     resumable: Resumable = "asked"

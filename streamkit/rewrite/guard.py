@@ -200,7 +200,7 @@ def guard(
     """Create a stage that ends the response before a text that ``check`` rejects, even if the text is spread over
     several deltas.
 
-    ``check`` gets the last ``hold`` characters of a text, or more. If these characters must not be sent, ``check``
+    ``check`` gets at least the last ``hold`` characters of a text. If these characters must not be sent, ``check``
     returns a message for the client, or True for a default message. Otherwise ``check`` returns False or None. The
     stage holds back at most ``hold`` characters of each text. If ``check`` rejects the text, the client gets only the
     text before these characters, and then a refusal in the client's dialect. With ``reply="error"``, the client gets an

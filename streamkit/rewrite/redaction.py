@@ -104,13 +104,13 @@ def redact(
 
     Every positional argument is a pattern: a ``str`` is literal text, and a compiled pattern is a regular expression.
     ``replacement`` is written in place of each match. If two matches overlap, the match that begins first is replaced.
-    If both matches begin at the same place, a literal text wins over an expression, a longer text over a shorter text,
-    and an earlier expression over a later expression. Text that may be the beginning of a match is held back, so the
-    length of a match must have a limit: write ``[a-z]{1,64}`` instead of ``[a-z]+``. ``hold`` is the largest number of
-    characters that may be held back. By default, ``hold`` is the length of the longest possible match, including the
-    text that its assertions look at (``(?=…)``, ``$``). ``parts`` says which kinds of text to redact, as in
-    ``map_text``. By default, all kinds are redacted. In the arguments of calls, numbers and the names of members are
-    never replaced. Raises UsageError for wrong arguments.
+    If both matches begin at the same place, a literal text takes precedence over an expression, a longer text over a
+    shorter text, and an expression that was passed earlier over one that was passed later. Text that may be the
+    beginning of a match is held back, so the length of a match must have a limit: write ``[a-z]{1,64}`` instead of
+    ``[a-z]+``. ``hold`` is the largest number of characters that may be held back. By default, ``hold`` is the length
+    of the longest possible match, including the text that the pattern's assertions look at (``(?=…)``, ``$``).
+    ``parts`` says which kinds of text to redact, as in ``map_text``. By default, all kinds are redacted. In the
+    arguments of calls, numbers and the names of members are never replaced. Raises UsageError for wrong arguments.
     """
     literals = [each for each in patterns if isinstance(each, str)]
     expressions = [each for each in patterns if isinstance(each, re.Pattern) and isinstance(each.pattern, str)]

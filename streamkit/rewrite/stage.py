@@ -302,8 +302,8 @@ def map_text(change: Change, *, hold: int, parts: Iterable[Part] | Part = ("text
     strings change, so the arguments stay JSON.
 
     Put the stage after ``accumulate_tool_calls``. If the stage changes ``arguments``, put the stage before
-    ``check_json``, because changed arguments lose an earlier verdict. Raises UsageError for wrong arguments. Also
-    raises UsageError if ``change`` does not return a str.
+    ``check_json``, because changing the arguments removes an earlier verdict. Raises UsageError for wrong arguments.
+    Also raises UsageError if ``change`` does not return a str.
     """
     if not callable(change):
         raise UsageError(f"map_text: the first argument must be a function from str to str, not {quoted(change)}")

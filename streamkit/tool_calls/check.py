@@ -153,10 +153,10 @@ class UncheckedChecker(JSONChecker):
 def check_json(*, limits: Limits = DEFAULT_LIMITS, tools: Tools | None = None) -> Stage[list[Event], list[Event]]:
     """Create a stage that adds a verdict to each finished call and counts the verdicts.
 
-    Put the stage after ``accumulate_tool_calls``. If you pass the request's ``tools``, the stage also checks valid
-    arguments against the schema of the tool. If the arguments do not match the schema, the verdict is
-    ``schema_invalid`` and has the reason. ``tools`` needs the extra ``schema``. ``check_json`` compiles all schemas
-    when you call it, and raises BadToolSchema for an invalid schema.
+    Put the stage after ``accumulate_tool_calls``. If you pass the request's ``tools``, the stage also checks arguments
+    that are valid JSON against the schema of the tool. If the arguments do not match the schema, the verdict is
+    ``schema_invalid`` and contains the reason. ``tools`` needs the extra ``schema``. ``check_json`` compiles all
+    schemas when you call it, and raises BadToolSchema for an invalid schema.
     """
     schemas = None if tools is None else compiled(tools, limits)
     return stage_within("events", "check_json", lambda report: JSONChecker(limits=limits, report=report, tools=schemas))

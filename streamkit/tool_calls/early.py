@@ -452,16 +452,16 @@ class EarlySchemaChecker(Link):
 def check_schema_early(
     tools: Tools | None = None, *, output: AskedFormat | OutputCheck | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Stage[list[Event], list[Event]]:
-    """Create a stage that reports early that a call or a text can't become valid any more.
+    """Create a stage that reports that an unfinished call or text can't become valid any more.
 
-    Put the stage after ``accumulate_tool_calls``. Use the stage to stop a response before you pay for the rest of the
-    response. For a call that can't become valid, the stage adds one ``ToolCallDoomed`` after the event with the fault.
-    The call continues. ``output`` is the output format of the request. If the request asks for JSON, the stage adds one
-    ``OutputDoomed`` for a choice whose text can't become valid. The stage adds this event even if the choice calls a
-    tool after the text, although ``check_output`` gives such a choice no verdict. ``check_json`` and ``check_output``
-    never contradict these events, if all three functions get the same ``tools``, ``output`` and ``limits``. The stage
-    makes only cheap checks, so it does not find every fault. A schema needs the extra ``schema``. If the extra is
-    missing or a schema is invalid, ``check_schema_early`` itself raises UsageError.
+    Put the stage after ``accumulate_tool_calls``. Use the stage if you want to stop a response before you pay for the
+    rest of it. For a call that can't become valid, the stage adds one ``ToolCallDoomed`` after the event with the
+    fault. The stage does not end the call. ``output`` is the output format of the request. If the request asks for
+    JSON, the stage adds one ``OutputDoomed`` for a choice whose text can't become valid. The stage adds this event even
+    if the choice calls a tool after the text, although ``check_output`` gives such a choice no verdict. ``check_json``
+    and ``check_output`` never contradict these events, if all three functions get the same ``tools``, ``output`` and
+    ``limits``. The stage makes only cheap checks, so it does not find every fault. A schema needs the extra ``schema``.
+    If the extra is missing or a schema is invalid, ``check_schema_early`` itself raises UsageError.
     """
     schemas = None if tools is None else compiled(tools, limits)
     check = output_check(output, limits)

@@ -240,8 +240,8 @@ def check_output(
 
     Put the stage after ``accumulate_tool_calls`` and after stages that change the text. ``output`` is the request's
     output format (``Request.options.output``). If ``output`` asks for JSON, the stage adds an ``OutputChecked`` before
-    the ``ResponseFinished`` of each choice. A choice that refuses, calls a tool or pauses gets no ``OutputChecked``. If
-    ``output`` asks for text, or is None, nothing is checked. A schema is compiled when the stage is created, and needs
-    the extra ``schema``. Raises UsageError if the extra is missing or the schema is invalid.
+    the ``ResponseFinished`` of each choice. A choice in which the model refuses, calls a tool or pauses gets no
+    ``OutputChecked``. If ``output`` asks for text, or is None, nothing is checked. A schema is compiled when the stage
+    is created, and needs the extra ``schema``. Raises UsageError if the extra is missing or the schema is invalid.
     """
     return output_stage(output_check(output, limits), limits)

@@ -332,11 +332,11 @@ def _converted(raw: str) -> int | float | Decimal | None:
 class PartialArguments:
     """The arguments of a call so far.
 
-    ``value`` and ``partial`` always have all text that was received so far, so they keep growing after the event was
-    made. ``value`` is ``MISSING`` until the value begins. ``path`` is the path of the value that was being received
-    when the event was made. ``partial`` is a ``PartialJSON``, and its ``changes`` are the changes of this batch.
-    ``partial.is_final(path)`` returns whether the value at ``path`` has ended, and ``partial.snapshot()`` returns a
-    copy of the value.
+    ``value`` and ``partial`` always contain everything that was received so far, so they keep growing after the event
+    was created. ``value`` is ``MISSING`` until the value begins. ``path`` is the path of the value that was being
+    received when the event was created. ``partial`` is a ``PartialJSON``, and its ``changes`` are the changes of this
+    batch. ``partial.is_final(path)`` returns whether the value at ``path`` has ended, and ``partial.snapshot()``
+    returns a copy of the value.
     """
 
     call: int
@@ -435,12 +435,12 @@ class OutputWatcher(_Watcher):
 def partial_arguments(
     *, limits: Limits = DEFAULT_LIMITS, numbers: Literal["ended", "growing"] = "ended"
 ) -> Stage[list[Event], list[WatchedEvent]]:
-    """Create a stage that reports the arguments of calls while the arguments are received.
+    """Create a stage that reports the arguments of calls while the arguments are being received.
 
     Put the stage after ``accumulate_tool_calls`` or ``check_json``. The stage adds one ``PartialArguments`` to a batch
     for each call whose arguments grew in that batch. ``numbers`` says when a number appears in the value. ``ended``:
-    once the character after the number was received, because another digit could follow until then. ``growing``:
-    already while digits arrive.
+    after the character that follows the number has been received, because until then another digit could follow.
+    ``growing``: while the digits of the number are still arriving.
     """
     return Stage("partial_arguments", lambda _report: ArgumentsWatcher(limits=limits, numbers=numbers), takes="events")
 
@@ -448,7 +448,7 @@ def partial_arguments(
 def partial_output(
     *, limits: Limits = DEFAULT_LIMITS, numbers: Literal["ended", "growing"] = "ended"
 ) -> Stage[list[Event], list[SeenOutput]]:
-    """Create a stage that reports JSON text while the text is received.
+    """Create a stage that reports JSON text while the text is being received.
 
     Put the stage after ``accumulate_tool_calls`` or ``check_output``. The stage adds one ``PartialOutput`` to a batch
     for each choice whose text grew in that batch. The deltas of a choice are joined in the order in which they arrive.

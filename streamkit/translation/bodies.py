@@ -81,22 +81,23 @@ def encode_request(
 ) -> bytes:
     """Write a request as a body of ``dialect``. ``dialect`` is the name of a dialect or of a known provider.
 
-    Every tool call must have a result, and every result must belong to a call. If not, the function raises BadRequest
-    with the turn and the id. With ``repair=True``, the function adds missing results and drops results without a call,
-    and counts each repair. If ``request`` comes from another dialect and ``dialect`` would refuse some of its tools,
-    BadRequest lists all of these tools. If the dialects are the same, tools are not checked; call ``check_tools`` to
-    check them. If the request has a part that only another provider can read, BadRequest says what to send instead.
-    Such parts are in ``Request.unreadable``, or are media in the provider's store; ``drop_unreadable`` drops such
-    parts. Any other content that the dialect can't express is counted as a loss.
+    Every tool call must have a result, and every result must belong to a call. Otherwise, the function raises
+    BadRequest, and the error names the turn and the id. With ``repair=True``, the function adds missing results and
+    drops results without a call, and counts each repair. If ``request`` comes from another dialect and ``dialect``
+    would refuse some of its tools, BadRequest lists all of these tools. If the dialects are the same, tools are not
+    checked; call ``check_tools`` to check them. If the request has a part that only another provider can read,
+    BadRequest says what to send instead. Such parts are in ``Request.unreadable``, or are media in the provider's
+    store; ``drop_unreadable`` drops them. Any other content that the dialect can't express is counted as a loss.
 
     * ``max_tokens`` is the limit to write if the dialect requires a limit and the request has none.
     * With ``emulate=True``, features that the dialect lacks are imitated where possible, instead of being refused.
-    * ``assistant_first`` is for a conversation that begins with an assistant turn, if the dialect refuses this. ``bridge``
-      adds a short user turn before the assistant turn, and ``refuse`` raises BadRequest.
-    * ``assistant_last`` is for a conversation that ends with an assistant's text, if the model does not continue such a text.
-      ``bridge`` adds a short user turn after the text, and ``refuse`` raises BadRequest.
-    * ``linked_media`` is for media at a URL, in a place where the dialect accepts no URL. ``refuse`` raises BadRequest, and
-      ``drop`` drops the media and counts them as lost.
+    * ``assistant_first`` says what to do with a conversation that begins with an assistant turn, if the dialect refuses
+      such a conversation. ``bridge`` adds a short user turn before the assistant turn, and ``refuse`` raises
+      BadRequest.
+    * ``assistant_last`` says what to do with a conversation that ends with an assistant's text, if the model does not
+      continue such a text. ``bridge`` adds a short user turn after the text, and ``refuse`` raises BadRequest.
+    * ``linked_media`` says what to do with media that are given by a URL in a place where the dialect accepts no URL.
+      ``refuse`` raises BadRequest, and ``drop`` drops the media and counts them as lost.
     * ``model_like`` is the name of a known model that accepts the same requests. Use ``model_like`` if the request's model
       has a name that does not identify the model, such as the name of an Azure deployment.
     * ``prefill`` says how to ask the provider to continue the last assistant turn (``prefill_of`` returns the value). If the

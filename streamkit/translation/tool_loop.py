@@ -66,9 +66,10 @@ def request_with_results(
     request requires a call again.
 
     If ``request`` and ``response`` are of different dialects, fields that only the response's dialect knows are left
-    out. ``report`` counts each as a loss ``metadata``. Raises UsageError if the response is not clean, has no choice
-    with the index ``choice``, or calls no tools. Also raises UsageError if a call has no result, if a result's id
-    belongs to no call, or if two results have the same id. ``request`` and ``response`` are not changed.
+    out. ``report`` counts each of these fields as a loss of the kind ``metadata``. Raises UsageError if the response is
+    not clean, has no choice with the index ``choice``, or calls no tools. Also raises UsageError if a call has no
+    result, if a result's id belongs to no call, or if two results have the same id. ``request`` and ``response`` are
+    not changed.
     """
     check_type("request", request, Request, "decode_request(body, dialect)")
     check_type("response", response, Response, "decode_response(body, dialect) or await collect(source, dialect)")
@@ -98,7 +99,7 @@ def mend_result(call: JudgedCall) -> ToolResult:
 
 
 def error_result(call: JudgedCall, dialect: str) -> dict[str, Any]:
-    """Return a tool result that tells the model why a call was not run, in the form that requests of ``dialect`` have.
+    """Return a tool result that tells the model why a call was not run, in the form that requests in ``dialect`` use.
 
     ``call`` is a ``ToolCall`` or ``ToolCallFinished`` with a bad verdict. For ``anthropic``, the function returns a
     ``tool_result`` block with ``is_error``, for the next user message. For ``openai-chat`` and ``ollama``, the function

@@ -37,7 +37,7 @@ def test_figures_are_those_of_the_code():
         f"`{VOCABULARY}`. Without this extra, or if a request has more than {MOST_CHARS:,} characters",
         f"{TOKEN_BYTES} bytes count as one token.",
         f"An image counts as {IMAGE_TOKENS:,} tokens, and any other file as {FILE_TOKENS:,}.",
-        f"may take {BODY_S:g} s to arrive",
+        f"may take up to {BODY_S:g} s to arrive",
         f"`{VERSION}`, because clients refuse",
     ):
         assert said in TEXT.replace("\n", " ") or said in TEXT, said

@@ -207,7 +207,7 @@ class UIClient(Profile):
 
 
 #: A request does not show the client's version, so an application must name the client.
-CLIENTS: Final = (UIClient(name="ai-sdk-5", title="the AI SDK 5 before 5.0.217, and 6 before 6.0.231", strict=True),)
+CLIENTS: Final = (UIClient(name="ai-sdk-5", title="AI SDK 5 before 5.0.217, and AI SDK 6 before 6.0.231", strict=True),)
 
 
 def is_strict(profile: Profile) -> bool:

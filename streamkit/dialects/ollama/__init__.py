@@ -37,7 +37,7 @@ DIALECT = Dialect(
     with_call_ids=OllamaClient(call_ids=True),
     quirks=QUIRKS,
     clients=(
-        OllamaClient(name="zed", title="the editor Zed, which refuses calls with other members than `function`"),
+        OllamaClient(name="zed", title="the editor Zed, which refuses calls with members other than `function`"),
         OllamaClient(
             name="ollama-python",
             title="the ollama package, and programs like it",

@@ -133,7 +133,7 @@ PROVIDERS: Final = (
         habits={"id_repeated": "each fragment of a call repeats the call's id"},
         adds={
             "choices[].delta.reasoning_content": "reasoning, which is sent before the content",
-            "usage.prompt_cache_hit_tokens": "input tokens from the cache; `prompt_cache_miss_tokens` counts the other ones",
+            "usage.prompt_cache_hit_tokens": "input tokens from the cache; `prompt_cache_miss_tokens` counts the others",
         },
         reasoning_history="reasoning_content",
         reasoning_history_needed=True,
@@ -258,7 +258,7 @@ PROVIDERS: Final = (
         adds={
             "choices[].delta.reasoning_text": "reasoning; some models use `cot_summary` instead",
             "choices[].delta.reasoning_opaque": (
-                "a value that must be sent back with the reasoning; `cot_id` with `cot_summary`"
+                "a value that must be sent back with the reasoning; `cot_id` if the reasoning is in `cot_summary`"
             ),
         },
         reasoning_history="reasoning_text",

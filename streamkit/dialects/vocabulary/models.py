@@ -81,9 +81,9 @@ class ModelInfo:
     The defaults apply to each model that the table of models lacks: nearly all servers accept what the defaults allow.
     """
 
-    #: Patterns of model names, separated by blanks, in the syntax of a shell (``*``, ``?``). A match must begin at the
-    #: start of the name, or right after a ``/``, ``.`` or ``:`` in the name. A pattern that begins with ``*`` may match
-    #: anywhere. Names are compared in lower case, and with a point in the version (``4.6`` instead of ``4-6``).
+    #: Patterns of model names, separated by spaces, in shell syntax (``*``, ``?``). A match must begin at the start of
+    #: the name, or right after a ``/``, ``.`` or ``:`` in the name. A pattern that begins with ``*`` may match
+    #: anywhere. Names are compared in lower case, and with a dot in the version number (``4.6`` instead of ``4-6``).
     names: str
     sources: tuple[str, ...]  #: The sources of these facts, as keys of the table's list of sources.
     vendor: str = ""  #: The vendor of the models: ``anthropic``.
@@ -95,8 +95,8 @@ class ModelInfo:
     #: The types of input that the models read: ``text``, ``image``, ``pdf``, ``audio``, ``video``.
     inputs: tuple[str, ...] = ("text",)
 
-    #: The words that say how much to think, weakest first. The list has ``none`` if thinking can be turned off. Empty:
-    #: no word is accepted.
+    #: The accepted words for how much the model should think, weakest first. The list has ``none`` if thinking can be
+    #: turned off. Empty: no word is accepted.
     efforts: Efforts = COMMON
     #: Whether the vendor's own API accepts the words in ``efforts``. False: this API accepts only a number of thinking
     #: tokens.

@@ -145,8 +145,8 @@ class Rest:
     #: model rests only if at least half of the attempts since the first failure failed. A timeout counts as three failures.
     #: With 0, a model never rests after failures.
     failures: int = field(default=5, validator=ge(0))
-    #: Seconds of the first rest. After a rest, the gateway sends one request to the model as a probe. If this request fails,
-    #: the next rest is twice as long.
+    #: The length of the first rest, in seconds. After a rest, the gateway sends one request to the model as a probe. If
+    #: this request fails, the next rest is twice as long.
     first_s: float = field(default=10.0, validator=gt(0))
     #: The longest rest, in seconds.
     max_s: float = field(default=300.0, validator=gt(0))
@@ -193,9 +193,9 @@ class Upstream:
     auth: Auth = "bearer"
     #: None for ``none``, and for ``sigv4`` and ``google``, which find credentials as AWS's and Google's tools do.
     key: Secret | None = None
-    #: Several keys in place of `key`. The gateway uses one key until the provider refuses this key or limits its rate. Then
-    #: the gateway immediately uses the next key, and the first key rests for the time in the header
-    #: `Retry-After`. Without this header, the first key rests for 10 s, or for 300 s if the provider refused it.
+    #: Several keys in place of `key`. The gateway uses one key until the provider refuses this key or limits its rate.
+    #: Then the gateway immediately uses the next key, and does not use the first key again for the time in the header
+    #: `Retry-After`. Without this header, this time is 10 s, or 300 s if the provider refused the key.
     keys: tuple[Secret, ...] = ()
     #: For Azure: the value of the query parameter ``api-version``.
     api_version: str | None = None
@@ -211,8 +211,8 @@ class Upstream:
     proxy: str | Secret | None = None
     #: A PEM file with the root certificates to accept, instead of the system's.
     ca_file: str | None = None
-    #: A PEM file with the client certificate for the upstream (mTLS). The file also has the certificates between the client
-    #: certificate and the root certificate.
+    #: A PEM file with the client certificate for the upstream (mTLS). The file also contains any intermediate
+    #: certificates.
     client_cert: str | None = None
     #: A PEM file with the private key of ``client_cert``, not encrypted. By default, the private key is in the file
     #: ``client_cert``.
@@ -253,9 +253,9 @@ class Upstream:
     #: in the model's text. If the gateway finds such a form, and the request offers the tool, the client gets a tool call in
     #: place of the text.
     text_calls: tuple[TextCalls, ...] = ()
-    #: If `auto`, the gateway marks prompts for the provider's cache. It does so only if the provider caches only marked
-    #: prompts and the client has set no mark. The marks are at the end of the tools, of the system prompt, and of the last two
-    #: user turns.
+    #: If `auto`, the gateway sets marks for the provider's cache in prompts. It does so only if the provider caches
+    #: only marked prompts and the client has set no mark. The marks are at the end of the tools, of the system prompt,
+    #: and of the last two user turns.
     cache: CacheMarks = "off"
     #: How the gateway handles deferred tools (`defer_loading`). `off`: the provider's own search finds them. If the model has
     #: no such search, the request defines all of them. `emulate`: the request does not define deferred tools, but has a

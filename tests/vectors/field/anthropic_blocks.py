@@ -25,7 +25,7 @@ CASES = (
     Case(
         number=75, refs="BerriAI/litellm#13373; decolua/9router#2225, #2248",
         cause="a delta arrives for a content block that never started",
-        does="The kind of the delta decides which kind of block streamkit starts for this delta. In its output, every block has a start event.",
+        does="streamkit starts a block for the delta. The kind of the delta decides the kind of the block. In its output, every block has a start event.",
         forms=(
             message(
                 am.delta(0, "text_delta", text="Hi"), am.stop(0), name="text", text="Hi", repairs={"block_unopened": 1},
@@ -40,7 +40,7 @@ CASES = (
     Case(
         number=76, refs="BerriAI/litellm#21128, #22504, #25212, #34433, #29518, #30043, #33224, #29600, #31495",
         cause="reasoning arrives while a text block is open, or one chunk has both reasoning and text",
-        does="In streamkit's output, a block has only one kind of content. streamkit closes the block before it starts a block of another kind. streamkit keeps the delta that causes the change.",
+        does="In streamkit's output, a block has only one kind of content. streamkit closes the block before it starts a block of another kind. The delta that causes this change is kept.",
         forms=(
             chat(
                 chunk({"role": "assistant", "content": "", "reasoning_content": "hm"}), chunk({"reasoning_content": "m", "content": "Hi"}), STOP, DONE, name="both in one chunk",

@@ -69,7 +69,7 @@ CASES = (
     Case(
         number=44, refs="1jehuang/jcode#225",
         cause="the arguments of a call are null, or JSON that is not an object",
-        does="streamkit reads null as no arguments. Other JSON keeps its bytes and gets the verdict `not_an_object`. If the client's dialect requires an object, streamkit wraps the JSON text in an object.",
+        does="streamkit reads null as a call without arguments. Other JSON keeps its bytes and gets the verdict `not_an_object`. If the client's dialect requires an object, streamkit wraps the JSON text in an object.",
         forms=(
             calling(calls(call(0, "a", "f")), calls({"index": 0, "function": {"arguments": None}}), name="null", calls=(EMPTY,), to=NOTHING),
             *(
@@ -99,7 +99,7 @@ CASES = (
     ),
     Case(
         number=46, refs="ggml-org/llama.cpp#20198; litellm#24091, #24095; ollama#6155",
-        cause="the arguments are an object in a dialect that uses text, or text in a dialect that uses an object",
+        cause="the arguments are an object in a dialect that uses text, or a text in a dialect that uses an object",
         does="streamkit keeps the original text of the value. Chat and Anthropic get the text, and Ollama gets an object. Mistral allows both.",
         forms=(
             calling(
@@ -154,7 +154,7 @@ CASES = (
     ),
     Case(
         number=50, refs="envoyproxy/ai-gateway#2585",
-        cause="a server does not check the arguments, so they are not JSON or end too early",
+        cause="a server does not check the arguments, so they may not be JSON, or may end too early",
         does="streamkit raises no exception. The verdict is `malformed` or `truncated`, with the position of the fault, and the text stays unchanged.",
         forms=(
             message(
@@ -176,7 +176,7 @@ CASES = (
     Case(
         number=51, refs="openclaw#126391",
         cause="the input ends inside the last of several calls",
-        does="Every call that the stream had not ended gets the verdict `truncated`, even if its arguments are complete. streamkit ends its output with an error, not with a success. Ollama's clients get none of these calls.",
+        does="Every call whose end has not arrived gets the verdict `truncated`, even if its arguments are complete. streamkit ends its output with an error, not with a success. Ollama's clients get none of these calls.",
         forms=(
             chat(
                 calls(call(0, "a", "f", '{"x":1}')), calls(call(1, "b", "g", '{"y":')), name="Chat",

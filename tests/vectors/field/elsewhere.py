@@ -25,8 +25,8 @@ CASES = (
     ),
     Elsewhere(
         number=69, refs="traceloop/openllmetry#4394",
-        cause="the end of the HTTP body stays unread after `[DONE]`, so the connection cannot be reused",
-        does="streamkit reads the body to its end, and uses the connection again. If the body does not end within one second, streamkit closes the body.",
+        cause="software does not read the rest of the HTTP body after `[DONE]`, so the connection cannot be reused",
+        does="streamkit reads the body to its end, and reuses the connection. If the body does not end within one second, streamkit closes the body.",
         covered_by="tests/gateway/test_connections.py::test_a_connection_is_used_again_after_a_stream",
     ),
     Elsewhere(
@@ -50,7 +50,7 @@ CASES = (
     Elsewhere(
         number=117, refs="litellm#13774, #17364, #30244, #30245, #31499, #30223, #37140, #36123, #3341; 1rgs/claude-code-proxy#114",
         cause="the client disconnects, but the upstream continues its response",
-        does="streamkit closes the upstream connection immediately. This works before the response headers, before the first byte and during the response, with and without streaming.",
+        does="streamkit closes the upstream connection immediately. This holds before the response headers, before the first byte and during the response, with and without streaming.",
         covered_by="tests/gateway/test_cancel.py::test_the_upstream_hears_of_it",
     ),
     Elsewhere(
@@ -62,19 +62,19 @@ CASES = (
     Elsewhere(
         number=119, refs="litellm#8620, #6404, #12685, #18367",
         cause="the memory grows with every stream or chunk",
-        does="streamkit needs constant memory for a long stream, and every buffer has a limit.",
+        does="The memory that streamkit needs does not grow with the length of a stream, and every buffer has a limit.",
         covered_by="tests/laws/test_l6_bounded_memory.py::test_a_long_text_passes_in_flat_memory",
     ),
     Elsewhere(
         number=120, refs="aiohttp#7172, #3966, #7590, #2499; aiohttp-sse#370, #450; KiroCrew#7791",
         cause="writing to a disconnected client raises an exception, or the handler never learns that the client disconnected",
-        does="For streamkit, a disconnected client is a normal end. streamkit logs no error for it.",
+        does="streamkit treats the disconnection of a client as a normal end, and logs no error.",
         covered_by="tests/web/test_reply.py::test_a_client_that_leaves_closes_the_source_at_once",
     ),
     Elsewhere(
         number=121, refs="opencode#16697, #19423; mcp-context-forge#1682; opencti#13908; omnigent#2466; agent-network#271",
         cause="a queue without a limit grows while its reader stalls",
-        does="If a client reads nothing, streamkit reads from the upstream up to a limit in bytes. Then streamkit drops the client without a terminator.",
+        does="If a client reads nothing, streamkit reads from the upstream up to a limit in bytes. Then streamkit closes the client's connection without sending a terminator.",
         covered_by="tests/web/test_reply.py::test_a_reader_that_stalls_is_dropped_without_a_terminator",
     ),
     Elsewhere(
@@ -85,8 +85,8 @@ CASES = (
     ),
     Elsewhere(
         number=123, refs="dstack#4269; c8s#140",
-        cause="a server between upstream and client collects events. The first bytes are late, and then the events arrive in groups",
-        does="streamkit writes each read immediately. The gateway's benchmark measures such groups (the *clumping index*), and also the time to the first byte.",
+        cause="a server between the upstream and the client buffers events. The first bytes arrive late, and then the events arrive in groups",
+        does="streamkit immediately writes the output for each read. The gateway's benchmark measures such groups (the *clumping index*), and also the time to the first byte.",
         covered_by="tests/gateway/test_keep_alive.py::test_nginx_holds_nothing_back",
     ),
     Elsewhere(
@@ -115,7 +115,7 @@ CASES = (
     ),
     Elsewhere(
         number=128, refs="LLM-API-Key-Proxy#39; jp#708; tracker#575; atomic-agent#323; cocore#139",
-        cause="there is one time-out for everything, or none",
+        cause="software has a single time-out for everything, or none",
         does="streamkit has separate time-outs for the connection, the first byte, silence and the whole response. Each time-out has its own error.",
         covered_by="tests/web/test_reply.py::test_a_failure_is_a_status_or_a_frame",
     ),
@@ -128,13 +128,13 @@ CASES = (
     Elsewhere(
         number=134, refs="langwatch#6207; macprovider#830",
         cause="a gateway supports only one dialect, so clients of other dialects hang or get a 404",
-        does="streamkit translates every dialect into every other dialect. In the gateway, the routes say which upstreams respond.",
+        does="streamkit translates every dialect into every other dialect. In the gateway, the routes decide which upstreams get a request.",
         covered_by="tests/test_vectors.py::test_transcode_counts_the_losses_and_says_all_the_same",
     ),
     Elsewhere(
         number=135, refs="typescript-sdk#2499",
         cause="a client resumes a stream, and the second connection is lost before its first event. The position to resume from is then lost too",
-        does="streamkit's parser reports the last event id. The client that reconnects must keep this id.",
+        does="streamkit's parser reports the last event id. A client that wants to reconnect must keep this id.",
         covered_by=OUTSIDE + "streamkit does not reconnect",
     ),
     Elsewhere(
@@ -145,7 +145,7 @@ CASES = (
     ),
     Elsewhere(
         number=177, refs="ai-dial-adapter-bedrock#191; openai-cookbook#749",
-        cause="a stream with two choices is translated into a dialect that has one choice. The texts and calls of both choices mix in one message",
+        cause="a stream with two choices is translated into a dialect that has one choice. The texts and calls of both choices are mixed in one message",
         does="streamkit writes the choice that arrives first, and counts one loss for each other choice. This also holds for dialects that a plug-in adds.",
         covered_by="tests/dialects/test_one_choice.py::test_an_encoder_that_looks_at_no_choice_is_handed_one",
     ),
@@ -182,7 +182,7 @@ CASES = (
     Elsewhere(
         number=199, refs="BigPizzaV3/CodexPlusPlus#2156",
         cause="a tool search or `additional_tools` adds tools, but these tools are missing from the tools of the request",
-        does="If the target dialect has no place for such tools inside the conversation, streamkit offers each tool once, next to the tools of the request.",
+        does="If the target dialect has no place for such tools inside the conversation, streamkit offers each tool once, together with the tools of the request.",
         covered_by="tests/requests/test_namespaces.py::test_tools_that_an_item_brings_are_offered_once_elsewhere_and_stay_in_it_here",
     ),
     Elsewhere(
@@ -199,7 +199,7 @@ CASES = (
     ),
     Elsewhere(
         number=202, refs="raine/claude-code-proxy#10; router-for-me/CLIProxyAPI#121, #883",
-        cause="a web search goes to a provider with its own web search, but under a name that the provider does not know, or as a function",
+        cause="the tool for web searches is sent to a provider that has its own web search, but under a name that the provider does not know, or as a function",
         does="streamkit treats the web searches of Anthropic, OpenAI and Google as one tool, with its options and its tool choice. streamkit counts a loss for each option that the target does not have.",
         covered_by="tests/requests/test_web_search.py::test_a_search_that_is_demanded_is_demanded_there",
     ),
@@ -217,7 +217,7 @@ CASES = (
     ),
     Elsewhere(
         number=207, refs="claude-code#23440; opencode#31259, #46335; goose#7343; hermes-agent#67978; langchainjs#8618; CLIProxyAPI#1292; litellm#42186",
-        cause="a history contains an empty or white-space text: alone, next to calls or images, in a tool result, or in the system prompt",
+        cause="a history contains a text that is empty or only white space: alone, next to calls or images, in a tool result, or in the system prompt",
         does="If the text is next to other content, streamkit leaves it out of requests in another dialect. If the text is alone, streamkit leaves it out only where the server rejects it. streamkit counts each text that it leaves out (`turn_empty`).",
         covered_by="tests/requests/test_blank_texts.py::test_a_blank_text_beside_calls_media_and_results_is_left_out_and_counted",
     ),
@@ -266,7 +266,7 @@ CASES = (
     Elsewhere(
         number=215, refs="Claude Code, the AI SDK and openai-agents send image URLs to Ollama and Bedrock",
         cause="software drops an image URL for a dialect without URLs, and the model describes an image that it has not seen",
-        does="The setting `linked_media` decides what happens. streamkit refuses the request with the path of the image, or drops the image and counts a loss, or fetches the image. streamkit fetches only over https and from public addresses, with limits.",
+        does="The setting `linked_media` decides what happens. streamkit refuses the request with an error that gives the path of the image, or drops the image and counts a loss, or fetches the image. streamkit fetches only over https and from public addresses, with limits.",
         covered_by="tests/requests/test_providers.py::test_an_image_at_a_url_is_refused_where_no_url_is_taken_unless_it_may_be_dropped",
     ),
     Elsewhere(
@@ -290,7 +290,7 @@ CASES = (
     Elsewhere(
         number=219, refs="Claude Code and Codex, after a compaction (the provider replaced the conversation with a summary), with a model of another provider",
         cause="a summary replaces the conversation. Software drops this summary for another provider, so the model there knows nothing of the conversation",
-        does="streamkit writes a readable summary as text in other dialects. If only the vendor of the summary can read it, streamkit refuses the request with the path of the summary. Each vendor gets its own summaries back.",
+        does="streamkit writes a readable summary as text in other dialects. If only the vendor of the summary can read it, streamkit refuses the request with an error that gives the path of the summary. Each vendor gets its own summaries back.",
         covered_by="tests/requests/test_compaction.py::test_a_summary_of_anthropic_is_text_elsewhere",
     ),
     Elsewhere(
@@ -307,7 +307,7 @@ CASES = (
     ),
     Elsewhere(
         number=239, refs="Codex 0.169",
-        cause="the client closes the connection at the terminator, while the body is still open. The gateway logs the client as disconnected",
+        cause="the client closes the connection at the terminator, while the body is still open. So the gateway logs that the client disconnected too early",
         does="If a client got the whole response, streamkit counts the request as complete: in the log, in the metrics and for the attempt with the upstream.",
         covered_by="tests/gateway/test_cancel.py::test_a_client_that_leaves_at_the_terminator_had_a_whole_answer",
     ),
@@ -343,7 +343,7 @@ CASES = (
     ),
     Elsewhere(
         number=245, refs="ollama/ollama#1768; Claude Code 2.1",
-        cause="a client checks with `GET /` or `HEAD /` whether the server runs, and reads a 404 as no",
+        cause="a client checks with `GET /` or `HEAD /` whether the server runs, and takes a 404 to mean that the server is down",
         does="The gateway serves a small page there, which says what the server is. The page needs no key, and shows nothing of the configuration.",
         covered_by="tests/gateway/test_front_page.py::test_it_says_what_this_is_without_a_key_and_nothing_of_the_configuration",
     ),
@@ -380,7 +380,7 @@ CASES = (
     Elsewhere(
         number=257, refs="OpenAI's quickstart; @ai-sdk/mistral; llama.cpp",
         cause="a Chat upstream sends a usage chunk (`choices: []`) that the client did not request. Programs that read the first choice of each chunk crash",
-        does="Only Chat clients that requested the usage chunk get it, even if the upstream speaks Chat too. streamkit forwards every other frame byte for byte.",
+        does="Only Chat clients that requested the usage chunk get it, even if the upstream's dialect is Chat too. streamkit forwards every other frame byte for byte.",
         covered_by="tests/web/test_exchange.py::test_within_chat_a_usage_chunk_goes_to_those_that_asked_for_it",
     ),
     Elsewhere(
@@ -397,8 +397,8 @@ CASES = (
     ),
     Elsewhere(
         number=282, refs="musistudio/claude-code-router#1799; Menci/Floway#166; EasyMetaAu/helm-api#702; anthropics/claude-code#86507; kortix-ai/suna#6368; anomalyco/opencode#25231",
-        cause="a conversation is longer than the context window. The client does not know the words of the error, so the agent never shortens the conversation",
-        does="streamkit recognises the error of every provider. Anthropic's clients get the words `prompt is too long`, and OpenAI's clients get `context_length_exceeded`, with status 400 and in streams.",
+        cause="a conversation is longer than the context window. The client does not recognise the wording of the error, so the agent never shortens the conversation",
+        does="streamkit recognises the error of every provider. Anthropic's clients get the words `prompt is too long`, and OpenAI's clients get `context_length_exceeded`, both in responses with status 400 and in streams.",
         covered_by="tests/dialects/vocabulary/test_context_overflow.py::test_claude_code_and_codex_are_told_in_the_words_they_look_for",
     ),
     Elsewhere(
@@ -409,14 +409,14 @@ CASES = (
     ),
     Elsewhere(
         number=284, refs="caozhiyuan/copilot-api#162; BerriAI/litellm#22878; BerriAI/litellm#38251; router-for-me/CLIProxyAPI#4765",
-        cause="a block that only Anthropic has contains text, but software drops it. Such blocks are search results, found tools, or documents in blocks or plain text",
+        cause="a block of a type that only Anthropic has contains text, but software drops the block. Such blocks are search results, found tools, or documents in blocks or plain text",
         does="streamkit writes the text of the block, in messages and in tool results. streamkit counts a loss for the form of the block.",
         covered_by="tests/dialects/bodies/test_blocks_as_text.py::test_its_text_is_written_and_its_form_counted",
     ),
     Elsewhere(
         number=285, refs="musistudio/claude-code-router#1431; envoyproxy/ai-gateway#2366; theopenco/llmgateway#1267; nanbingxyz/5ire#405; jeremychone/rust-genai#115; vercel/ai#17620",
         cause="a history for Gemini 3 has calls of another model, or comes from a client that keeps no signatures. Gemini responds with 400, `missing a thought_signature`",
-        does="streamkit writes Google's own mark for \"no signature\" at the first call of each turn, and counts a repair. Gemini's OpenAI endpoint gets the mark too. Signatures that streamkit received stay.",
+        does="streamkit writes Google's own mark for \"no signature\" at the first call of each turn, and counts a repair. Gemini's OpenAI endpoint gets the mark too. Signatures that streamkit received are kept.",
         covered_by="tests/requests/test_unsigned_calls.py::test_the_first_call_of_each_turn_says_that_it_has_no_signature",
     ),
     Elsewhere(
@@ -451,7 +451,7 @@ CASES = (
     ),
     Elsewhere(
         number=291, refs="Bedrock's `GuardrailConverseContentBlock`, `SearchResultBlock`, `DocumentContentBlock`",
-        cause="a Bedrock user's text is in a block for a guardrail, or in search results. Software drops this text on the way to another model",
+        cause="the user's text in a Bedrock request is in a block for a guardrail, or in search results. Software drops this text on the way to another model",
         does="streamkit writes the text, also in the system prompt, and counts a loss for the form. Images in a block for a guardrail stay images.",
         covered_by="tests/requests/test_refused_forms.py::test_text_in_blocks_that_only_bedrock_has_is_said",
     ),
@@ -464,7 +464,7 @@ CASES = (
     Elsewhere(
         number=293, refs="juspay/neurolink#1605; maximhq/bifrost#299; openclaw/openclaw#9297; langwatch/langwatch#7027",
         cause="the first upstream is only busy, but a fallback rejects the request. The client gets the fallback's 400 and stops",
-        does="The client gets the 429 or 503 of the first upstream, with its `Retry-After`. The gateway may have skipped an upstream that rests after failures. If only a fallback rejects the request, the gateway tries the skipped upstream too.",
+        does="The client gets the 429 or 503 of the first upstream, with its `Retry-After`. If only a fallback rejects the request, the gateway also tries an upstream that it had skipped because this upstream rests after failures.",
         covered_by="tests/gateway/test_attempts.py::test_who_is_asked",
     ),
     Elsewhere(
@@ -488,7 +488,7 @@ CASES = (
     Elsewhere(
         number=317, refs="AI SDK 5, 6 and 7 with Chat; Gemini CLI 0.61",
         cause="a response fails within or after a call. The client retries up to its step limit, and shows the text once for each attempt",
-        does="Behind streamkit, the client asks once, shows that the response failed, and runs none of its calls.",
+        does="With streamkit in between, the client sends one request, shows that the response failed, and runs none of its calls.",
         covered_by="tests/gateway/clients/test_ai_sdk.py::test_an_answer_that_breaks_off_is_asked_for_once_and_nothing_of_it_is_run",
     ),
     Elsewhere(
@@ -530,7 +530,7 @@ CASES = (
     Elsewhere(
         number=328, refs="BerriAI/litellm#34802",
         cause="a response contains only code that the provider ran, and the output of the code. The response arrives empty and without an error",
-        does="If the client's dialect has no form for code, and the response has no other text, streamkit writes the code and its output as fenced text. streamkit counts a loss for the form.",
+        does="If the client's dialect has no form for code, and the response has no other text, streamkit writes the code and its output as text between code fences. streamkit counts a loss for the form.",
         covered_by="tests/translation/test_spoken.py::test_a_response_of_nothing_but_code_says_the_code_and_its_output",
     ),
     Elsewhere(
@@ -571,14 +571,14 @@ CASES = (
     ),
     Elsewhere(
         number=340, refs="maximhq/bifrost#5884",
-        cause="the URL of a document was dropped for a dialect that takes no URLs",
-        does="For every target, streamkit treats this URL like the URL of an image (case 215). streamkit refuses the request with the path of the document, or fetches the document, or drops it.",
+        cause="the URL of a document is dropped for a dialect that accepts no URLs",
+        does="For every target, streamkit treats this URL like the URL of an image (case 215). streamkit refuses the request with an error that gives the path of the document, or fetches the document, or drops it.",
         covered_by="tests/requests/test_media_elsewhere.py::test_a_linked_document_is_taken_or_refused_or_dropped_as_a_linked_image_is",
     ),
     Elsewhere(
         number=341, refs="BerriAI/litellm (`gs://` in `file_id`); streamkit itself",
         cause="media are in the store of one vendor (`gs://`, `s3://`, a file id), but the request goes to another vendor, which cannot read them",
-        does="Dialects that can read the media get them. For other dialects, streamkit refuses the request with the path of the media.",
+        does="Dialects that can read the media get them. For other dialects, streamkit refuses the request with an error that gives the path of the media.",
         covered_by="tests/requests/test_media_elsewhere.py::test_what_only_a_vendors_store_has_goes_to_who_can_read_it_and_is_refused_for_others",
     ),
     Elsewhere(
@@ -613,7 +613,7 @@ CASES = (
     ),
     Elsewhere(
         number=347, refs="veryfront/veryfront-code#3918; agentjido/req_llm#302; BerriAI/litellm#21045; braintrustdata/lingua#190",
-        cause="a schema for Claude's structured output or for a strict tool has objects that allow other members, or bounds such as `minimum`. Claude responds with 400",
+        cause="a schema for Claude's structured output or for a strict tool has objects that allow additional members, or bounds such as `minimum`. Claude responds with 400",
         does="streamkit closes the objects, and moves the keywords that Claude rejects into the description. Anthropic's own client does the same. streamkit counts each change.",
         covered_by="tests/requests/test_claude_schemas.py::test_the_form_of_an_answer",
     ),
@@ -650,13 +650,13 @@ CASES = (
     Elsewhere(
         number=357, refs="OpenAI Responses: `function_call_output` without `call_id`",
         cause="a tool result has no call id",
-        does="streamkit refuses the request with the path of the result. With the option `repair`, streamkit matches the result to a call by the name of its tool, then by order.",
+        does="streamkit refuses the request with an error that gives the path of the result. With the option `repair`, streamkit matches the result to a call by the name of its tool, then by order.",
         covered_by="tests/requests/test_models.py::test_an_output_without_the_id_of_its_call_is_paired_or_refused",
     ),
     Elsewhere(
         number=360, refs="sozu-proxy/sozu#1442; gravitee-io/gravitee-api-management#19144; gatling/gatling#3609",
         cause="an upstream closes a kept connection just as the next request arrives. The client gets a 502, or a response from the fallback's model",
-        does="The gateway immediately sends the request again on a new connection to the same upstream, and counts no attempt. If the new connection dies too, this is a failure.",
+        does="The gateway immediately sends the request again on a new connection to the same upstream, and counts no attempt. If the new connection fails too, the attempt counts as a failure.",
         covered_by="tests/gateway/test_connections.py::test_one_that_its_upstream_has_just_closed_costs_no_attempt_and_asks_no_other",
     ),
     Elsewhere(
@@ -674,7 +674,7 @@ CASES = (
     Elsewhere(
         number=363, refs="googleapis/python-genai#2309; socketry/protocol-http#103",
         cause="a client sends the header `User-Agent` twice, and its requests are rejected",
-        does="The gateway accepts a repeated header, unless the header decides where a request ends or for whom the request is.",
+        does="The gateway accepts a repeated header, unless the header decides where the request ends or which host the request is for.",
         covered_by="tests/web/test_client_http.py::test_every_user_agent_is_known_and_the_next_request_of_the_connection_too",
     ),
     Elsewhere(
@@ -710,7 +710,7 @@ CASES = (
     Elsewhere(
         number=369, refs="matthewhand/open-swarm#154",
         cause="a client asks for the state of a background response, and must wait until the response ends",
-        does="The gateway responds immediately with `in_progress`, even while new parts of the response arrive all the time.",
+        does="The gateway responds immediately with `in_progress`, even while new parts of the response keep arriving.",
         covered_by="tests/web/resume/test_background.py::test_one_that_is_being_written_is_in_progress_however_steadily_it_comes",
     ),
     Elsewhere(
@@ -733,7 +733,7 @@ CASES = (
     ),
     Elsewhere(
         number=373, refs="streamkit itself",
-        cause="the body of a request has broken chunks, and the gateway waits for the rest until its handler times out",
+        cause="the body of a request has malformed chunks, and the gateway waits for the rest until its handler times out",
         does="The gateway rejects the body immediately, in the client's dialect, and closes the connection.",
         covered_by="tests/web/test_client_http.py::test_a_body_whose_chunks_break_is_refused_at_once_and_closes_the_connection",
     ),
@@ -830,7 +830,7 @@ CASES = (
     Elsewhere(
         number=410, refs="openai/openai-agents-python#4252, for servers that write the annotations of Responses into Chat",
         cause="the members of an annotation have no `url_citation` object around them",
-        does="streamkit reads the annotation as a citation all the same.",
+        does="streamkit nevertheless reads the annotation as a citation.",
         covered_by="tests/translation/test_citations.py::test_an_annotation_of_chat_may_be_flat",
     ),
     Elsewhere(
@@ -853,7 +853,7 @@ CASES = (
     ),
     Elsewhere(
         number=418, refs="OpenAI Responses: a `function_call_output` without `call_id`, next to one that has it",
-        cause="a result without a call id takes the call that a later result names. Then the later result is dropped",
+        cause="a result without a call id is matched to the call that a later result names. Then the later result is dropped",
         does="streamkit first matches the results that name their call, then the results that name a tool, then the others in order.",
         covered_by="tests/conversation/test_pairing.py::test_a_result_without_an_id_takes_no_call_that_another_names",
     ),

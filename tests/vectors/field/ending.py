@@ -44,7 +44,7 @@ CUT_TEXT = (
 CASES = (
     Case(
         number=52, refs="BerriAI/litellm#12862, #12249, #12481; sglang#2877; vllm#9209; mlx-vlm#990, #1014",
-        cause="the reason is `stop`, but tools are called",
+        cause="the stop reason is `stop`, but the response has tool calls",
         does="If the response has calls, streamkit changes a natural stop to `tool_calls`.",
         forms=(
             chat(WHOLE, STOP, DONE, calls=(A,), stop="tool_calls", repairs={"stop_with_calls": 1}, to={**USED, "openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")}),
@@ -76,7 +76,7 @@ CASES = (
     Case(
         number=55, refs="vllm#9053, #46303",
         cause="the token limit truncates a call, but the server reports `tool_calls`",
-        does="The call gets the verdict `truncated`, and the stop reason is `length`, whether or not the server also reports it. Some SDKs read half of an object as an object, and would run the call.",
+        does="The call gets the verdict `truncated`, and the stop reason is `length`, whether or not the server also reports it. Some SDKs accept half of an object as a whole object, and would run the call.",
         forms=(
             calling(
                 OPEN, name="tool_calls alone", calls=(CUT,), stop="length", repairs={"stop_conflict": 1},
@@ -134,7 +134,7 @@ CASES = (
     Case(
         number=59, refs="vllm#10781, #44348, #10398, #9693",
         cause="the stop reason arrives before the last fragment of a call",
-        does="The stop reason does not end the call. streamkit adds the fragment to the call, and writes the reason last.",
+        does="The stop reason does not end the call. streamkit adds the fragment to the call, and writes the stop reason last.",
         forms=(
             chat(
                 OPEN, CALLED, calls(call(0, arguments="1}")), DONE, calls=(A,), stop="tool_calls",
@@ -186,8 +186,8 @@ CASES = (
     ),
     Case(
         number=63, refs="BerriAI/litellm#27139, #19121",
-        cause="text follows after a call and the stop reason",
-        does="Only the terminator or the end of the input ends a stream, so streamkit reads the text. The text stays after the call if the client's dialect has an order of text and calls.",
+        cause="text follows a call and the stop reason",
+        does="Only the terminator or the end of the input ends a stream, so streamkit reads the text. The text stays after the call if the client's dialect keeps the order of text and calls.",
         forms=(
             chat(
                 calls(call(0, "a", "f", '{"x":1}'), finish="tool_calls"), said("Hi"), STOP, DONE, text="Hi", calls=(A,), stop="tool_calls", repairs={"stop_conflict": 1},

@@ -237,7 +237,7 @@ CASES = (
         refs="vercel/ai#14358",
         cause="the model stops by itself, but a call is still open",
         does=(
-            "The call is complete if its text is one whole object. In Gemini, it is also complete if all its values are whole: streamkit then closes the object. Otherwise the call is truncated, also if a part of its arguments can't be read. No client gets an empty object for the call. In the AI SDK, a call that never became available is always truncated. In the other dialects, an open call with a whole object is complete only after a natural stop or a stop for calls. If no call is left to run, or if the client gets a truncated call, the stop reason is `length`."
+            "The call is complete if its text is one whole object. In Gemini, it is also complete if all its values are whole: streamkit then closes the object. Otherwise the call is truncated, also if a part of its arguments cannot be read. No client gets an empty object for the call. In the AI SDK, a call that never became available is always truncated. In the other dialects, an open call with a whole object is complete only after a natural stop or a stop for calls. If no call is left to run, or if the client gets a truncated call, the stop reason is `length`."
         ),
         forms=(
             gemini(

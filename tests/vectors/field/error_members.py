@@ -122,7 +122,7 @@ CASES = (
     ),
     Case(
         number=300, refs="UKGovernmentBEIS/inspect_ai#5218, in other dialects",
-        cause="an error is next to the event that ends a response successfully",
+        cause="an error arrives together with the event that ends a response successfully",
         does="In every dialect, the response counts as failed. streamkit keeps its content, and writes no success.",
         forms=(
             anthropic(am.START, *am.block(0, "Hi"), {**am.finish("end_turn"), "error": {"type": "overloaded_error", "message": NO}}, am.STOP, name="Anthropic", **FAILED, to={"openai-chat": failed(Text("Hi"), error=NO, losses=METADATA)}),

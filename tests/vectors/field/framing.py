@@ -19,7 +19,7 @@ LONG = "x" * 600 * 1024
 CASES = (
     Case(
         number=94, refs="codex-lb#1010; dify#39008; evalscope#1642; httpx-sse#34, #37; mcp python-sdk#1356; kagent#1480; sseclient#9; OpenSandbox#1444",
-        cause="the JSON contains a raw U+2028, U+2029 or U+0085, where many line readers end a line",
+        cause="the JSON contains a raw U+2028, U+2029 or U+0085, which many line readers take for the end of a line",
         does="For streamkit, only CR, LF or CRLF ends a line. In its output, streamkit escapes the three characters.",
         forms=(
             chat(
@@ -43,7 +43,7 @@ CASES = (
     ),
     Case(
         number=96, refs="vercel/ai#6197, #6200; withastro/flue#216; ccs#1359; xuan#194; better-ccflare#454; deepseek-pp#471",
-        cause="lines end with CRLF or CR, and two reads split the CR from the LF",
+        cause="lines end with CRLF or CR, and a CR and its LF arrive in two reads",
         does="A CR ends its line immediately. If the next byte is an LF, this LF belongs to the same line end.",
         forms=(
             chat(TURN.replace(b"\n", b"\r\n"), name="CRLF", text="Hi", to=HI),
@@ -56,7 +56,7 @@ CASES = (
     ),
     Case(
         number=97, refs="claude-code-router#1672; librefang#3448; aisix#111; nuphus#41; litellm-rs#1180; braintrust#2091",
-        cause="two reads split a character of several bytes",
+        cause="a character of several bytes is split between two reads",
         does="streamkit collects all bytes of a payload, then decodes them once.",
         forms=(
             chat(said(WORDS), STOP, DONE, name="Chat", text=WORDS, to={"anthropic": messages(Text(WORDS)), "ollama": written(Text(WORDS))}),
@@ -110,7 +110,7 @@ CASES = (
     Case(
         number=104, refs="openai-python#2796, #2943",
         cause="only the name of an event shows that the event is an error",
-        does="When streamkit reads a stream, the event name `error` is enough. For Chat clients, streamkit writes the error into the data of the event.",
+        does="When streamkit reads a stream, the event name `error` is enough to recognise the error. For Chat clients, streamkit writes the error into the data of the event.",
         forms=(
             chat(
                 sse(said("Hi")) + b'event: error\ndata: {"message":"no more","code":503}\n\n', name="Chat", text="Hi", stop=None, provider_error="no more", repairs={"error_shape": 1},
@@ -130,8 +130,8 @@ CASES = (
     ),
     Case(
         number=106, refs="anarlog#6872; graniet/llm#90; routstr#543",
-        cause="reads split the events, or the last event has no blank line after it",
-        does="It does not matter where reads split the bytes. If the last event is complete, streamkit keeps the event and counts a repair. If the last event is incomplete, the stream counts as interrupted.",
+        cause="events are split between reads, or the last event has no blank line after it",
+        does="It does not matter where the bytes are split between reads. If the last event is complete, streamkit keeps the event and counts a repair. If the last event is incomplete, the stream counts as interrupted.",
         forms=(
             chat(sse(said("Hi"), STOP)[:-2], name="without its line end", text="Hi", repairs={"last_event_unterminated": 1}, to=HI),
             chat(sse(said("Hi"), STOP)[:-1], name="without its blank line", text="Hi", repairs={"last_event_unterminated": 1}, to=HI),

@@ -29,8 +29,8 @@ OMITTED = (
 CASES = (
     Case(
         number=23, refs="vercel/ai#18440",
-        cause="every call has index 0 and no id, or the later fragments of a call have an id of white space",
-        does="streamkit makes the missing ids. A new name after complete arguments starts another call. An id of white space counts as missing.",
+        cause="every call has index 0 and no id, or the later fragments of a call have an id that is only white space",
+        does="streamkit generates the missing ids. A new name after complete arguments starts another call. An id that is only white space counts as missing.",
         forms=(
             calling(
                 calls(call(0, None, "f", '{"x":1}')), calls(call(0, None, "g", '{"y":2}')), name="no ids",
@@ -66,13 +66,13 @@ CASES = (
     Case(
         number=26, refs="nim-deploy#182; aionrs#99; opencode#47954, #30247; Netcatty#1007",
         cause="no call has an id",
-        does="streamkit makes one id for each call. This id does not change later.",
+        does="streamkit generates one id for each call. This id does not change later.",
         forms=(calling(calls(call(0, None, "f", '{"x"')), calls(call(0, arguments=":1}")), calls=(MADE,), repairs={"id_missing": 1}),),
     ),
     Case(
         number=27, refs="router-for-me/CLIProxyAPI#4219",
         cause="software that translates a stream waits for the id of a call, but the id arrives late or never",
-        does="streamkit makes an id, and starts the call with its first arguments. streamkit ignores an id that arrives later.",
+        does="streamkit generates an id, and starts the call when its first arguments arrive. streamkit ignores an id that arrives later.",
         forms=(
             calling(
                 calls(call(0, None, "f", '{"x"')), calls(call(0, "a", None, ":1}")), calls=(MADE,), repairs={"id_missing": 1, "id_late": 1},
@@ -86,7 +86,7 @@ CASES = (
     Case(
         number=28, refs="macanderson/stella#5854",
         cause="after a text, a complete call arrives without an index and without an id",
-        does="streamkit keeps the call, makes an id and counts the repairs.",
+        does="streamkit keeps the call, generates an id and counts the repairs.",
         forms=(
             calling(
                 said("Hi"), calls(call(None, None, "f", '{"x":1}')),
@@ -98,7 +98,7 @@ CASES = (
     Case(
         number=29, refs="BerriAI/litellm#11407",
         cause="nothing is wrong in the stream: only the first fragment of a call has the id, but users expect the id in every fragment",
-        does="streamkit finds the call of a later fragment by its index. streamkit writes the id once, as the dialect defines. Clients that join the ids of all fragments would otherwise get a doubled id.",
+        does="streamkit finds the call of a later fragment by its index. streamkit writes the id once, as the dialect defines. Otherwise, clients that join the ids of all fragments would get the id several times in one string.",
         forms=(calling(calls(call(0, "a", "f")), calls(call(0, arguments='{"x"')), calls(call(0, arguments=":1}")), calls=(A,)),),
     ),
     Case(
@@ -131,7 +131,7 @@ CASES = (
     Case(
         number=33, refs="lmstudio-bug-tracker#830",
         cause="a call has a blank id, and neither a name nor arguments",
-        does="streamkit drops the call and counts a repair. If the response has no other call, its stop reason is not the one for tool calls.",
+        does="streamkit drops the call and counts a repair. If the response has no other call, streamkit does not write the stop reason for tool calls.",
         forms=(
             chat(
                 said("Hi"), calls({"index": 0, "id": "", "type": "function"}), STOP, DONE, name="alone",

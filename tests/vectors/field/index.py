@@ -54,7 +54,7 @@ CASES = (
     Case(
         number=5, refs="zed-industries/zed#38412",
         cause="a call has no `index`, and every chunk contains `usage`",
-        does="streamkit finds the call without an index. Only the last `usage` counts: token counts are never added up.",
+        does="streamkit does not need an index to find the call. Only the last `usage` counts: token counts are never added up.",
         forms=(
             calling(
                 {**calls(call(None, "a", "f", '{"x":')), "usage": {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}},
@@ -90,8 +90,8 @@ CASES = (
     ),
     Case(
         number=8, refs="langchain-ai/langchainjs#11373",
-        cause='each chunk has one entry in `tool_calls`, and the `index` of the entry differs from its position in the list. An id is the word "null"',
-        does='streamkit uses the `index`, not the position. streamkit reads the word "null" as a missing id, and makes an id.',
+        cause='each chunk has one entry in `tool_calls`, and the `index` of the entry differs from its position in the list. One id is the string "null"',
+        does='streamkit uses the `index`, not the position. streamkit reads the string "null" as a missing id, and generates an id.',
         forms=(
             calling(
                 calls(call(0, "a", "f", '{"x"')), calls(call(1, "null", "g", '{"y"')), calls(call(0, arguments=":1}")), calls(call(1, arguments=":2}")),

@@ -82,7 +82,7 @@ CASES = (
     Case(
         number=40, refs="cc-switch#5093; vercel/ai#14760",
         cause="the arguments of a call arrive before its name",
-        does="streamkit holds the arguments until the name arrives. If the name never arrives, streamkit withholds and reports the call, and the response ends with an error. In a dialect that reports the ends of calls, this also holds for a call without arguments, unless it is next to a call with a name.",
+        does="streamkit holds the arguments until the name arrives. If the name never arrives, streamkit withholds and reports the call, and the response ends with an error. In a dialect that reports the ends of calls, this also holds for a call without arguments, unless the response also has a call with a name.",
         forms=(
             calling(calls(call(0, "a", None, '{"x"')), calls(call(0, arguments=":1}")), calls(call(0, None, "read_file")), name="late", calls=(A,)),
             calling(

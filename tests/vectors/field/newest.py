@@ -85,7 +85,7 @@ CASES = (
     ),
     Case(
         number=376, refs="ag-ui-protocol/ag-ui#2813",
-        cause="the upstream is interrupted inside a call. For AG-UI clients, software writes the end of the call after the end of the run",
+        cause="the upstream's stream is interrupted inside a call. For AG-UI clients, software writes the end of the call after the end of the run",
         does="The last event that streamkit writes is `RUN_ERROR`. There is no `RUN_FINISHED`.",
         forms=(
             chat(

@@ -119,7 +119,7 @@ CASES = (
     Case(
         number=89, refs="CLIProxyAPI#5129; OmniRoute#9221, #9273; 9router#2193; Antigravity#139",
         cause="a call has a thought signature (Gemini), which other software loses",
-        does="The signature stays with its call. If the client's dialect has no signatures on calls, streamkit writes the sealed signature before the call. Visible text stays text.",
+        does="The signature stays with its call. If the client's dialect has no signatures on calls, streamkit writes the sealed signature before the call. A text with a signature stays visible text.",
         forms=(
             calling(
                 calls({**call(0, "a", "f", '{"x":1}'), "extra_content": {"google": {"thought_signature": "c2ln"}}}),
@@ -158,7 +158,7 @@ CASES = (
     ),
     Case(
         number=91, refs="zed#46794; litellm#20246, #24019, #14137; koog#2148; bitrouter#448; fastllm#61; Fastllm-proxy#23",
-        cause="each server uses another member for the reasoning: `reasoning`, `reasoning_content`, `reasoning_details` or `thinking`",
+        cause="each server uses a different member for the reasoning: `reasoning`, `reasoning_content`, `reasoning_details` or `thinking`",
         does="streamkit reads all these members as one kind of event. If two members have the same text, the text counts once. The client's profile chooses the member that streamkit writes.",
         forms=(
             named_so("reasoning_content", {"reasoning_content": "hm"}),

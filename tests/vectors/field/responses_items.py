@@ -143,7 +143,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         number=255, refs="vercel/ai#9896; xAI, with the tool `x_search`",
-        cause="the provider xAI itself runs a search of X, and writes it as calls of custom tools that no request defines. Software takes these calls for the client's, next to the finished response",
+        cause="the provider xAI itself searches X, and writes the search as calls of custom tools that no request defines. Software takes these calls for calls that the client must run, although the response is finished",
         does="If the tools of the response include `x_search` and no custom tool of that name, streamkit keeps the call for clients of the same dialect. For other clients, streamkit counts a loss. Such a call needs no result in a later request.",
         forms=(
             responses(

@@ -21,7 +21,7 @@ CASES = (
     Case(
         number=9, refs="ollama/ollama#15457",
         cause="every call has index 0",
-        does="Another call starts when the arguments so far are a complete object and the next fragment has a name. This fragment must also have a new id, another name or a second object.",
+        does="Another call starts when the arguments so far are a complete object and the next fragment has a name. In addition, this fragment must have a new id, a name that differs from the call's, or a second object.",
         forms=(
             calling(calls(call(0, "a", "f", '{"x":1}')), calls(call(0, "b", "g", '{"y":2}')), name="with ids", calls=(A, B), repairs={"index_reused": 1}),
             calling(calls(call(0, None, "f", '{"x":1}')), calls(call(0, None, "g", '{"y":2}')), name="without ids", calls=(MADE[0], Call("g", '{"y":2}', id="call_2")), repairs={"index_reused": 1, "id_missing": 2}),
@@ -94,7 +94,7 @@ CASES = (
     Case(
         number=13, refs="huggingface/smolagents#1569, #1958; langchain#34807, #35281; gptscript-ai/gptscript#374; ccNexus#89",
         cause="fragments with the same index have different ids",
-        does="A fragment with a new id and a new name starts another call. So does a fragment with a new id that repeats the name, after the arguments became a complete object.",
+        does="A fragment with a new id and a new name starts another call. So does a fragment with a new id that repeats the name, once the arguments are a complete object.",
         forms=(
             calling(calls(call(0, "a", "f", "")), calls(call(0, "b", "g", '{"y":2}')), name="another name", calls=(Call("f", "", "empty", id="a"), B), repairs={"index_reused": 1}),
             calling(
@@ -106,7 +106,7 @@ CASES = (
     Case(
         number=14, refs="sgl-project/sglang#6310",
         cause="the index has gaps, or the first chunk of a call has a different index from the arguments of this call",
-        does="streamkit uses an index only as a label, so gaps do not matter. Arguments that arrive alone at an index that no call has belong to the unfinished call that has no arguments yet.",
+        does="streamkit uses an index only as a label, so gaps do not matter. If only arguments arrive, at an index that no call has, they belong to the unfinished call that has no arguments yet.",
         forms=(
             calling(calls(call(1, "a", "f", '{"x"')), calls(call(1, arguments=":1}")), calls(call(3, "b", "g", '{"y":2}')), name="gaps", calls=(A, B)),
             calling(
@@ -192,7 +192,7 @@ CASES = (
     Case(
         number=21, refs="LibreChat-AI/agents#260",
         cause="calls have the same index or no index, and their arguments arrive in fragments",
-        does="streamkit starts another call only if the fragments prove that there are two calls. A repeated name inside an unfinished object proves nothing.",
+        does="streamkit starts another call only if the fragments prove that there are two calls. A name that is repeated while an object is unfinished proves nothing.",
         forms=(
             calling(
                 calls(call(0, "a", "f", '{"x":')), calls(call(0, None, "f", '{"z":1}')), calls(call(0, arguments="}")), name="no proof",
@@ -211,7 +211,7 @@ CASES = (
     Case(
         number=22, refs="microsoft/semantic-kernel#10597; NousResearch/hermes-agent#111686; TanStack/ai#199; brainlid/langchain#620; omnigent#28; hermes#12930",
         cause="parallel calls use the same tool, and each call arrives in its own chunk at index 0. The calls have no id, or a call is sent again with its id",
-        does="A second object with the same name, after a complete object, is another call. The same id with the same arguments is the same call.",
+        does="streamkit reads a second object with the same name, after a complete object, as another call. streamkit reads a call with the same id and the same arguments as the same call.",
         forms=(
             calling(calls(call(0, None, "f", '{"x":1}')), calls(call(0, None, "f", '{"x":2}')), name="no ids", calls=MADE, repairs={"index_reused": 1, "id_missing": 2}),
             calling(

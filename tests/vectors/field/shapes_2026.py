@@ -94,8 +94,8 @@ CASES = (
     ),
     Case(
         number=158, refs="QwenLM/qwen-code#9884; BerriAI/litellm#40040",
-        cause="the stop reason for the token limit is a word of another dialect: `max_tokens`, `MAX_TOKENS` or `length`. Or this stop reason is next to the status `completed`",
-        does="The stop reason stays the token limit. streamkit does not take a truncated response for complete, or a truncated call for finished.",
+        cause="the stop reason for the token limit is a word of another dialect: `max_tokens`, `MAX_TOKENS` or `length`. Or the status is `completed` in spite of this stop reason",
+        does="streamkit always reads this stop reason as the token limit. streamkit never treats a truncated response as complete, or a truncated call as finished.",
         forms=(
             chat(said("Hi"), chunk(finish="MAX_TOKENS"), DONE, name="MAX_TOKENS in Chat", text="Hi", stop="length", repairs=FOREIGN, to={"anthropic": messages(Text("Hi"), stop="max_tokens"), "openai-chat": written(Text("Hi"), stop="length")}),
             chat(OPEN, chunk(finish="max_tokens"), DONE, name="a call cut by max_tokens in Chat", calls=(CUT,), stop="length", repairs=FOREIGN, to={"anthropic": messages(Use("a", "f", '{"x":'), stop="max_tokens")}),
@@ -133,7 +133,7 @@ CASES = (
     ),
     Case(
         number=160, refs="llama-cpp-python; langchain-ai/langchain#22589",
-        cause="each fragment of a call is in both `function_call` and `tool_calls`, as llama-cpp-python does for a tool that the request demands",
+        cause="each fragment of a call is in both `function_call` and `tool_calls`, as llama-cpp-python writes it if the request requires a certain tool",
         does="streamkit reads one of the two members. streamkit ignores the other member and counts a repair. If the names differ, there are two calls. If only the arguments differ, streamkit withholds the arguments in the ignored member.",
         forms=(
             calling(twice("f", '{"x"', "a"), twice("f", ":1}", "a"), name="in one chunk", calls=(A,), repairs={"said_twice": 2, "id_repeated": 1, "name_repeated": 1}),
@@ -243,7 +243,7 @@ CASES = (
     Case(
         number=163, refs="vercel/ai (a recording of four consecutive responses); llmock",
         cause="text or calls arrive after the terminator (`[DONE]`, `message_stop`, `response.completed`, `done`, `message-end` or `messageStop`)",
-        does="The response is over, so streamkit counts later frames and does not emit them. There are two exceptions: errors, and token counts if there were none before.",
+        does="The response is over, so streamkit counts later frames but does not emit them. There are two exceptions: errors, and token counts if there were none before.",
         forms=(
             chat(said("Hi"), chunk(finish="stop"), DONE, said("!"), calls(call(0, "a", "f", "{}")), CALLED, DONE, name="Chat", text="Hi", repairs={"after_end": 4}, to={"anthropic": messages(Text("Hi")), "openai-chat": written(Text("Hi"))}),
             chat(
@@ -320,7 +320,7 @@ CASES = (
     Case(
         number=165, refs="vLLM; new-api; gateways that write calls and arguments as objects; xuzhougeng/wisp-science#424; home-assistant/core#168343",
         cause="values have the wrong type or place: an index is text, the arguments, the reasoning or `tool_calls` are an object, or a call has no `function` around its name and arguments",
-        does="streamkit reads each value for its meaning, and counts a repair. Arguments keep their original text.",
+        does="streamkit reads each value by its meaning, and counts a repair. Arguments keep their original text.",
         forms=(
             calling(
                 calls(call("0", "a", "f", '{"x":')), calls(call("1", "b", "g", "{}")), calls(call("0", arguments="1}")), name="indices as text", calls=(A, Call("g", "{}", id="b")), repairs={"index_invalid": 3},

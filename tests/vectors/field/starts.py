@@ -99,7 +99,7 @@ CASES = (
     Case(
         number=268, refs="langchain-ai/langchain#34406; BerriAI/litellm#38153",
         cause="the `message_start` of an Anthropic stream already has content",
-        does="If a block of the same kind and id repeats this content, streamkit reads the content once. If the block continues the text, streamkit joins both. streamkit reads other content at the end of the stream.",
+        does="If a block of the same kind and id repeats this content, streamkit reads the content once. If the block continues the text, streamkit joins both. Otherwise, streamkit reads the content of `message_start` at the end of the stream.",
         forms=(
             anthropic(start(HI), am.finish("end_turn"), am.STOP, name="and nothing else", text="Hi", to={"openai-chat": written(Text("Hi"))}),
             anthropic(start(HI), *am.block(0, "Hi"), am.finish("end_turn"), am.STOP, name="and its blocks", text="Hi", repairs={"text_repeated": 1}, to={"openai-chat": written(Text("Hi"))}),

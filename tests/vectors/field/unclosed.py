@@ -90,7 +90,7 @@ CASES = (
     ),
     Case(
         number=274, refs="LiteLLM; vLLM",
-        cause="an error arrives in the stream while the last text may be the start of a tag",
+        cause="an error arrives in the stream while the end of the text so far may be the start of a tag",
         does="streamkit holds such a text until more text arrives. If an error arrives first, streamkit emits the held text before the error: as text, as thinking or as a truncated call.",
         forms=(
             broken("Hi <", "tool", name="text", text="Hi <tool", held=(Text("Hi <tool"),)),

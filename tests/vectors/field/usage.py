@@ -64,7 +64,7 @@ CASES = (
     Case(
         number=74, refs="BerriAI/litellm#36376, #27319; rig#2235",
         cause="token counts are in several places: at the start, at the end, and in details",
-        does="A later count replaces an earlier one: counts are never added up. A count that is only at the start stays. streamkit keeps the counts of reasoning tokens and cache tokens.",
+        does="A later count replaces an earlier one: counts are never added up. A count that arrives only at the start is kept. streamkit keeps the counts of reasoning tokens and cache tokens.",
         forms=(
             anthropic(
                 {**am.START, "message": {**am.START["message"], "usage": {"input_tokens": 9, "cache_read_input_tokens": 20, "output_tokens": 1}}},

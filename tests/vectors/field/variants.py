@@ -90,7 +90,7 @@ CASES = (
     ),
     Case(
         number=408, refs="variants of cases 323 and 324: Databricks and LiteLLM with their members in another order",
-        cause="a reasoning part has its text in itself or in `content`. Or several signed blocks at the end together repeat the earlier text",
+        cause="a reasoning part has its text directly in one of its members or in a list `content`. Or several signed blocks at the end together repeat the earlier text",
         does="streamkit reads the text once, as reasoning. If a signature belongs to only a part of one text, streamkit drops this signature, because it does not match the whole text.",
         forms=(
             chat(reasoned({"text": "Look."}), said("Hi"), STOP, DONE, name="flat", **LOOKED, to=LOOKED_TO),

@@ -242,7 +242,7 @@ CASES = (
     ),
     Case(
         number=141, refs="vllm-project/vllm#31761, #45742, #23218; BerriAI/litellm#36375; lemonade-sdk/lemonade#3607",
-        cause="the `done` events of Responses repeat the deltas, but have other indices and ids than the deltas",
+        cause="the `done` events of Responses repeat the deltas, but have different indices and ids from those of the deltas",
         does="streamkit finds the content that a complete text repeats, and adds only what is missing.",
         forms=(
             responses_turn(
@@ -271,7 +271,7 @@ CASES = (
     ),
     Case(
         number=142, refs="databricks/databricks-ai-bridge#464",
-        cause="the last event of a Responses stream has other ids for its items than the earlier events, or has more items",
+        cause="the last event of a Responses stream has different ids for its items from those in the earlier events, or has more items",
         does="For each entry, streamkit finds the item with the same content, and adds only what is missing.",
         forms=(
             responses_turn(*HI, end=rs.last("completed", renamed(ITEM_DONE, "msg_9")), name="another id", text="Hello", to=NEW_IDS),
@@ -372,7 +372,7 @@ CASES = (
     Case(
         number=147, refs="servers that end a stream as OpenAI's Realtime API does",
         cause="a Responses stream ends with `response.done`",
-        does="streamkit takes the outcome from the response in this event, as it does with `response.completed`. If another terminal event arrived before, streamkit ignores `response.done`.",
+        does="streamkit takes the outcome from the response in this event, as it does with `response.completed`. If another terminal event arrived before this event, streamkit ignores `response.done`.",
         forms=(
             responses(rs.START, *HI, done(HI[-1]), name="completed", text="Hello", repairs={"terminal_renamed": 1}, to={"openai-chat": written(Text("Hello"))}),
             responses(
@@ -399,7 +399,7 @@ CASES = (
     Case(
         number=149, refs="Codex, behind a gateway",
         cause="the model is stopped before the first character of a call's arguments",
-        does="In Responses, the call has the status `incomplete`. In other dialects, streamkit withholds the call, because clients would read missing arguments as `{}` and run the call. This also holds if the server ended the call, unless more output follows: the call may have no arguments, but nothing shows it.",
+        does="In Responses, the call has the status `incomplete`. In other dialects, streamkit withholds the call, because clients would read missing arguments as `{}` and run the call. This also holds if the server ended the call, unless more output follows: nothing else shows whether the call has no arguments or whether they are missing.",
         forms=(
             chat(
                 ROLE, calls(call(0, "a", "f", "")), chunk(finish="length"), DONE, name="length", calls=(BLANK,), stop="length",
