@@ -164,8 +164,8 @@ REQUEST_REPAIRS: Final[Mapping[str, str]] = {
 }
 REQUEST_LOSSES: Final[Mapping[str, str]] = {
     "parameter": "a parameter of the request that the dialect has no field for",
-    "parameter_refused": "a parameter that the upstream refused; the request was sent without this parameter (`learn`)",
-    "parameter_replaced": "a parameter that the upstream's settings leave out or replace (`drop`, `set`)",
+    "parameter_refused": "a parameter that the upstream refused; the request was sent again without it (setting `learn`)",
+    "parameter_replaced": "a parameter that the upstream's settings leave out or replace (settings `drop` and `set`)",
     "reasoning_history": "reasoning of earlier turns that the dialect or the provider does not accept in a request",
     "media": "an image, an audio file or another file that the dialect does not accept in this place",
     "cache_mark": "how long the provider must keep the prompt in its cache (the dialect has other times, or no cache marks)",

@@ -131,7 +131,7 @@ CASES: Final[Mapping[int, str]] = {
         "the server sends a whole JSON body where a stream was requested, or a stream where a body was "
         "requested, with either media type"
     ),
-    277: "each fragment, or only the last one, repeats all arguments so far, although the call is not yet complete",
+    277: "each fragment, or only the last one, begins with all the argument text so far, and then adds more",
 }  # fmt: skip
 
 #: The case that a repair resembles, if its hint names no other. The first repairs have None: no case resembles them.

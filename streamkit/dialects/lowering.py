@@ -99,10 +99,10 @@ class Capabilities:
     #: Whether documents may be cited. True: documents are written in the dialect's form (``translation/documents.py``).
     cites: bool = False
 
-    #: Splits the extra members of another dialect's part into two mappings. The first mapping has the members that this
-    #: dialect also has, under this dialect's names. The second mapping has all other members.
+    #: For a part of a message that was decoded from another dialect: splits its extra members into two mappings. The first
+    #: mapping has the members that this dialect also has, under this dialect's names. The second has all other members.
     part_extras: Callable[[Part, Extras], tuple[Extras, Extras]] | None = None
-    #: Splits the extra members of another dialect's request in the same way as ``part_extras``.
+    #: For a request that was decoded from another dialect: splits its extra members in the same way as ``part_extras``.
     request_extras: Callable[[Extras], tuple[Extras, Extras]] | None = None
 
     # the order of turns

@@ -334,8 +334,8 @@ class PartialArguments:
 
     ``value`` and ``partial`` always contain everything that was received so far, so they keep growing after the event
     was created. ``value`` is ``MISSING`` until the value begins. ``path`` is the path of the value that was being
-    received when the event was created. ``partial`` is a ``PartialJSON``, and its ``changes`` are the changes of this
-    batch. ``partial.is_final(path)`` returns whether the value at ``path`` has ended, and ``partial.snapshot()``
+    received when the event was created. ``partial`` is a ``PartialJSON``. Its ``changes`` are the changes that the latest
+    fragment made. ``partial.is_final(path)`` returns whether the value at ``path`` has ended, and ``partial.snapshot()``
     returns a copy of the value.
     """
 

@@ -72,7 +72,7 @@ CASES = (
     Case(
         number=277,
         refs="NousResearch/hermes-agent#35718; langchain-ai/langgraphjs#2697; vercel/ai#12052, #15888; anomalyco/opencode#12425, #17339; vllm-project/vllm#42167; sgl-project/sglang#23071; saberjack/SHTUCodeProxy#1",
-        cause="each fragment, or only the last one, repeats all arguments so far, although the call is not yet complete",
+        cause="each fragment, or only the last one, begins with all the argument text so far, and then adds more",
         does='A fragment is a repetition if it begins with all arguments so far, and could not follow them as valid JSON. From a repetition, streamkit adds only the new part. If both readings are possible (`{"not":`, then `{"not":{`), the next fragment decides, or the reading that gives a complete object wins.',
         forms=(
             calling(*grown("{", '{"x', '{"x":1,"y"', A.arguments), name="from the first", calls=(A,), repairs={"arguments_cumulative": 3}, to=CALLED),
