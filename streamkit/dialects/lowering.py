@@ -67,7 +67,7 @@ class Capabilities:
     #: Returns whether a request may contain the given redacted or encrypted reasoning of the vendor in
     #: ``signs_reasoning``. None: a request may contain all such reasoning.
     takes_opaque: Callable[[str], bool] | None = None
-    #: Other vendors whose redacted or encrypted reasoning a request may contain.
+    #: The vendors, in addition to the one in ``signs_reasoning``, whose redacted or encrypted reasoning a request may contain.
     opaque_vendors: frozenset[str] = frozenset()
     signs_texts: str | None = None  #: the vendor whose text signatures a request may contain, as in ``signs_reasoning``
     signs_calls: str | None = None  #: the vendor whose call signatures a request may contain, as in ``signs_reasoning``
@@ -142,7 +142,8 @@ class Capabilities:
     #: search.
     finder: Mapping[str, Any] | None = None
     choice_extras: str = "metadata"  #: the kind of loss for a member that only another dialect's tool choice has
-    needs_properties: bool = False  #: whether an object schema without ``properties`` is refused
+    #: Whether the server refuses an object schema without ``properties``. If so, an empty ``properties`` is added.
+    needs_properties: bool = False
     declares_called: bool = False  #: whether a request without tools must define the tools that its earlier turns call
     #: Whether a request may have both tools and a JSON response format. None: this depends on the model.
     form_with_tools: bool | None = None

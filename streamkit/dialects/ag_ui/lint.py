@@ -51,8 +51,8 @@ RULES: dict[str, str] = {
     ),
     "version_0": "A stream has no `THINKING_` events: version 0.0.59 of the client does not show them (§2.2).",
     "arguments": (
-        "The arguments of an ended call are one JSON object. "
-        "If they are not, a result says that the call was not run (§2.5)."
+        "The arguments of a finished call are one JSON object. "
+        "Other arguments are allowed only if the stream has a result for the call (§2.5)."
     ),
     "unanswered": (
         "Before RUN_ERROR, each call gets a result: "

@@ -73,7 +73,7 @@ CASES = (
         ),
     ),
     Case(
-        number=265, refs="servers of Ollama's dialect that end with the whole response",
+        number=265, refs="servers that speak Ollama's dialect and repeat the whole response in the last line",
         cause="the last line of an Ollama stream repeats the calls of earlier lines",
         does="If the last line begins with all earlier calls unchanged, streamkit reads only the calls after them. A call with a different index, id or argument is another call.",
         forms=(
