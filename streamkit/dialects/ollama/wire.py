@@ -60,6 +60,7 @@ def write_image(media: MediaGenerated, profile: Profile) -> list[Aside]:
 
 
 def image_aside(data: str, choice: int = 0) -> Aside:
+    """Return the aside that clients of Ollama get as an image."""
     return Aside(VENDOR, "metadata", MESSAGE_IMAGES, [data], choice)
 
 
