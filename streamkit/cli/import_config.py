@@ -17,8 +17,8 @@ configuration cannot express, with the place in the old file and what to do inst
 stay in environment variables, and the command prints the names of these variables. If the gateway would refuse a line of the
 new configuration, the command names the line, and its exit status is 1.
 
-So far, the command reads only the file config.yaml of LiteLLM's proxy. The command needs the extras `gateway` and `import`:
-pip install 'streamkit-llm[gateway,import]'.
+So far, the command reads only the file config.yaml of LiteLLM's proxy. The command needs the extra `import`: pip
+install 'streamkit-llm[import]'.
 
 examples:
   streamkit import litellm config.yaml > gateway.toml
@@ -31,7 +31,7 @@ exit status:
   1  failed: the file could not be read, the output not written, or the gateway refuses the output: correct it first
   2  usage, or the file is no such configuration
 """
-EXTRA = "streamkit import needs the extras `gateway` and `import`: pip install 'streamkit-llm[gateway,import]' (missing: {})"
+EXTRA = "streamkit import needs the extra `import`: pip install 'streamkit-llm[import]' (missing: {})"
 
 
 def add_options(command: argparse.ArgumentParser) -> None:

@@ -399,7 +399,7 @@ CASES = (
     Case(
         number=149, refs="Codex, behind a gateway",
         cause="the model is stopped before the first character of a call's arguments",
-        does="In Responses, the call has the status `incomplete`. In other dialects, streamkit withholds the call, because clients would read missing arguments as `{}` and run the call. This also holds if the server ended the call, unless more output follows: nothing else shows whether the call has no arguments or whether they are missing.",
+        does="In Responses, the call has the status `incomplete`. In other dialects, streamkit withholds the call, because clients would read missing arguments as `{}` and run the call. streamkit also withholds a call that the server ended, if no output follows the call: the stream then does not show whether the call has no arguments or whether they are missing.",
         forms=(
             chat(
                 ROLE, calls(call(0, "a", "f", "")), chunk(finish="length"), DONE, name="length", calls=(BLANK,), stop="length",
